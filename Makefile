@@ -1,0 +1,183 @@
+# Chorale: parallel training under MPI, its collectives, and what they cost.
+#
+# `make run` and `make test` are all a newcomer needs: each installs what is missing, builds, and does its job.
+# `make help` explains the rest; `make info` shows what was found here and why something is missing.
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/bash
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+# ── what you may set: make MPICXX=mpicxx.mpich, make SANITIZE=address test, make UCX= CUDA= all ─────────────────────
+MPICXX    ?= mpicxx
+MPIRUN    ?= $(subst mpicxx,mpirun,$(MPICXX))
+ARCH      ?= native
+CXXFLAGS  ?= $(if $(SANITIZE),-O1 -g -fno-omit-frame-pointer,-O3 -g1)
+NP        ?= 4
+PREFIX    ?= /usr/local
+SETUP     ?= yes
+UCX       ?= $(call pkg,--modversion ucx)
+CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
+NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
+CUDA_ARCH ?= all-major
+
+# ── Debian packages; `make SETUP= …` leaves the machine alone ───────────────────────────────────────────────────────
+mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
+run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
+                 libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
+test_packages := catch2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin
+lint_packages := python3 clang-format
+packages       = $(run_packages) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
+                 $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
+
+# ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
+space    := $() $()
+B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE))))
+export OMPI_CXX := $(CXX)
+export MPICH_CXX := $(CXX)
+pkg       = $(shell pkg-config $(1) 2>/dev/null)
+sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+# GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
+quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-unknown-warning-option
+compile   = $(MPICXX) -std=c++20 -march=$(ARCH) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
+            $(sanitize) $(hdf5_spdlog_flags) $(CXXFLAGS)
+nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
+link      = $(MPICXX) $(sanitize) -pthread -rdynamic $(LDFLAGS)
+libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) $(if $(UCX),$(ucx_libs)) -ldl
+nccl_libs = $(if $(NCCL),-L$(NCCL)/lib64 -L$(NCCL)/lib -lnccl)
+hdf5_spdlog_flags := $(call pkg,--cflags hdf5 spdlog)
+hdf5_spdlog_libs  := $(call pkg,--libs hdf5 spdlog)
+hdf5_folder       := $(call pkg,--libs-only-L hdf5)
+ucx_libs          := $(call pkg,--libs ucx)
+catch_libs        := $(call pkg,--libs catch2)
+
+# ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
+below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
+absent   := $(if $(UCX),,collectives/backends/ucx.cpp) $(if $(NCCL),,collectives/backends/nccl.cu)
+objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
+tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
+kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
+plugin   := $(if $(CUDA),$B/chorale_cuda.so)
+link_program = $(link) $(objects) $(libs)
+link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
+link_plugin  = $(nvcc) -shared $(kernels) $(nccl_libs)
+device    = $(wildcard /dev/nvidiactl /dev/dxg)
+
+# ── what the program knows of its own build ─────────────────────────────────────────────────────────────────────────
+commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
+why       = $(if $(value $(1)),,$(if $(filter undefined file,$(origin $(1))),$(2),switched off by $(1)= at build time))
+facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}, \
+            {"cxxflags", R"(-march=$(ARCH) $(sanitize) $(CXXFLAGS))"}, \
+            {"git_commit", "$(commit:%-dirty=%)"}, \
+            {"git_dirty", "$(if $(filter %-dirty,$(commit)),yes,no)"}, \
+            {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
+            {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
+            {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,built where nccl.h was not found))"},
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
+root   := $(filter 0,$(shell id -u))
+version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
+launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
+worked  = all run test bench experiments report data lint format install
+.PHONY: $(worked) $(worked:%=do-%) setup info clean help FORCE
+
+$(worked): setup                 # what was not there when this page was read may be there now: read it again
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) do-$@
+
+## all         build the program, and the CUDA plugin where the toolkit is
+do-all: $B/chorale $(plugin)
+
+## run         the main job on NP ranks (4): what this machine can do, recorded, and the record shown
+do-run: $B/chorale $(if $(device),$(plugin))
+	$(launch) -n $(NP) $B/chorale info --run-dir runs
+	$B/chorale report runs/latest/run.h5
+
+## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
+do-test: $B/chorale $B/tests_run $(plugin)
+	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
+
+## bench       how fast the parts are
+do-bench: $B/tests_run
+	$B/tests_run '[!benchmark]'
+
+## experiments run every suite in experiments/*.toml
+do-experiments: $B/chorale
+	@set -e; found=; for suite in $(wildcard experiments/*.toml); do found=yes; \
+	  $(launch) -n $(NP) $B/chorale compare $$suite; done; [ "$$found" ] || echo "no suite in experiments/ yet"
+
+## report      print the newest run
+do-report: $B/chorale
+	$B/chorale report runs/latest/run.h5
+
+## data        fetch the English text of data/README.md
+do-data:
+	@bash data/fetch.sh
+
+## install     copy the program to PREFIX (/usr/local) below DESTDIR
+do-install: do-all
+	install -D $B/chorale $(DESTDIR)$(PREFIX)/bin/chorale
+	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
+
+## lint        folder order, sizes, formatting
+do-lint:
+	@/usr/bin/python3 tests/lint.py
+
+## format      put every source into the house's format
+do-format:
+	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+## setup       install what is missing (Debian, as root or through sudo)
+setup:
+ifeq ($(SETUP),yes)
+	@command -v dpkg-query >/dev/null || { echo "not a Debian machine: install the like of $(packages)"; exit 0; }; \
+	have=" $$(dpkg-query -W -f='$${db:Status-Abbrev}$${Package} ' $(packages) 2>/dev/null) "; missing=; \
+	for p in $(packages); do [[ "$$have" == *"ii $$p "* ]] || missing+=" $$p"; done; \
+	[ "$$missing" ] || exit 0; install="apt-get install -y --no-install-recommends$$missing"; \
+	if [ $$(id -u) = 0 ]; then sudo=; elif sudo -n true 2>/dev/null || [ -t 0 -a -x /usr/bin/sudo ]; then sudo=sudo; \
+	else echo "missing packages; ask an administrator for: apt-get update && $$install"; exit 1; fi; echo "installing$$missing"; \
+	$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive $$install -q -o DPkg::Lock::Timeout=300
+endif
+
+## info        what was found on this machine, and why something is missing
+info:
+	@row() { printf '%-10s %s\n' "$$1" "$$2"; }; row compiler "$$($(CXX) --version 2>&1 | head -n 1)"; \
+	row MPI "$(or $(version),not found: no $(firstword $(MPIRUN)) on PATH (make setup installs openmpi-bin))"; \
+	row HDF5 "$(or $(call pkg,--modversion hdf5),not found: no pkg-config file (make setup installs libhdf5-dev))"; \
+	row UCX "$(or $(UCX),$(call why,UCX,not found: no pkg-config file (make setup installs libucx-dev)))"; \
+	row oneDNN "$(or $(wildcard /usr/include/oneapi/dnnl/dnnl.hpp /usr/local/include/oneapi/dnnl/dnnl.hpp),not found: no oneapi/dnnl/dnnl.hpp (make setup installs libdnnl-dev))"; \
+	row CUDA "$(or $(CUDA),$(call why,CUDA,not found: no nvcc on PATH or in /usr/local/cuda (install NVIDIA's CUDA Toolkit)))"; \
+	row NCCL "$(or $(NCCL:%=%/include/nccl.h),$(call why,NCCL,not found: no nccl.h beside the CUDA Toolkit (install libnccl-dev)))"; \
+	row device "$(or $(device),none: /dev/nvidiactl does not exist)"
+
+## clean       remove everything that was built; runs/ stays
+clean:
+	rm -rf build
+
+## help        this list
+help:
+	@sed -n 's/^## /make /p' Makefile; echo; sed -n '/^# ── what you may set/,/^$$/p' Makefile | grep '?='
+
+# ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+quiet = @$(if $(V),,printf '%-5s %s\n' '$(1)' '$@';) # V=1 shows whole commands
+
+$B/chorale: $(objects) $B/link_program.stamp
+	$(call quiet,link) $(link_program) -o $@
+$B/tests_run: $(objects) $(tests) $B/link_tests.stamp
+	$(call quiet,link) $(link_tests) -o $@
+$B/chorale_cuda.so: $(kernels) $B/link_plugin.stamp
+	$(call quiet,link) $(link_plugin) -o $@
+$B/%.o: %.cpp $B/compile.stamp
+	@mkdir -p $(@D)
+	$(call quiet,c++) $(compile) -MMD -MP -c $< -o $@
+$B/%.cu.o: %.cu $B/nvcc.stamp
+	@mkdir -p $(@D)
+	$(call quiet,nvcc) $(nvcc) -MMD -MP -c $< -o $@
+$B/src/base/built.o: $B/facts.stamp
+
+.PRECIOUS: $B/%.stamp
+# A stamp holds the text of the variable it is named after, and is rewritten only when that text changes.
+$B/%.stamp: FORCE
+	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
+	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@
+
+-include $(objects:.o=.d) $(tests:.o=.d) $(kernels:.o=.d)

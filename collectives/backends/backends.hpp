@@ -1,0 +1,26 @@
+// The table of backends: what can carry our collectives, and whether it can do so here. `--backend` names a row.
+//
+// To add one: its file beside this one, and its line in backends.cpp. A backend whose library the build did without is a
+// null row: its name stays known, and `chorale info` says why it is not there.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace chorale {
+
+struct Availability {
+  bool works = false;
+  std::string detail;  // what it found, or, when it does not work, why
+};
+
+struct Backend {
+  const char* name;
+  const char* about;
+  Availability (*probe)();  // looks at this machine; takes milliseconds; nullptr when not built in
+  const char* missing;      // the build's fact that says why (src/base/built.hpp)
+};
+
+const std::vector<Backend>& all_backends();
+Availability probe(const Backend& backend);
+
+}  // namespace chorale

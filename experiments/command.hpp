@@ -1,0 +1,43 @@
+// One subcommand of `chorale`: a row of the table in commands.cpp, and an object that lives for one run of it.
+//
+//   declare   its options, so that they can be set, listed and explained
+//   check     what can be refused before MPI starts: missing files, folders that cannot be written
+//   run       the work; returns the exit code
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/launch.hpp"
+#include "src/base/mpi.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale {
+
+struct Session {
+  const Launch& launch;
+  const Options& options;          // as resolved
+  const std::string& command_line;
+  Clock& clock;
+  const mpi::Runtime* runtime;     // nullptr for a command that needs no ranks
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual void declare(Options& options) = 0;
+  virtual void check(const Launch&) {}
+  virtual int run(Session& session) = 0;
+};
+
+struct CommandRow {
+  const char* name;
+  const char* about;
+  const char* example;  // works as it stands
+  bool needs_ranks;     // MPI is started for it
+  std::unique_ptr<Command> (*make)();
+};
+
+const std::vector<CommandRow>& all_commands();
+
+}  // namespace chorale

@@ -1,0 +1,150 @@
+// `chorale info`: what is built in, what works on this machine and, for what does not, why. Under mpirun it also shows
+// where the ranks run; with --run-dir it keeps all of that as a record.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "collectives/backends/backends.hpp"
+#include "experiments/run_record.hpp"
+#include "src/base/built.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+#include "src/memory/device_plugin.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json describe_build() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return {{"version", version},
+          {"commit", built("git_commit") + (built("git_dirty") == "yes" ? ", with uncommitted changes" : "")},
+          {"compiler", built("compiler")},
+          {"flags", built("cxxflags")},
+          {"mpi", mpi::library_name()},
+          {"hdf5", fmt::format("{}.{}.{}", major, minor, release)}};
+}
+
+Json describe_machine() {
+  Json machine{{"host", host_name()},
+               {"cpu", cpu_model()},
+               {"cores", allowed_cpus().size()},
+               {"memory", human_bytes(memory_bytes())}};
+  for (const Limit& limit : limits()) machine[limit.name] = limit.value;
+  return machine;
+}
+
+Json describe_backends() {
+  Json all = Json::array();
+  for (const Backend& backend : all_backends()) {
+    const Availability found = probe(backend);
+    Json row{{"name", backend.name}, {"about", backend.about}, {"available", found.works}};
+    row[found.works ? "detail" : "why_not"] = found.detail;
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+Json describe_devices() {
+  const DevicePlugin plugin;
+  std::string why_none;
+  Json devices = Json::array();
+  for (const CudaDevice& device : cuda_devices(plugin, &why_none))
+    devices.push_back({{"name", device.name},
+                       {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
+                       {"memory", human_bytes(device.memory_bytes)},
+                       {"free", human_bytes(device.free_bytes)}});
+  Json found{{"cuda", devices}};
+  if (devices.empty()) found["why_none"] = why_none;
+  return found;
+}
+
+Json describe_ranks(const std::vector<RankFacts>& ranks) {
+  Json all = Json::array();
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    all.push_back({{"rank", r},
+                   {"host", ranks[r].host},
+                   {"pid", ranks[r].pid},
+                   {"local_rank", ranks[r].local_rank},
+                   {"cpuset", ranks[r].cpuset},
+                   {"cpu", ranks[r].cpu},
+                   {"threads", ranks[r].threads},
+                   {"clock_offset", human_seconds(ranks[r].clock_offset)}});
+  return all;
+}
+
+std::string cell(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+void print_pairs(const char* title, const Json& object) {
+  fmt::print("{}\n", title);
+  for (const auto& [name, value] : object.items()) fmt::print("  {:<16} {}\n", name, escape_control(cell(value)));
+  fmt::print("\n");
+}
+
+void print_text(const Json& all) {
+  print_pairs("chorale", all["chorale"]);
+  print_pairs("machine", all["machine"]);
+  fmt::print("backends\n");
+  for (const Json& b : all["backends"])
+    fmt::print("  {:<8} {:<4} {}\n", cell(b["name"]), b["available"] ? "yes" : "no",
+               escape_control(cell(b[b["available"] ? "detail" : "why_not"])));
+  fmt::print("\ndevices\n");
+  for (const Json& d : all["devices"]["cuda"])
+    fmt::print("  {} (compute capability {}), {} of {} free\n", cell(d["name"]), cell(d["compute_capability"]),
+               cell(d["free"]), cell(d["memory"]));
+  if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell(all["devices"]["why_none"])));
+  fmt::print("\nranks\n");
+  TextTable table({"rank", "host", "pid", "local_rank", "cpuset", "cpu", "threads", "clock_offset"});
+  for (const Json& r : all["ranks"]) {
+    std::vector<std::string> cells;
+    for (const auto& [name, value] : r.items()) cells.push_back(cell(value));
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.print("text"));
+}
+
+class Info final : public Command {
+ public:
+  void declare(Options& options) override {
+    options.add("format", format_, "how to print").one_of({"text", "json"});
+    options.add("run-dir", run_dir_, "keep a record in a new folder below this one").words("DIR");
+  }
+
+  void check(const Launch& launch) override {
+    if (!run_dir_.empty() && launch.rank == 0) require_writable(run_dir_);
+  }
+
+  int run(Session& session) override {
+    const auto ranks = gather_rank_facts(*session.runtime, session.clock);
+    if (session.runtime->rank() != 0) return 0;
+    const Json all{{"chorale", describe_build()},
+                   {"machine", describe_machine()},
+                   {"backends", describe_backends()},
+                   {"devices", describe_devices()},
+                   {"ranks", describe_ranks(ranks)}};
+    if (format_ == "json")
+      fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
+    else
+      print_text(all);
+    if (run_dir_.empty()) return 0;
+    RunRecord run = open_run_record(run_dir_, session, ranks);
+    run.recorder->finish("ok");
+    fmt::print(stderr, "recorded in {}\n", run.recorder->file().string());
+    return 0;
+  }
+
+ private:
+  std::string format_ = "text", run_dir_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_info() { return std::make_unique<Info>(); }
+
+}  // namespace chorale

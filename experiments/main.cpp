@@ -1,0 +1,122 @@
+// The program `chorale`: finds the subcommand, resolves its options, refuses what cannot be before MPI starts, then runs it
+// under whatever launched us. Usage errors are printed once, by the launcher's rank 0; any other error by the rank it
+// happened on, which then ends all of them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "experiments/command.hpp"
+#include "src/base/built.hpp"
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+extern char** environ;
+
+namespace chorale {
+namespace {
+
+std::string overview() {
+  std::string text = "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
+                     "Chorale: parallel training under MPI, its collectives, and what they cost.\n\ncommands\n";
+  for (const CommandRow& row : all_commands()) text += fmt::format("  {:<10} {}\n", row.name, row.about);
+  return text + "\n`chorale COMMAND --help` shows each with an example.\n";
+}
+
+std::string help(const CommandRow& row, const Options& options) {
+  return fmt::format("{}\n\nchorale {}: {}.\n\noptions\n{}\nEvery option can also be set by CHORALE_NAME=… in the environment or name = … in a "
+                     "--config file.\n",
+                     row.example, row.name, row.about, options.help_text());
+}
+
+const CommandRow& find_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandRow& row : all_commands()) {
+    if (name == row.name) return row;
+    names.emplace_back(row.name);
+  }
+  const std::string near = nearest(name, names);
+  usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
+              near.empty() ? "chorale --help explains them" : fmt::format("did you mean \"{}\"?", near));
+}
+
+void declare(Command& command, Options& options) {
+  command.declare(options);
+  options.add("config", "read options from a TOML or JSON file").words("FILE");
+}
+
+// Names known to any command: CHORALE_ variables may be meant for another one.
+std::vector<std::string> names_of_all_commands() {
+  std::vector<std::string> names;
+  for (const CommandRow& row : all_commands()) {
+    Options options(row.name);
+    const auto command = row.make();
+    declare(*command, options);
+    for (std::string& name : options.names()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+int run(const Launch& launch, const std::vector<std::string>& words, std::optional<mpi::Runtime>& runtime) {
+  if (words.size() < 2) usage_error("no command given", "chorale COMMAND …", "chorale --help lists the commands");
+  if (words[1] == "--help" || words[1] == "-h" || words[1] == "help") {
+    if (launch.rank == 0) fmt::print("{}", overview());
+    return 0;
+  }
+  if (words[1] == "--version") {
+    if (launch.rank == 0) fmt::print("chorale {} ({})\n", version, built("git_commit"));
+    return 0;
+  }
+  const CommandRow& row = find_command(words[1]);
+  const auto command = row.make();
+  Options options(fmt::format("chorale {}", row.name));
+  declare(*command, options);
+  const std::vector<std::string> arguments(words.begin() + 2, words.end());
+  if (std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a == "--help" || a == "-h"; })) {
+    if (launch.rank == 0) fmt::print("{}", help(row, options));
+    return 0;
+  }
+  std::vector<std::string> variables;
+  for (char** v = environ; *v; ++v) variables.emplace_back(*v);
+  resolve(options, arguments, variables, names_of_all_commands(), {});
+  command->check(launch);
+
+  SystemClock clock;
+  if (row.needs_ranks) runtime.emplace(launch);
+  const std::string command_line = join(words, " ");
+  Session session{launch, options, command_line, clock, runtime ? &*runtime : nullptr};
+  return command->run(session);
+}
+
+// Every rank finds the same usage error on its own. The launcher ends the job when the first rank leaves, so the others
+// leave rank 0 the time to say why.
+int refuse(const Launch& launch, const Error& error) {
+  if (launch.rank == 0)
+    fmt::print(stderr, "{}", describe(error, 0, launch.size));
+  else
+    SystemClock().sleep(0.3);
+  return static_cast<int>(error.exit());
+}
+
+int guarded(const std::vector<std::string>& words) {
+  const Launch launch = read_launch(process_environment());
+  std::optional<mpi::Runtime> runtime;
+  try {
+    return run(launch, words, runtime);
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    const int code = static_cast<int>(ours ? ours->exit() : Exit::runtime);
+    if (!runtime && ours && ours->exit() == Exit::usage) return refuse(launch, *ours);
+    fmt::print(stderr, "{}", describe(error, launch.rank, launch.size));
+    std::fflush(nullptr);
+    if (runtime) runtime->abort(code);
+    return code;
+  }
+}
+
+}  // namespace
+}  // namespace chorale
+
+int main(int argc, char** argv) { return chorale::guarded(std::vector<std::string>(argv, argv + argc)); }

@@ -1,0 +1,143 @@
+// `chorale report FILE.h5…`: every group of a record as a table. Rows are the newest; text cells keep six digits, the other
+// formats keep them all. JSON is an array with one object a file; CSV and Markdown head each group by its name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "experiments/command.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+#include "src/record/reader.hpp"
+
+namespace chorale {
+namespace {
+
+std::string shortened(const std::string& cell) {
+  char* end = nullptr;
+  const double value = std::strtod(cell.c_str(), &end);
+  return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
+}
+
+// One row of the table per element along the variables' common dimensions: (step, rank, phase) gives a row for each triple.
+// Variables that lack a dimension repeat their value along it.
+TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
+  const auto widest = std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
+    return a.shape.size() < b.shape.size();
+  });
+  std::vector<std::string> columns;
+  for (const Variable& v : variables) columns.push_back(v.name);
+  TextTable table(columns);
+  const std::size_t dims = widest->shape.size();
+  std::vector<std::int64_t> at(dims, 0);
+  const std::int64_t rows = dims == 0 ? 1 : static_cast<std::int64_t>(widest->cells.size());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t rest = row;
+    for (std::size_t d = dims; d-- > 0; rest /= widest->shape[d]) at[d] = rest % widest->shape[d];
+    std::vector<std::string> cells;
+    for (const Variable& v : variables) {
+      std::int64_t index = 0;
+      bool fits = true;
+      for (std::size_t d = 0; d < v.shape.size(); ++d) {
+        const auto axis = std::find(widest->dimensions.begin(), widest->dimensions.end(), v.dimensions[d]);
+        fits = fits && axis != widest->dimensions.end();
+        if (fits) index = index * v.shape[d] + at[static_cast<std::size_t>(axis - widest->dimensions.begin())];
+      }
+      const bool there = fits && index < static_cast<std::int64_t>(v.cells.size());
+      const std::string cell = there ? v.cells[static_cast<std::size_t>(index)] : "";
+      cells.push_back(shorten ? shortened(cell) : cell);
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+class Report final : public Command {
+ public:
+  void declare(Options& options) override {
+    options.add_positional("file", files_, "the records to print");
+    options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
+    options.add("rows", rows_, "newest rows of each table, 0 for all").range(0, 1e9);
+    options.add("format", format_, "how to print").one_of(TextTable::formats());
+  }
+
+  void check(const Launch&) override {
+    if (files_.empty())
+      usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
+    for (const std::string& file : files_) readers_.emplace_back(file);
+    for (std::size_t i = 0; i < files_.size() && !group_.empty(); ++i) require_group(files_[i], readers_[i]);
+  }
+
+  int run(Session&) override {
+    auto all = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (format_ == "text") print_text(files_[i], readers_[i]);
+      if (format_ == "json") all.push_back(as_json(files_[i], readers_[i]));
+      if (format_ == "csv" || format_ == "md")
+        for (const std::string& group : chosen_groups(readers_[i]))
+          fmt::print("{}{}\n{}\n", format_ == "md" ? "## " : "# ", group,
+                     tabulate(readers_[i].variables(group, most_rows()), false).print(format_));
+    }
+    if (format_ == "json") fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+
+ private:
+  void require_group(const std::string& file, const Reader& reader) const {
+    const auto groups = reader.groups();
+    if (std::count(groups.begin(), groups.end(), path_of(group_))) return;
+    const std::string near = nearest(path_of(group_), groups);
+    usage_error(fmt::format("no group {} in this record", path_of(group_)), fmt::format("{} has {}", file, join(groups, ", ")),
+                near.empty() ? "name one of these" : fmt::format("did you mean {}?", near));
+  }
+
+  static std::string path_of(const std::string& group) { return group.starts_with("/") ? group : "/" + group; }
+
+  void print_text(const std::string& file, const Reader& reader) const {
+    if (group_.empty()) {
+      fmt::print("{}\n", escape_control(file));
+      for (const auto& [name, value] : reader.attributes())
+        fmt::print("  {:<18} {}\n", escape_control(name), escape_control(value));
+    }
+    for (const std::string& group : chosen_groups(reader)) {
+      const auto variables = reader.variables(group, most_rows());
+      const std::int64_t all = reader.rows(group);
+      fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
+      const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
+      for (const Variable& v : texts ? variables : std::vector<Variable>{})  // whole texts, such as a config file
+        fmt::print("{}:\n{}\n", escape_control(v.name), escape_control(v.cells.empty() ? "" : v.cells[0]));
+      if (!texts) fmt::print("{}", tabulate(variables, true).print("text"));
+    }
+  }
+
+  nlohmann::ordered_json as_json(const std::string& file, const Reader& reader) const {
+    nlohmann::ordered_json object{{"file", file}, {"attributes", nlohmann::ordered_json::object()}};
+    for (const auto& [name, value] : reader.attributes()) object["attributes"][name] = value;
+    for (const std::string& group : chosen_groups(reader))
+      object["groups"][group] =
+          nlohmann::ordered_json::parse(tabulate(reader.variables(group, most_rows()), false).print("json"));
+    return object;
+  }
+
+  std::vector<std::string> chosen_groups(const Reader& reader) const {
+    if (!group_.empty()) return {path_of(group_)};
+    auto groups = reader.groups();
+    std::erase(groups, "/");  // the shared dimensions: the groups that use them show them
+    return groups;
+  }
+
+  std::int64_t most_rows() const { return rows_ == 0 ? -1 : rows_; }
+
+  std::vector<std::string> files_;
+  std::vector<Reader> readers_;
+  std::string group_, format_ = "text";
+  std::int64_t rows_ = 10;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_report() { return std::make_unique<Report>(); }
+
+}  // namespace chorale

@@ -1,0 +1,99 @@
+#include "experiments/run_record.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "collectives/backends/backends.hpp"
+#include "src/base/built.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+namespace {
+
+// Ranks of one host share cores when their sets overlap; each then takes its part of them.
+void share_cores(std::vector<RankFacts>& ranks, const std::vector<std::vector<int>>& cpus) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    int sharers = 0;
+    for (std::size_t other = 0; other < ranks.size(); ++other) {
+      if (ranks[other].host != ranks[r].host) continue;
+      ranks[r].local_rank += other < r;
+      sharers += std::find_first_of(cpus[r].begin(), cpus[r].end(), cpus[other].begin(), cpus[other].end()) != cpus[r].end();
+    }
+    ranks[r].threads = threads_per_rank(static_cast<int>(cpus[r].size()), sharers);
+  }
+}
+
+template <class Value>
+std::vector<Value> column_of(const std::vector<RankFacts>& ranks, Value RankFacts::*member) {
+  std::vector<Value> values;
+  for (const RankFacts& rank : ranks) values.push_back(rank.*member);
+  return values;
+}
+
+Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, const std::string& run_id) {
+  const std::vector<std::string> all_hosts = column_of(ranks, &RankFacts::host);
+  const std::set<std::string> hosts(all_hosts.begin(), all_hosts.end());
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  Facts facts{{"run_id", run_id},
+              {"user", user_name()},
+              {"launchdate", iso_time(session.clock.wall_seconds())},
+              {"cmdline", session.command_line},
+              {"hostname", host_name()},
+              {"hostlist", join({hosts.begin(), hosts.end()}, ",")},
+              {"chorale_version", version},
+              {"hdf5_version", fmt::format("{}.{}.{}", major, minor, release)}};
+  for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
+  for (const Backend& backend : all_backends())
+    if (const Availability found = probe(backend); found.works)
+      facts.emplace_back(fmt::format("backend_{}", backend.name), found.detail);
+  return facts;
+}
+
+}  // namespace
+
+std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
+  const double offset = mpi::clock_offset(runtime.world(), clock);
+  const nlohmann::json mine{{"host", host_name()}, {"cpus", allowed_cpus()}, {"cpu", current_cpu()},
+                            {"pid", getpid()},     {"offset", offset}};
+  std::vector<RankFacts> ranks;
+  std::vector<std::vector<int>> cpus;
+  for (const std::string& text : mpi::gather(runtime.world(), mine.dump())) {
+    const auto theirs = nlohmann::json::parse(text);
+    cpus.push_back(theirs["cpus"]);
+    ranks.push_back({.host = theirs["host"], .cpuset = cpu_ranges(cpus.back()), .cpu = theirs["cpu"], .pid = theirs["pid"],
+                     .clock_offset = theirs["offset"]});
+  }
+  share_cores(ranks, cpus);
+  return ranks;
+}
+
+RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks) {
+  const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
+  RunRecord run{make_run_folder(parent, command, session.clock), nullptr};
+  write_file(run.folder / "config.toml", session.options.toml());
+  run.recorder = std::make_unique<Recorder>(run.folder, facts_of(session, ranks, run.folder.filename().string()), session.clock);
+  Recorder& recorder = *run.recorder;
+  recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
+  recorder.text("config", "toml", session.options.toml());
+  recorder.text("config", "origins", session.options.origins());
+  recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
+  recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
+  recorder.texts("ranks", "cpuset", "rank", column_of(ranks, &RankFacts::cpuset));
+  recorder.numbers("ranks", "cpu", "rank", column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
+  recorder.numbers("ranks", "local_rank", "rank", column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
+  recorder.numbers("ranks", "threads", "rank", column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
+  recorder.numbers("ranks", "pid", "rank", column_of(ranks, &RankFacts::pid), "1", "process");
+  recorder.numbers("ranks", "clock_offset", "rank", column_of(ranks, &RankFacts::clock_offset), "s",
+                   "add to its clock to read rank 0's");
+  recorder.flush();
+  return run;
+}
+
+}  // namespace chorale

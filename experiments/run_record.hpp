@@ -1,0 +1,35 @@
+// What every run has in common: who took part (gathered from all ranks), and a folder with a record that opens with the
+// facts of the run, its configuration, and its ranks.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/command.hpp"
+#include "src/record/recorder.hpp"
+
+namespace chorale {
+
+struct RankFacts {
+  std::string host;
+  std::string cpuset;         // the cores the launcher left it
+  std::int64_t cpu = 0;       // where it was when asked
+  std::int64_t pid = 0;
+  std::int64_t local_rank = 0;  // among the ranks of its host
+  std::int64_t threads = 1;     // its share of its cores
+  double clock_offset = 0;      // seconds to add to its clock to read rank 0's
+};
+
+// Every rank calls it; rank 0 gets all of them.
+std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
+
+struct RunRecord {
+  std::filesystem::path folder;
+  std::unique_ptr<Recorder> recorder;
+};
+
+// Rank 0 makes the folder below `parent` and opens the record in it.
+RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
+
+}  // namespace chorale

@@ -1,0 +1,118 @@
+// Config files: flat `key = value` in TOML, or one flat object in JSON. Values become text, as a user would have typed
+// them; lists are joined by commas. Every setting knows its file and line.
+#define TOML_HEADER_ONLY 1  // one small file parses TOML: no library to carry along
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+std::string contents(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  std::ifstream stream(file);
+  if (!std::filesystem::is_regular_file(status) || !stream)
+    usage_error("the config file cannot be read",
+                fmt::format("{}: {}", file.string(),
+                            std::filesystem::is_directory(status)  ? "it is a folder"
+                            : std::filesystem::exists(status)      ? "permission denied, or no plain file"
+                                                                   : "no such file"),
+                "check the path given to --config");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+[[noreturn]] void refuse(const std::string& origin, const std::string& key, const std::string& kind) {
+  usage_error(fmt::format("\"{}\" cannot be {}", key, kind), fmt::format("it stands at {}", origin),
+              "config files are flat: key = text, number, true, false, or a list of these");
+}
+
+std::string text_of(const toml::node& node, const std::string& key, const std::string& origin) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  if (const auto whole = node.value_exact<std::int64_t>()) return fmt::format("{}", *whole);
+  if (const auto real = node.value_exact<double>()) return fmt::format("{}", *real);
+  if (const toml::array* list = node.as_array()) {
+    std::vector<std::string> parts;
+    for (const toml::node& part : *list) {
+      if (part.is_array()) refuse(origin, key, "a list of lists");
+      parts.push_back(text_of(part, key, origin));
+    }
+    return join(parts, ",");
+  }
+  refuse(origin, key, node.is_table() ? "a table" : "a date or time");
+}
+
+std::vector<Setting> read_toml(const std::string& text, const std::string& name) {
+  std::vector<Setting> settings;
+  try {
+    const toml::table table = toml::parse(text, name);
+    for (const auto& [key, node] : table) {
+      const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
+      const std::string key_text(std::string_view{key});
+      settings.push_back({canonical_key(key_text), text_of(node, key_text, origin), origin});
+    }
+  } catch (const toml::parse_error& error) {
+    usage_error("the config file is not valid TOML",
+                fmt::format("{}:{}: {}", name, error.source().begin.line, std::string(error.description())),
+                "a line reads key = value, with text in quotes");
+  }
+  return settings;
+}
+
+std::size_t line_at(const std::string& text, std::size_t position) {
+  return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
+}
+
+std::string text_of(const nlohmann::ordered_json& value, const std::string& key, const std::string& origin) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object()) refuse(origin, key, "an object");
+  if (value.is_null()) refuse(origin, key, "null");
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& part : value) {
+    if (part.is_array()) refuse(origin, key, "a list of lists");
+    parts.push_back(text_of(part, key, origin));
+  }
+  return join(parts, ",");
+}
+
+std::vector<Setting> read_json(const std::string& text, const std::string& name) {
+  std::vector<Setting> settings;
+  try {
+    const auto object = nlohmann::ordered_json::parse(text);
+    if (!object.is_object()) refuse(name + ":1", "the whole file", "anything but one object");
+    for (const auto& [key, value] : object.items()) {
+      // The parser keeps no positions; in a flat object the first `"key"` is the key's own, unless it is also a value.
+      const std::size_t at = std::min(text.find(nlohmann::json(key).dump()), text.size());
+      const std::string origin = fmt::format("{}:{}", name, line_at(text, at));
+      settings.push_back({canonical_key(key), text_of(value, key, origin), origin});
+    }
+  } catch (const nlohmann::json::parse_error& error) {
+    usage_error("the config file is not valid JSON",
+                fmt::format("{}:{}: {}", name, line_at(text, std::min(error.byte, text.size())), error.what()),
+                "a config file is one flat object: {\"key\": value, …}");
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::vector<Setting> read_config(const std::filesystem::path& file) {
+  const std::string text = contents(file);
+  return file.extension() == ".json" ? read_json(text, file.string()) : read_toml(text, file.string());
+}
+
+}  // namespace chorale

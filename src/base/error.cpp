@@ -1,0 +1,47 @@
+#include "src/base/error.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// Sources are compiled by their path from the root, so the file name is already short and the same on every machine.
+std::string place(const std::source_location& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
+
+std::string lines(const std::string& what, const std::string& numbers, const std::string& fix) {
+  std::string text = escape_control(what);
+  for (const std::string& line : {numbers, fix})
+    if (!line.empty()) text += "\n  " + escape_control(line);
+  return text;
+}
+
+}  // namespace
+
+Error::Error(Exit exit, std::string what, std::string numbers, std::string fix, std::source_location where)
+    : std::runtime_error(lines(what, numbers, fix)), exit_(exit), where_(where) {}
+
+void usage_error(std::string what, std::string numbers, std::string fix, std::source_location where) {
+  throw Error(Exit::usage, std::move(what), std::move(numbers), std::move(fix), where);
+}
+
+void misuse(std::string sentence, std::source_location where) {
+  throw Error(Exit::runtime, std::move(sentence), fmt::format("required by {} at {}", where.function_name(), place(where)),
+              "this is a mistake in the calling code, not in your input", where);
+}
+
+std::string describe(const std::exception& error, int rank, int size) {
+  std::string text = std::string("error: ") + error.what();
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  if (ours && ours->exit() == Exit::usage) return text + "\n";
+  char host[256] = "unknown host";
+  gethostname(host, sizeof host - 1);
+  text += fmt::format("\n  rank {} of {} on {}", rank, size, host);
+  if (ours) text += ", at " + place(ours->where());
+  return text + "\n";
+}
+
+}  // namespace chorale

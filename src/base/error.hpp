@@ -1,0 +1,58 @@
+// Errors: one exception type that carries what a person needs (what, the numbers, the fix), where it was thrown,
+// and the exit code the program ends with.
+//
+//   error: batch sizes do not divide                       what
+//     global_batch_size 24 is no multiple of 16            the numbers
+//     try 16 or 32                                         the fix
+#pragma once
+#include <fmt/core.h>
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace chorale {
+
+enum class Exit : int { ok = 0, runtime = 1, usage = 2, check = 3, watchdog = 4 };
+
+class Error : public std::runtime_error {
+ public:
+  Error(Exit exit, std::string what, std::string numbers, std::string fix,
+        std::source_location where = std::source_location::current());
+
+  Exit exit() const { return exit_; }
+  const std::source_location& where() const { return where_; }
+
+ private:
+  Exit exit_;
+  std::source_location where_;
+};
+
+// The user asked for something that cannot be: exit 2, three lines, no source location shown.
+[[noreturn]] void usage_error(std::string what, std::string numbers, std::string fix,
+                              std::source_location where = std::source_location::current());
+
+// A format string that remembers the line it was written on.
+template <class... Args>
+struct Sentence {
+  template <class Text>
+  consteval Sentence(const Text& t, std::source_location w = std::source_location::current()) : text(t), where(w) {}
+  fmt::format_string<Args...> text;
+  std::source_location where;
+};
+
+[[noreturn]] void misuse(std::string sentence, std::source_location where);
+
+// For misuse of our own functions: require(n > 0, "a ring wants a positive size, not {}", n).
+template <class... Args>
+void require(bool condition, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
+  if (!condition) [[unlikely]]
+    misuse(fmt::format(sentence.text, std::forward<Args>(args)...), sentence.where);
+}
+
+// The text that main prints for an error that ended a rank: its three lines and, unless it is a usage error, where.
+std::string describe(const std::exception& error, int rank, int size);
+
+}  // namespace chorale

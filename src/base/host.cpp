@@ -1,0 +1,93 @@
+#include "src/base/host.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(getuid());
+  return entry ? entry->pw_name : fmt::format("{}", getuid());
+}
+
+std::string first_line(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return trim(line.substr(line.find(':') + 1));
+  return "unknown";
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+int current_cpu() { return sched_getcpu(); }
+
+std::string cpu_ranges(const std::vector<int>& cpus) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < cpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    parts.push_back(last == i ? fmt::format("{}", cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]));
+    i = last + 1;
+  }
+  return join(parts, ",");
+}
+
+int threads_per_rank(int cpus, int sharers) { return std::max(1, cpus / std::max(1, sharers)); }
+
+std::vector<Limit> limits() {
+  std::vector<Limit> all;
+  const struct {
+    int resource;
+    const char* name;
+    bool bytes;
+  } asked[] = {{RLIMIT_MEMLOCK, "locked memory", true},
+               {RLIMIT_AS, "address space", true},
+               {RLIMIT_NOFILE, "open files", false},
+               {RLIMIT_NPROC, "processes", false}};
+  for (const auto& a : asked) {
+    rlimit limit{};
+    if (getrlimit(static_cast<decltype(RLIMIT_AS)>(a.resource), &limit) != 0) continue;
+    const auto value = static_cast<std::int64_t>(limit.rlim_cur);
+    all.push_back({a.name, limit.rlim_cur == RLIM_INFINITY ? "unlimited"
+                           : a.bytes                       ? human_bytes(value)
+                                                           : fmt::format("{}", value)});
+  }
+  struct statvfs shared{};
+  if (statvfs("/dev/shm", &shared) == 0)
+    all.push_back({"/dev/shm", human_bytes(static_cast<std::int64_t>(shared.f_bavail * shared.f_frsize)) + " free"});
+  return all;
+}
+
+std::int64_t memory_bytes() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
+
+}  // namespace chorale

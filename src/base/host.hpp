@@ -1,0 +1,29 @@
+// The machine under this process: which cores the launcher left it, how much memory there is, what it may lock or map.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace chorale {
+
+std::string host_name();
+std::string user_name();
+std::string cpu_model();
+
+std::vector<int> allowed_cpus();                 // this process's affinity
+int current_cpu();                               // where it runs at this moment
+std::string cpu_ranges(const std::vector<int>&); // {0,1,2,5} → "0-2,5"
+
+// Threads for one rank: its share of the cores that it and `sharers` ranks (itself included) may run on, at least one.
+int threads_per_rank(int cpus, int sharers);
+
+struct Limit {
+  std::string name;   // "locked memory"
+  std::string value;  // "unlimited", "64.0 KiB"
+};
+std::vector<Limit> limits();
+
+std::int64_t memory_bytes();
+std::string first_line(const std::string& path);  // of a small file such as those in /proc; "" when unreadable
+
+}  // namespace chorale

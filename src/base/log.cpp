@@ -1,0 +1,52 @@
+#include "src/base/log.hpp"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr spdlog::level::level_enum spdlog_levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                       spdlog::level::err, spdlog::level::off};
+
+}  // namespace
+
+const std::vector<std::string>& Log::levels() {
+  static const std::vector<std::string> names{"debug", "info", "warn", "error", "off"};
+  return names;
+}
+
+Log::Log(const Where& where) {
+  const auto found = std::find(levels().begin(), levels().end(), where.level);
+  require(found != levels().end(), "no log level is called \"{}\"", where.level);
+  const auto console_level = spdlog_levels[found - levels().begin()];
+
+  std::vector<spdlog::sink_ptr> sinks;
+  if (where.rank == 0) {
+    auto console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    console->set_pattern("%v");
+    console->set_level(console_level);
+    sinks.push_back(std::move(console));
+  }
+  if (!where.folder.empty()) {
+    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(
+        (where.folder / fmt::format("rank-{}.log", where.rank)).string());
+    file->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+    sinks.push_back(std::move(file));
+  }
+  logger_ = std::make_unique<spdlog::logger>("chorale", sinks.begin(), sinks.end());
+  logger_->set_level(spdlog::level::debug);
+  logger_->flush_on(spdlog::level::info);
+}
+
+Log::~Log() { logger_->flush(); }
+
+void Log::write(int level, const std::string& text) { logger_->log(spdlog_levels[level], escape_control(text)); }
+
+}  // namespace chorale

@@ -1,0 +1,114 @@
+#include "src/base/mpi.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::mpi {
+
+void check(int code, std::source_location where) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  PMPI_Error_string(code, text, &length);
+  throw Error(Exit::runtime, "an MPI call failed", fmt::format("{} (code {})", text, code),
+              "if it repeats, try another backend or see the log of the rank named first", where);
+}
+
+Runtime::Runtime(const Launch& launch) {
+  int initialised = 0;
+  check(PMPI_Initialized(&initialised));
+  if (!initialised) {
+    int provided = 0;
+    check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+    owns_mpi_ = true;
+  }
+  MPI_Comm world = MPI_COMM_NULL;
+  check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
+  world_.reset(world);
+  check(PMPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+  check(PMPI_Comm_rank(world, &rank_));
+  check(PMPI_Comm_size(world, &size_));
+  require_same_world(launch, size_, library_name());
+}
+
+Runtime::~Runtime() {
+  world_.reset();
+  if (owns_mpi_) PMPI_Finalize();
+}
+
+void Runtime::abort(int exit_code) const {
+  if (size_ > 1) PMPI_Abort(world_.get(), exit_code);
+  _exit(exit_code);
+}
+
+std::string library_name() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  const std::string first_line(text, std::string_view(text).find_first_of(",\n\0"));
+  return trim(replace_all(first_line, '\t', ' '));
+}
+
+std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
+  int size = 0;
+  check(PMPI_Comm_size(comm, &size));
+  const char mine = flag ? 1 : 0;
+  std::vector<char> all(static_cast<std::size_t>(size));
+  check(PMPI_Allgather(&mine, 1, MPI_CHAR, all.data(), 1, MPI_CHAR, comm));
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r)
+    if (all[static_cast<std::size_t>(r)]) ranks.push_back(r);
+  return ranks;
+}
+
+std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
+  int rank = 0, size = 0;
+  check(PMPI_Comm_rank(comm, &rank));
+  check(PMPI_Comm_size(comm, &size));
+  const int length = static_cast<int>(text.size());
+  std::vector<int> lengths(static_cast<std::size_t>(size)), starts(lengths);
+  check(PMPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm));
+  std::exclusive_scan(lengths.begin(), lengths.end(), starts.begin(), 0);
+  std::string all(static_cast<std::size_t>(lengths.back() + starts.back()), '\0');
+  check(PMPI_Gatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0, comm));
+  std::vector<std::string> texts;
+  if (rank == 0)
+    for (std::size_t r = 0; r < lengths.size(); ++r)
+      texts.push_back(all.substr(static_cast<std::size_t>(starts[r]), static_cast<std::size_t>(lengths[r])));
+  return texts;
+}
+
+double clock_offset(MPI_Comm comm, const Clock& clock) {
+  constexpr int rounds = 20, tag = 1;
+  int rank = 0, size = 0;
+  check(PMPI_Comm_rank(comm, &rank));
+  check(PMPI_Comm_size(comm, &size));
+  double best_round_trip = std::numeric_limits<double>::infinity(), offset = 0;
+  for (int peer = 1; peer < size; ++peer)
+    for (int i = 0; i < rounds; ++i) {
+      double theirs = 0;
+      if (rank == 0) {
+        check(PMPI_Recv(&theirs, 1, MPI_DOUBLE, peer, tag, comm, MPI_STATUS_IGNORE));
+        theirs = clock.seconds();
+        check(PMPI_Send(&theirs, 1, MPI_DOUBLE, peer, tag, comm));
+      } else if (rank == peer) {
+        const double sent = clock.seconds();
+        check(PMPI_Send(&sent, 1, MPI_DOUBLE, 0, tag, comm));
+        check(PMPI_Recv(&theirs, 1, MPI_DOUBLE, 0, tag, comm, MPI_STATUS_IGNORE));
+        const double received = clock.seconds();
+        if (received - sent < best_round_trip)
+          best_round_trip = received - sent, offset = theirs - (sent + received) / 2;
+      }
+    }
+  return offset;
+}
+
+}  // namespace chorale::mpi

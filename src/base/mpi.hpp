@@ -1,0 +1,60 @@
+// MPI for the house: the runtime's life, checked calls, communicators that free themselves, and the two collectives that
+// set-up needs before there are collectives of our own. PMPI_ names throughout, so that our own library can one day
+// stand in front of any MPI program without calling itself.
+#pragma once
+#define OMPI_SKIP_MPICXX 1   // MPI's C++ bindings, withdrawn in MPI 3
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.hpp"
+#include "src/base/handle.hpp"
+#include "src/base/launch.hpp"
+
+namespace chorale::mpi {
+
+void check(int code, std::source_location where = std::source_location::current());
+
+struct CommTraits {
+  using type = MPI_Comm;
+  static type none() { return MPI_COMM_NULL; }
+  static void close(type comm) noexcept { PMPI_Comm_free(&comm); }
+};
+using Comm = Handle<CommTraits>;
+
+// The first object in main, so that every other handle dies before MPI does. An MPI that is already initialised is
+// adopted, and then not finalised either. `world` is a duplicate: our traffic never meets that of a host program.
+class Runtime {
+ public:
+  explicit Runtime(const Launch& launch);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  MPI_Comm world() const { return world_.get(); }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Ends every rank at once: a rank that left quietly would hang the others.
+  [[noreturn]] void abort(int exit_code) const;
+
+ private:
+  bool owns_mpi_ = false;
+  Comm world_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+std::string library_name();  // "Open MPI v4.1.4"
+
+// Blocking helpers for set-up; both wait inside MPI, whose failure behaviour they share.
+std::vector<int> ranks_where(MPI_Comm comm, bool flag);              // on every rank: who passed true
+std::vector<std::string> gather(MPI_Comm comm, const std::string&);  // on rank 0: every rank's text, in rank order
+
+// Seconds to add to this rank's clock to read rank 0's, by the round trip that was quickest of many (Cristian 1989).
+double clock_offset(MPI_Comm comm, const Clock& clock);
+
+}  // namespace chorale::mpi

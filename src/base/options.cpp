@@ -1,0 +1,196 @@
+#include "src/base/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr const char* yes[] = {"true", "yes", "on", "1"};
+constexpr const char* no[] = {"false", "no", "off", "0"};
+
+template <class Number, class Parse>
+bool parse_whole(const std::string& text, Number& value, Parse parse) {
+  char* end = nullptr;
+  errno = 0;
+  const Number parsed = parse(text.c_str(), &end);
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) || *end != '\0' || errno == ERANGE) return false;
+  value = parsed;
+  return true;
+}
+
+// "" when the number lies within the option's limits, else what was expected.
+std::string outside(const Option& option, double value) {
+  if (option.lowest > option.highest || (value >= option.lowest && value <= option.highest)) return "";
+  return std::isinf(option.highest) ? fmt::format("{} or more", option.lowest)
+                                    : fmt::format("{} to {}", option.lowest, option.highest);
+}
+
+std::string show(double value) { return fmt::format("{}", value); }
+
+std::string quoted_toml(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+std::string canonical_key(std::string name) {
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+Option& Options::insert(Option option) {
+  require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
+  return options_.emplace_back(std::move(option));
+}
+
+Option& Options::add(const std::string& name, std::string& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = field});
+  option.assign = [&field](const std::string& text) { return field = text, ""; };
+  return option;
+}
+
+Option& Options::add(const std::string& name, bool& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .text = field ? "true" : "false", .is_switch = true});
+  option.assign = [&field](const std::string& text) -> std::string {
+    const bool is_yes = std::count(std::begin(yes), std::end(yes), text) > 0;
+    if (!is_yes && std::count(std::begin(no), std::end(no), text) == 0) return "true or false";
+    return field = is_yes, "";
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::int64_t& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field)});
+  option.assign = [&field, &option](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); }))
+      return "a whole number";
+    if (const auto expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
+    return field = value, "";
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, double& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "X", .text = show(field)});
+  option.assign = [&field, &option](const std::string& text) -> std::string {
+    double value = 0;
+    if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
+      return "a number";
+    if (const auto expected = outside(option, value); !expected.empty()) return expected;
+    return field = value, "";
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::vector<std::string>& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true});
+  option.assign = [&field](const std::string& text) { return field = split(text, ','), ""; };
+  return option;
+}
+
+Option& Options::add(const std::string& name, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "TEXT"});
+  option.assign = [](const std::string&) { return ""; };
+  return option;
+}
+
+Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "FILE", .positional = true, .is_list = true});
+  option.assign = [&field](const std::string& text) { return field = split(text, '\n'), ""; };  // commas may be in names
+  return option;
+}
+
+std::vector<std::string> Options::names() const {
+  std::vector<std::string> all;
+  for (const Option& option : options_) {
+    all.push_back(option.name);
+    all.insert(all.end(), option.aliases.begin(), option.aliases.end());
+  }
+  return all;
+}
+
+const Option* Options::find(const std::string& key) const {
+  for (const Option& option : options_)
+    if (option.name == key || std::count(option.aliases.begin(), option.aliases.end(), key)) return &option;
+  return nullptr;
+}
+
+const std::string& Options::origin(const std::string& name) const {
+  const Option* option = find(name);
+  require(option, "{} has no option {}", command_, name);
+  return option->origin;
+}
+
+void Options::set(const Setting& setting) {
+  auto* option = const_cast<Option*>(find(setting.key));
+  if (!option) {
+    const std::string near = nearest(setting.key, names());
+    usage_error(fmt::format("unknown option \"{}\"", setting.key),
+                fmt::format("{} has no such option ({})", command_, setting.origin),
+                (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + command_ + " --help lists them all");
+  }
+  std::string expected;
+  if (!option->choices.empty())
+    for (const std::string& part : option->is_list ? split(setting.text, ',') : std::vector<std::string>{setting.text})
+      if (!std::count(option->choices.begin(), option->choices.end(), part)) expected = join(option->choices, ", ");
+  if (expected.empty()) expected = option->assign(setting.text);
+  if (!expected.empty())
+    usage_error(fmt::format("\"{}\" is no value for {}", setting.text, option->name),
+                fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
+                fmt::format("{} takes {}{}", option->name, option->choices.empty() ? "" : "one of ", expected));
+  option->text = setting.text;
+  option->origin = setting.origin;
+}
+
+std::string Options::help_text() const {
+  std::string out;
+  for (const Option& option : options_) {
+    std::string head = option.positional ? option.metavar + "…" : "--" + option.name;
+    if (!option.positional && !option.is_switch)
+      head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
+    std::string tail = option.about;
+    if (!option.text.empty() && !option.is_switch && option.origin == "default") tail += " (default " + option.text + ")";
+    if (!option.aliases.empty()) tail += ", also --" + join(option.aliases, ", --");
+    out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
+  }
+  return out;
+}
+
+std::string Options::toml() const {
+  std::string out;
+  for (const Option& option : options_) {
+    if (option.positional || option.name == "config" || option.name == "preset") continue;  // already folded into the rest
+    const bool plain = option.assign && !option.is_list && !option.text.empty() &&
+                       (option.is_switch || option.metavar == "N" || option.metavar == "X");
+    out += fmt::format("{} = {}\n", option.name, plain && !option.is_switch ? option.text : quoted_toml(option.text));
+  }
+  return out;
+}
+
+std::string Options::origins() const {
+  std::string out;
+  for (const Option& option : options_) out += fmt::format("{} = {}\n", option.name, option.origin);
+  return out;
+}
+
+}  // namespace chorale

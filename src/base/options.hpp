@@ -1,0 +1,86 @@
+// Options of one command. A command declares each once, as a reference to a field of its own:
+//
+//   options.add("ranks", ranks_, "ranks to plan for").range(1, 64);
+//
+// and the same name then works everywhere, the later winning over the earlier:
+//
+//   default < preset < config file (ranks = 4) < environment (CHORALE_RANKS=4) < command line (--ranks 4)
+//
+// The origin of every value is kept. An unknown name is an error that says where it stands and what was probably meant.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace chorale {
+
+// Where a value came from: "default", "preset tiny", "run.toml:3", "environment", "command line".
+struct Setting {
+  std::string key;  // canonical: lower case, words joined by hyphens
+  std::string text;
+  std::string origin;
+};
+
+struct Preset {
+  std::string name;
+  std::string about;
+  std::vector<std::pair<std::string, std::string>> values;
+};
+
+class Option {
+ public:
+  Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }
+  Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
+  Option& range(double low, double high) { return lowest = low, highest = high, *this; }
+  Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }  // FILE, N, … in the help
+
+  std::string name;
+  std::string about;
+  std::string metavar;
+  std::string text;                 // the value as it stands, for records and help
+  std::string origin = "default";
+  std::vector<std::string> aliases;
+  std::vector<std::string> choices; // of each element, when the value is a list
+  double lowest = 0, highest = -1;  // no limits while lowest > highest
+  bool positional = false, is_list = false, is_switch = false;
+  std::function<std::string(const std::string&)> assign;  // sets the field; returns what was expected when it cannot
+};
+
+class Options {
+ public:
+  explicit Options(std::string command) : command_(std::move(command)) {}
+  Options(const Options&) = delete;  // options point into it
+  Options& operator=(const Options&) = delete;
+
+  Option& add(const std::string& name, std::string& field, const std::string& about);
+  Option& add(const std::string& name, bool& field, const std::string& about);
+  Option& add(const std::string& name, std::int64_t& field, const std::string& about);
+  Option& add(const std::string& name, double& field, const std::string& about);
+  Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
+  Option& add(const std::string& name, const std::string& about);  // kept here: `resolve` reads it by name
+  Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
+
+  const std::string& command() const { return command_; }
+  const std::deque<Option>& all() const { return options_; }
+  std::vector<std::string> names() const;           // canonical names and aliases
+  const Option* find(const std::string& key) const; // by name or alias
+  const std::string& origin(const std::string& name) const;
+
+  // Sets one value; throws a usage error for an unknown name or a value that does not fit.
+  void set(const Setting& setting);
+
+  std::string help_text() const;
+  std::string toml() const;     // a config file that gives these values again
+  std::string origins() const;  // "name = origin", a line each
+
+ private:
+  Option& insert(Option option);
+  std::string command_;
+  std::deque<Option> options_;  // a deque: references returned by add stay valid
+};
+
+std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir
+
+}  // namespace chorale

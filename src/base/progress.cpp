@@ -1,0 +1,72 @@
+#include "src/base/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+Progress::Screen Progress::screen_of(std::FILE* stream) {
+  winsize size{};
+  const char* term = std::getenv("TERM");
+  const bool terminal = isatty(fileno(stream)) && term && std::string(term) != "dumb";
+  const bool known = terminal && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return {stream, terminal, known ? size.ws_col : 80};
+}
+
+Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen screen)
+    : what_(std::move(what)), total_(total), clock_(clock), screen_(screen), started_(clock.seconds()) {}
+
+Progress::~Progress() {
+  if (on_screen_) std::fputs("\r\x1b[K", screen_.stream), std::fflush(screen_.stream);
+}
+
+std::string Progress::line(std::int64_t done, const std::string& note) const {
+  const double elapsed = clock_.seconds() - started_;
+  std::string text = fmt::format("{}  {}/{}", what_, done, total_);
+  if (total_ > 0) text += fmt::format("  {} %", 100 * done / total_);
+  text += "  " + human_seconds(elapsed);
+  if (done > 0 && done < total_)
+    text += ", " + human_seconds(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) + " to go";
+  return note.empty() ? text : text + "  " + escape_control(note);
+}
+
+void Progress::update(std::int64_t done, const std::string& note) {
+  const double interval = screen_.terminal ? 0.1 : 5;
+  const double now = clock_.seconds();
+  if (now - shown_ < interval) return;
+  shown_ = now;
+  show(line(done, note), false);
+}
+
+void Progress::finish() {
+  show(fmt::format("{}  {}/{} in {}", what_, total_, total_, human_seconds(clock_.seconds() - started_)), true);
+}
+
+void Progress::show(std::string text, bool keep) {
+  if (screen_.terminal) {
+    // Cut by code points, not bytes: half a "µ" would print as rubbish.
+    std::size_t end = 0;
+    for (int column = 0; end < text.size() && column < screen_.columns - 1; ++column)
+      do ++end;
+      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+    text = "\r" + text.substr(0, end) + "\x1b[K";
+    on_screen_ = !keep;
+    if (keep) text += "\n";
+  } else {
+    text += "\n";
+  }
+  std::fputs(text.c_str(), screen_.stream);
+  std::fflush(screen_.stream);
+}
+
+bool may_colour(std::FILE* stream) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(fileno(stream)) && !(no_colour && *no_colour);
+}
+
+}  // namespace chorale

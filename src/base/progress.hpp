@@ -1,0 +1,47 @@
+// The line that tells a person how far a long job is. On a terminal one line is rewritten in place, ten times a second
+// at most; elsewhere (a pipe, a batch job) a plain line comes every few seconds. Never silence, never a flood.
+//
+//   prove  312/1000  31 %  12.4 s, 27.4 s to go  ring, 7 ranks
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "src/base/clock.hpp"
+
+namespace chorale {
+
+class Progress {
+ public:
+  struct Screen {
+    std::FILE* stream = stderr;
+    bool terminal = false;
+    int columns = 80;
+  };
+  static Screen screen_of(std::FILE* stream);
+
+  Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
+  ~Progress();  // clears an unfinished line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(std::int64_t done, const std::string& note = "");
+  void finish();  // leaves "prove  1000/1000 in 40.1 s" on the screen
+
+ private:
+  std::string line(std::int64_t done, const std::string& note) const;
+  void show(std::string text, bool keep);
+
+  std::string what_;
+  std::int64_t total_;
+  Clock& clock_;
+  Screen screen_;
+  double started_;
+  double shown_ = -1e9;
+  bool on_screen_ = false;
+};
+
+// Whether colour may be used on a stream: a terminal, and NO_COLOR (no-color.org) not set.
+bool may_colour(std::FILE* stream);
+
+}  // namespace chorale

@@ -1,0 +1,123 @@
+#include "src/base/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::string_view prefix = "CHORALE_";
+
+// CLI11 splits the words; names it does not know are left over, and we say what was probably meant.
+void refuse_leftovers(const Options& options, const std::vector<std::string>& leftovers) {
+  for (const std::string& word : leftovers) {
+    if (word == "--") continue;
+    if (word.starts_with("-")) {
+      const std::string name = word.substr(0, word.find('='));
+      const std::string near = nearest(canonical_key(name), options.names());
+      usage_error(fmt::format("unknown flag {}", name),
+                  fmt::format("{} has no such flag (command line)", options.command()),
+                  (near.empty() ? "" : fmt::format("did you mean --{}? ", near)) + options.command() + " --help lists them all");
+    }
+    usage_error(fmt::format("\"{}\" was not expected", word),
+                fmt::format("{} takes no further words (command line)", options.command()),
+                options.command() + " --help shows how it is used");
+  }
+}
+
+const Setting* last_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const Setting& s) { return s.key == key; });
+  return found == settings.rend() ? nullptr : &*found;
+}
+
+std::vector<Setting> from_preset(const std::string& name, const std::string& origin, const std::vector<Preset>& presets) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) {
+    names.push_back(preset.name);
+    if (preset.name != name) continue;
+    std::vector<Setting> settings;
+    for (const auto& [key, text] : preset.values) settings.push_back({key, text, "preset " + name});
+    return settings;
+  }
+  const std::string near = nearest(name, names);
+  usage_error(fmt::format("unknown preset \"{}\"", name), fmt::format("preset = {} ({})", name, origin),
+              (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + "the presets are " + join(names, ", "));
+}
+
+}  // namespace
+
+std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments) {
+  CLI::App app;
+  app.set_help_flag();  // help is ours: it opens with an example
+  app.allow_extras();
+  std::deque<std::vector<std::string>> values;
+  std::vector<std::pair<const Option*, CLI::Option*>> parsed;
+  for (const Option& option : options.all()) {
+    std::string names = option.positional ? option.name : "--" + option.name;
+    for (const std::string& alias : option.aliases) names += ",--" + alias;
+    auto& into = values.emplace_back();
+    auto* cli = option.is_switch ? app.add_flag(names, into) : app.add_option(names, into);
+    if (!option.is_switch && !option.positional) cli->expected(1)->allow_extra_args(false);
+    cli->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parsed.emplace_back(&option, cli);
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them reversed
+  } catch (const CLI::ParseError& error) {
+    usage_error(error.what(), fmt::format("{} {} (command line)", options.command(), join(arguments, " ")),
+                options.command() + " --help shows how it is used");
+  }
+  refuse_leftovers(options, app.remaining());
+
+  std::vector<Setting> settings;
+  for (const auto& [option, cli] : parsed) {
+    if (cli->count() == 0) continue;
+    const auto& all = cli->results();
+    const std::string text = option->positional ? join(all, "\n") : option->is_list ? join(all, ",") : all.back();
+    settings.push_back({option->name, text, "command line"});
+  }
+  return settings;
+}
+
+std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
+                                      const std::vector<std::string>& variables) {
+  std::vector<Setting> settings;
+  for (const std::string& variable : variables) {
+    if (!variable.starts_with(prefix)) continue;
+    const auto equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    const std::string key = canonical_key(name.substr(prefix.size()));
+    if (options.find(key)) {
+      settings.push_back({key, variable.substr(equals + 1), name});
+    } else if (!std::count(known.begin(), known.end(), key)) {
+      std::string near = nearest(key, known);
+      for (char& c : near) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      usage_error(fmt::format("unknown variable {}", name), fmt::format("{} (environment)", variable),
+                  near.empty() ? fmt::format("unset {}: no command knows it", name)
+                               : fmt::format("did you mean {}{}?", prefix, near));
+    }
+  }
+  return settings;
+}
+
+void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
+             const std::vector<std::string>& known, const std::vector<Preset>& presets) {
+  std::vector<Setting> given = from_environment(options, known, variables);
+  for (Setting& setting : from_command_line(options, arguments)) given.push_back(std::move(setting));
+
+  std::vector<Setting> rising;
+  if (const Setting* config = last_of(given, "config")) rising = read_config(config->text);
+  rising.insert(rising.end(), given.begin(), given.end());
+  if (const Setting* preset = last_of(rising, "preset")) {
+    const auto values = from_preset(preset->text, preset->origin, presets);
+    rising.insert(rising.begin(), values.begin(), values.end());
+  }
+  for (const Setting& setting : rising) options.set(setting);
+}
+
+}  // namespace chorale

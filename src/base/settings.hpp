@@ -1,0 +1,24 @@
+// Where settings come from: the command line (CLI11), CHORALE_* variables, TOML and JSON files, presets. Each reader
+// turns its source into plain (key, text, origin); `resolve` applies them to a command's options in rising precedence.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/base/options.hpp"
+
+namespace chorale {
+
+std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments);
+
+// CHORALE_RUN_DIR=x sets run-dir. A variable that belongs to another command (its name is in `known`) is left alone; one
+// that belongs to none is a usage error.
+std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
+                                      const std::vector<std::string>& variables);
+
+std::vector<Setting> read_config(const std::filesystem::path& file);  // .toml or .json, flat: key = value
+
+void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
+             const std::vector<std::string>& known, const std::vector<Preset>& presets);
+
+}  // namespace chorale

@@ -1,0 +1,23 @@
+// Small text tools: words for people (bytes, durations, names nearest to a misspelt one) and safe quoting.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chorale {
+
+std::string escape_control(std::string_view text);  // terminals must not obey text that came from a file: \x1b, \x07 …
+
+std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string trim(std::string_view text);
+std::string replace_all(std::string text, char from, char to);
+
+std::string human_bytes(std::int64_t bytes);       // 1536 → "1.5 KiB"
+std::string human_seconds(double seconds);         // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
+
+// The candidate with the smallest edit distance, or "" when none is near enough to be what was meant.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace chorale

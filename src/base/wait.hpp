@@ -1,0 +1,62 @@
+// wait_until: the one place where the house waits. The condition is polled (and may make progress as it is polled);
+// between polls we spin, then yield, then sleep, so that eight ranks on two cores still move. A deadline turns a hang
+// into an error that names what was waited for. The clock is injected; failure detectors hook in through `on_idle`.
+//
+//   polls     0 ……………… spins ……………… spins + yields ………………… deadline
+//             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
+//
+// Cost: a spin costs the poll and one pause; the clock is first read when the spinning is over.
+#pragma once
+#include <functional>
+#include <source_location>
+
+#include "src/base/clock.hpp"
+
+namespace chorale {
+
+struct Waiting {
+  Clock* clock = nullptr;
+  double timeout_seconds = 60;
+  int spins = 2000;   // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
+  int yields = 200;
+  std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
+};
+
+namespace detail {
+
+inline void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Yields or sleeps once, and throws when the deadline has passed.
+class Idler {
+ public:
+  Idler(const Waiting& how, const char* what, std::source_location where) : how_(how), what_(what), where_(where) {}
+  void idle();
+
+ private:
+  const Waiting& how_;
+  const char* what_;
+  std::source_location where_;
+  double started_ = -1;
+  int idles_ = 0;
+};
+
+}  // namespace detail
+
+template <class Condition>
+void wait_until(Condition&& done, const Waiting& how, const char* what,
+                std::source_location where = std::source_location::current()) {
+  for (int i = 0; i < how.spins; ++i) {
+    if (done()) return;
+    detail::pause_cpu();
+  }
+  detail::Idler idler(how, what, where);
+  while (!done()) idler.idle();
+}
+
+}  // namespace chorale

@@ -1,0 +1,56 @@
+#include "src/memory/buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+Slice Slice::narrow(std::int64_t first, std::int64_t length) const {
+  require(first >= 0 && length >= 0 && length <= count && first <= count - length,
+          "elements {} to {} are not all within a slice of {}", first, first + length, count);
+  auto* start = data ? static_cast<std::byte*>(data) + first * size_of(dtype) : nullptr;  // a phantom stays one
+  return {start, length, dtype, device};
+}
+
+Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category category)
+    : memory_(&memory), ledger_(&ledger), bytes_(bytes), category_(category) {
+  require(bytes >= 0, "a buffer cannot have {} bytes", bytes);
+  const bool allowed = ledger.allows(bytes);
+  if (allowed && memory.stores()) data_ = memory.take(bytes);
+  if (!allowed || (memory.stores() && !data_)) {
+    const std::string who = allowed ? name_of(memory.device()) + " memory"
+                                    : fmt::format("the limit of {} a rank", human_bytes(ledger.limit()));
+    memory_ = nullptr;  // nothing to give back
+    throw Error(Exit::runtime,
+                fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
+                fmt::format("{} has no room for {} bytes; held now: {}", who, bytes, ledger.summary()),
+                "use a smaller model or batch, recompute activations, or spread the model over more ranks");
+  }
+  ledger.add(category, bytes);
+}
+
+Buffer::~Buffer() {
+  if (!memory_) return;
+  ledger_->add(category_, -bytes_);
+  if (data_) memory_->give_back(data_, bytes_);
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  Buffer old(std::move(*this));
+  swap(other);
+  return *this;
+}
+
+void Buffer::swap(Buffer& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(ledger_, other.ledger_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(category_, other.category_);
+}
+
+}  // namespace chorale

@@ -1,0 +1,40 @@
+#include "src/memory/device_plugin.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "src/base/built.hpp"
+
+namespace chorale {
+namespace fs = std::filesystem;
+
+DevicePlugin::DevicePlugin() {
+  std::error_code error;
+  const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
+  why_not_ = built("without_cuda");
+  for (const fs::path& path : {home / "chorale_cuda.so", home.parent_path() / "lib/chorale/chorale_cuda.so"}) {
+    if (!fs::exists(path, error)) continue;
+    library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+    why_not_ = library_ ? "" : dlerror();
+    return;
+  }
+  if (why_not_.empty()) why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
+}
+
+void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }
+
+std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none) {
+  constexpr int most = 64;
+  std::vector<CudaDevice> devices(most);
+  char reason[256] = "";
+  auto* list = plugin.find<CudaDevicesFunction>("chorale_cuda_devices");
+  const int found = list ? list(devices.data(), most, reason) : -1;
+  if (found <= 0) *why_none = !plugin.why_not().empty() ? plugin.why_not() : *reason ? reason : "CUDA sees no device";
+  devices.resize(static_cast<std::size_t>(std::clamp(found, 0, most)));
+  return devices;
+}
+
+}  // namespace chorale

@@ -1,0 +1,54 @@
+// The CUDA plugin: everything that needs the CUDA Toolkit or NCCL is in one shared library beside the program, loaded when
+// a device is asked for. So the program itself runs where neither exists. Host code looks up what it needs by name:
+//
+//   auto* probe = plugin.find<DevicesFunction>("chorale_cuda_devices");
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/handle.hpp"
+#include "src/memory/memory.hpp"
+
+namespace chorale {
+
+class DevicePlugin {
+ public:
+  // Looks beside the program, then in ../lib/chorale. When it cannot be loaded, `why_not` says why.
+  DevicePlugin();
+
+  bool loaded() const { return bool(library_); }
+  const std::string& why_not() const { return why_not_; }
+
+  template <class Function>
+  Function* find(const char* name) const { return reinterpret_cast<Function*>(symbol(name)); }
+
+ private:
+  struct LibraryTraits {
+    using type = void*;
+    static type none() { return nullptr; }
+    static void close(type) noexcept {}  // stays loaded: CUDA's own threads outlive a dlclose
+  };
+  void* symbol(const char* name) const;
+  Handle<LibraryTraits> library_;
+  std::string why_not_;
+};
+
+// ── what the plugin offers; plain C linkage, found by name ──
+
+struct CudaDevice {
+  char name[256];
+  int major, minor;  // compute capability
+  std::int64_t memory_bytes, free_bytes;
+};
+// Fills up to `most` devices; returns how many there are, or -1 with a reason of up to 255 letters.
+using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
+// A new Memory on a device (pinned host memory when index is -1). The caller deletes it.
+using CudaMemoryFunction = Memory*(int index);
+// 0 when NCCL loads; writes its version, or why it does not work, up to 255 letters.
+using NcclProbeFunction = int(char* text);
+
+// The devices CUDA sees; empty, with the reason, when there are none.
+std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
+
+}  // namespace chorale

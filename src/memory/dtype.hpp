@@ -1,0 +1,94 @@
+// Element types. The 16-bit floats are storage only: they are widened to f32 to compute, and rounded once (to nearest,
+// ties to even) when stored. `visit` turns a DType known at run time into a C++ type:
+//
+//   visit(slice.dtype, [&]<class T>(Type<T>) { sum<T>(…); });
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace chorale {
+
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8 };
+inline constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+
+std::int64_t size_of(DType dtype);
+const char* name_of(DType dtype);
+DType dtype_named(const std::string& name);  // a usage error with the nearest name when there is none
+bool is_floating(DType dtype);
+
+// The upper half of an f32: the same exponent range, 8 bits of precision.
+struct bf16 {
+  std::uint16_t bits = 0;
+  bf16() = default;
+  constexpr explicit bf16(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    const std::uint32_t rounded = word + 0x7fffu + ((word >> 16) & 1u);
+    bits = static_cast<std::uint16_t>((is_nan ? word | 0x00400000u : rounded) >> 16);  // a NaN stays one, made quiet
+  }
+  constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+};
+
+// IEEE half: 5 bits of exponent, 11 of precision, largest finite value 65504.
+struct f16 {
+  std::uint16_t bits = 0;
+  f16() = default;
+  constexpr explicit f16(float value) : bits(narrow(value)) {}
+  constexpr operator float() const { return widen(bits); }
+
+  static constexpr std::uint16_t narrow(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000u);
+    const std::uint32_t magnitude = word & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
+    if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to 65536 or more: infinity
+    if (magnitude < 0x38800000u) {                        // below 2^-14: subnormal, a multiple of 2^-24
+      // Adding 0.5 aligns the last bit of the sum with 2^-24, so the adder itself rounds to nearest even.
+      const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
+      return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(aligned) - 0x3f000000u);
+    }
+    const std::uint32_t rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
+    return sign | static_cast<std::uint16_t>((rounded - 0x38000000u) >> 13);
+  }
+  static constexpr float widen(std::uint16_t half) {
+    const std::uint32_t sign = (half & 0x8000u) << 16, magnitude = half & 0x7fffu;
+    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x0400u) return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
+    const float value = static_cast<float>(magnitude) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+};
+
+template <class T>
+struct Type {
+  using type = T;
+};
+
+template <class F>
+decltype(auto) visit(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(Type<float>{});
+    case DType::f64: return f(Type<double>{});
+    case DType::f16: return f(Type<f16>{});
+    case DType::bf16: return f(Type<bf16>{});
+    case DType::i32: return f(Type<std::int32_t>{});
+    case DType::i64: return f(Type<std::int64_t>{});
+    case DType::u8: return f(Type<std::uint8_t>{});
+  }
+  __builtin_unreachable();
+}
+
+template <class T>
+constexpr DType dtype_of();
+template <> constexpr DType dtype_of<float>() { return DType::f32; }
+template <> constexpr DType dtype_of<double>() { return DType::f64; }
+template <> constexpr DType dtype_of<f16>() { return DType::f16; }
+template <> constexpr DType dtype_of<bf16>() { return DType::bf16; }
+template <> constexpr DType dtype_of<std::int32_t>() { return DType::i32; }
+template <> constexpr DType dtype_of<std::int64_t>() { return DType::i64; }
+template <> constexpr DType dtype_of<std::uint8_t>() { return DType::u8; }
+
+}  // namespace chorale

@@ -1,0 +1,89 @@
+// Where bytes come from. A Memory is one place that can lend them: the heap, a file, a GPU, or nothing at all (phantom:
+// counted but not stored, so that a layout can be planned by running the real code). Every byte has a category.
+//
+//   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
+//     current, peak           …      …        …            …        …        …       …     against one limit
+//       └── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace chorale {
+
+struct Device {
+  enum class Kind : std::uint8_t { host, pinned, cuda, file };
+  Kind kind = Kind::host;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+std::string name_of(Device device);  // "host", "cuda:1"
+
+enum class Category : std::uint8_t { params, grads, optimizer, activations, comm, workspace, data };
+inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
+inline constexpr std::size_t categories = std::size(category_names);
+
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual Device device() const = 0;
+  virtual bool stores() const { return true; }                  // phantom memory does not
+  virtual void* take(std::int64_t bytes) = 0;                   // aligned to 64; nullptr when refused
+  virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
+};
+
+class HostMemory final : public Memory {
+ public:
+  Device device() const override { return {}; }
+  void* take(std::int64_t bytes) override;
+  void give_back(void* place, std::int64_t bytes) noexcept override;
+};
+
+// Mapped from files in `folder` that are unlinked at once: nothing is left behind, however the process ends.
+class FileMemory final : public Memory {
+ public:
+  explicit FileMemory(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Device device() const override { return {Device::Kind::file, 0}; }
+  void* take(std::int64_t bytes) override;
+  void give_back(void* place, std::int64_t bytes) noexcept override;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+class PhantomMemory final : public Memory {
+ public:
+  explicit PhantomMemory(Device pretended = {}) : device_(pretended) {}
+  Device device() const override { return device_; }
+  bool stores() const override { return false; }
+  void* take(std::int64_t) override { return nullptr; }
+  void give_back(void*, std::int64_t) noexcept override {}
+
+ private:
+  Device device_;
+};
+
+// One rank's account of its bytes. Used by one thread, as the rank is.
+class Ledger {
+ public:
+  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
+
+  bool allows(std::int64_t bytes) const { return limit_ == 0 || total_ + bytes <= limit_; }
+  void add(Category category, std::int64_t bytes);  // negative when given back
+
+  std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
+  std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
+  std::int64_t total() const { return total_; }
+  std::int64_t total_peak() const { return total_peak_; }
+  std::int64_t limit() const { return limit_; }
+  std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": what is held now
+
+ private:
+  std::int64_t limit_;
+  std::int64_t total_ = 0, total_peak_ = 0;
+  std::array<std::int64_t, categories> current_{}, peak_{};
+};
+
+}  // namespace chorale

@@ -1,0 +1,60 @@
+// HDF5 for the house: identifiers that close themselves, calls whose every return is checked, and the few kinds of
+// attribute that netCDF-4 readers understand (scalars and 1-D; text of fixed length, so that rewriting it moves nothing).
+#pragma once
+#define H5_USE_110_API 1  // newer libraries keep these names for calls that changed since
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "src/base/handle.hpp"
+#include "src/memory/dtype.hpp"
+
+namespace chorale::h5 {
+
+// Throws with HDF5's own words when a call failed; passes its result on otherwise.
+std::int64_t check(std::int64_t result, std::source_location where = std::source_location::current());
+
+template <herr_t (*Close)(hid_t)>
+struct IdTraits {
+  using type = hid_t;
+  static type none() { return H5I_INVALID_HID; }
+  static void close(type id) noexcept { Close(id); }
+};
+
+using File = Handle<IdTraits<H5Fclose>>;
+using Group = Handle<IdTraits<H5Gclose>>;
+using Dataset = Handle<IdTraits<H5Dclose>>;
+using Space = Handle<IdTraits<H5Sclose>>;
+using Datatype = Handle<IdTraits<H5Tclose>>;
+using Attribute = Handle<IdTraits<H5Aclose>>;
+using Properties = Handle<IdTraits<H5Pclose>>;
+
+// An identifier from a call that may fail: own<h5::File>(H5Fcreate(…)).
+template <class Owner>
+Owner own(hid_t id, std::source_location where = std::source_location::current()) {
+  return Owner(static_cast<hid_t>(check(id, where)));
+}
+
+// Turns off the error stack's own printing, on this thread; `check` reads the stack instead. Loads no plugins.
+void quiet();
+
+hid_t native_type(DType dtype);   // for memory; borrowed from the library. 16-bit floats have none.
+hid_t stored_type(DType dtype);   // little endian, whatever wrote it
+Datatype text_type();             // variable-length UTF-8
+
+void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
+void set_attribute(hid_t object, const std::string& name, std::int64_t value);
+void set_attribute(hid_t object, const std::string& name, double value);
+void set_attribute(hid_t object, const std::string& name, const std::vector<std::uint8_t>& values);
+
+bool has_attribute(hid_t object, const std::string& name);
+std::string text_attribute(hid_t object, const std::string& name);  // "" when it is missing or no text
+std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
+
+void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar, variable length
+
+}  // namespace chorale::h5

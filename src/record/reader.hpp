@@ -1,0 +1,38 @@
+// Reads a record back, trusting nothing: a file that is not ours, of a newer schema, or damaged is refused in words. Rows
+// beyond `committed_rows` were not acknowledged before the writer died, and are left out.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/record/h5.hpp"
+
+namespace chorale {
+
+inline constexpr const char* schema_name = "chorale";
+inline constexpr std::int64_t schema_version = 1;
+
+struct Variable {
+  std::string name;
+  std::string units;
+  std::vector<std::string> dimensions;
+  std::vector<std::int64_t> shape;
+  std::vector<std::string> cells;  // row-major, as text; codes with labels as their meaning
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path);
+
+  std::vector<std::pair<std::string, std::string>> attributes() const;  // the root's, as text
+  std::vector<std::string> groups() const;                              // those with variables, "/" for the root
+  // `most` limits the rows read along the first dimension to the newest; -1 for all.
+  std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;
+  std::int64_t rows(const std::string& group) const;  // committed; -1 when the group is no table
+
+ private:
+  std::filesystem::path path_;
+  h5::File file_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,154 @@
+#include "src/record/recorder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <hdf5_hl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/record/reader.hpp"
+
+namespace chorale {
+namespace {
+
+using h5::check;
+using h5::own;
+
+constexpr std::size_t status_room = 16;  // so that a status can be rewritten in place
+
+h5::File create(const std::filesystem::path& path) {
+  const auto access = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
+  // Files of the newest format cannot be opened after a kill; those of 1.8 can, as long as they are flushed.
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));
+  check(H5Pset_file_locking(access.get(), false, true));  // network file systems often have no locks
+  const auto creation = own<h5::Properties>(H5Pcreate(H5P_FILE_CREATE));
+  check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
+  return own<h5::File>(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()));
+}
+
+[[noreturn]] void disk_error(const std::filesystem::path& path) {
+  const int reason = errno;
+  throw Error(Exit::runtime, "the record cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)),
+              "free some space, or choose another --run-dir");
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock)
+    : folder_(folder), clock_(clock), flushed_at_(clock.seconds()) {
+  h5::quiet();
+  file_ = create(file());
+  const auto lines_path = folder / "metrics.jsonl";
+  lines_.reset(std::fopen(lines_path.c_str(), "wxe"));
+  if (!lines_) disk_error(lines_path);
+  const hid_t root = file_.get();
+  h5::set_attribute(root, "Conventions", "CF-1.10");
+  h5::set_attribute(root, "schema", schema_name);
+  h5::set_attribute(root, "schema_version", schema_version);
+  h5::set_attribute(root, "status", "running", status_room);
+  h5::set_attribute(root, "heartbeat", clock.wall_seconds());
+  for (const auto& [name, value] : facts) h5::set_attribute(root, name, value);
+}
+
+Recorder::~Recorder() {
+  if (!file_) return;
+  try {
+    finish("failed");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "warning: the record {} was not closed cleanly: {}\n", file().string(), error.what());
+  }
+}
+
+void Recorder::number(const std::string& name, std::int64_t value) { h5::set_attribute(file_.get(), name, value); }
+
+void Recorder::dimension(const Dimension& dimension) { write_dimension(file_.get(), dimension); }
+
+h5::Group Recorder::group_named(const std::string& path) {
+  return own<h5::Group>(check(H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT)) > 0
+                            ? H5Gopen2(file_.get(), path.c_str(), H5P_DEFAULT)
+                            : H5Gcreate2(file_.get(), path.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+}
+
+void Recorder::text(const std::string& group, const std::string& name, const std::string& value) {
+  h5::write_text(group_named(group).get(), name, value);
+}
+
+// A variable over one of the root's dimensions, with nothing in it yet.
+h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::string& dimension, hid_t stored,
+                            std::size_t count) {
+  const auto scale = own<h5::Dataset>(H5Dopen2(file_.get(), dimension.c_str(), H5P_DEFAULT));
+  const auto space = own<h5::Space>(H5Dget_space(scale.get()));
+  require(H5Sget_simple_extent_npoints(space.get()) == static_cast<hssize_t>(count),
+          "{} values of {} do not fit the dimension {}", count, name, dimension);
+  const auto parent = group_named(group);
+  auto dataset = own<h5::Dataset>(
+      H5Dcreate2(parent.get(), name.c_str(), stored, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  check(H5DSattach_scale(dataset.get(), scale.get(), 0));
+  return dataset;
+}
+
+void Recorder::texts(const std::string& group, const std::string& name, const std::string& dimension,
+                     const std::vector<std::string>& values) {
+  const auto type = h5::text_type();
+  const auto dataset = along(group, name, dimension, type.get(), values.size());
+  std::vector<const char*> starts;
+  for (const std::string& value : values) starts.push_back(value.c_str());
+  check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, starts.data()));
+}
+
+void Recorder::numbers(const std::string& group, const std::string& name, const std::string& dimension,
+                       const std::vector<double>& values, const std::string& units, const std::string& about) {
+  const auto dataset = along(group, name, dimension, H5T_IEEE_F64LE, values.size());
+  describe_variable(dataset.get(), units, about);
+  check(H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
+}
+
+void Recorder::numbers(const std::string& group, const std::string& name, const std::string& dimension,
+                       const std::vector<std::int64_t>& values, const std::string& units, const std::string& about) {
+  const auto dataset = along(group, name, dimension, H5T_STD_I64LE, values.size());
+  describe_variable(dataset.get(), units, about);
+  check(H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
+}
+
+Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
+
+bool Recorder::due(std::int64_t step) const {
+  return step - flushed_step_ >= 50 || clock_.seconds() - flushed_at_ >= 10;
+}
+
+void Recorder::flush(std::int64_t step) {
+  for (Table& table : tables_) table.write();
+  sync();
+  for (Table& table : tables_) table.commit();
+  h5::set_attribute(file_.get(), "heartbeat", clock_.wall_seconds());
+  sync();
+  flushed_at_ = clock_.seconds();
+  flushed_step_ = step;
+}
+
+void Recorder::finish(const std::string& status) {
+  require(bool(file_), "this record is finished already");
+  require(status.size() <= status_room, "the status \"{}\" is longer than {} letters", status, status_room);
+  flush();
+  h5::set_attribute(file_.get(), "status", status, status_room);
+  sync();
+  tables_.clear();
+  check(H5Fclose(file_.release()));
+  if (std::fclose(lines_.release()) != 0) disk_error(folder_ / "metrics.jsonl");
+}
+
+void Recorder::write_line(const std::string& line) {
+  if (std::fputs((line + "\n").c_str(), lines_.get()) == EOF || std::fflush(lines_.get()) != 0)
+    disk_error(folder_ / "metrics.jsonl");
+}
+
+void Recorder::sync() {
+  check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL));
+  int* descriptor = nullptr;
+  check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, reinterpret_cast<void**>(&descriptor)));
+  if (fsync(*descriptor) != 0) disk_error(file());
+}
+
+}  // namespace chorale

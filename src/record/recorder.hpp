@@ -1,0 +1,81 @@
+// The record of one run: one HDF5 file that survives its writer, and metrics.jsonl beside it. Rank 0 writes.
+//
+//   Recorder recorder(folder.path, facts, clock);
+//   auto& eval = recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true});
+//   recorder.append(eval, {step, loss});           buffered; a live table's row goes to metrics.jsonl at once
+//   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and when told to stop
+//   recorder.finish("ok");
+//
+// A flush makes rows safe in two stages, each followed by fsync: the rows themselves, then the group's `committed_rows`,
+// which is what readers trust. A process killed at any moment loses only what it had not flushed.
+#pragma once
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/clock.hpp"
+#include "src/record/table.hpp"
+
+namespace chorale {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's text attributes
+
+class Recorder {
+ public:
+  // Makes folder/run.h5 and folder/metrics.jsonl; neither may exist.
+  Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock);
+  ~Recorder();  // a record that was not finished is flushed and marked "failed"
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void number(const std::string& name, std::int64_t value);  // a whole-number attribute of the root
+  void dimension(const Dimension& dimension);                // shared: it stands in the root
+  void text(const std::string& group, const std::string& name, const std::string& value);
+  // One text for each index of a shared dimension, such as the host of every rank.
+  void texts(const std::string& group, const std::string& name, const std::string& dimension,
+             const std::vector<std::string>& values);
+  // One number for each index of a shared dimension.
+  void numbers(const std::string& group, const std::string& name, const std::string& dimension,
+               const std::vector<double>& values, const std::string& units, const std::string& about);
+  void numbers(const std::string& group, const std::string& name, const std::string& dimension,
+               const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
+  Table& table(const TableSpec& spec);
+  template <class Row>
+  Table& table(const TableSpec& spec) { return table(table_of<Row>(spec)); }
+
+  template <class Row>
+  void append(Table& table, const Row& row) {
+    table.append(row);
+    if (table.spec().live) write_line(table.last_row_as_json());
+  }
+
+  bool due(std::int64_t step) const;  // 10 s or 50 steps since the last flush
+  void flush(std::int64_t step = 0);
+  void finish(const std::string& status);  // checks the close, which a full disk makes fail
+
+  std::filesystem::path file() const { return folder_ / "run.h5"; }
+
+ private:
+  struct CloseStream {
+    void operator()(std::FILE* stream) const { std::fclose(stream); }
+  };
+  h5::Group group_named(const std::string& path);
+  h5::Dataset along(const std::string& group, const std::string& name, const std::string& dimension, hid_t stored,
+                    std::size_t count);
+  void write_line(const std::string& line);
+  void sync();
+
+  std::filesystem::path folder_;
+  Clock& clock_;
+  h5::File file_;
+  std::unique_ptr<std::FILE, CloseStream> lines_;
+  std::deque<Table> tables_;
+  double flushed_at_;
+  std::int64_t flushed_step_ = 0;
+};
+
+}  // namespace chorale

@@ -1,0 +1,106 @@
+// A table is a group of the file with one unlimited dimension, its rows, along which every column grows:
+//
+//   /phases   phase_time(step*, rank, phase)        the rows' own dimension is `step`; `rank` stands in the root,
+//             step(step*)  phase(phase)             `phase` in the group, each as a dimension scale
+//
+// Appending buffers a row (some bytes copied); `write` puts what is buffered into the file. A column whose values are one of
+// a few words keeps small integers, with CF's flag_values and flag_meanings.
+//
+// A row is a struct with a list of its columns, so that a misspelt or mistyped column does not compile:
+//
+//   struct EvalRow {
+//     std::int64_t step; float loss;
+//     static auto columns() { return std::tuple{column("step", &EvalRow::step, "1", "training step"),
+//                                               column("loss", &EvalRow::loss, "1", "mean loss in nats")}; }
+//   };
+#pragma once
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/record/netcdf.hpp"
+
+namespace chorale {
+
+struct TableSpec {
+  std::string group;                       // "train"
+  std::string rows;                        // the name of its unlimited dimension: "step"
+  std::vector<Column> columns;
+  std::vector<Dimension> dimensions = {};  // that stand in this group; others are looked for in the root
+  bool live = false;                       // each row also goes to metrics.jsonl, at once
+  bool deflate = false;                    // for large tables
+};
+
+// One field of a row. A vector holds the values along the column's further dimensions, last fastest.
+template <class Row, class Value>
+struct Field {
+  Column column;
+  Value Row::*member;
+};
+
+template <class T> struct ElementOf { using type = T; };
+template <class T> struct ElementOf<std::vector<T>> { using type = T; };
+
+template <class Row, class Value>
+Field<Row, Value> column(std::string name, Value Row::*member, std::string units, std::string about,
+                         std::vector<std::string> labels = {}, std::vector<std::string> dimensions = {}) {
+  using Element = typename ElementOf<Value>::type;
+  return {{std::move(name), dtype_of<Element>(), std::move(units), std::move(about), std::move(labels), std::move(dimensions)},
+          member};
+}
+
+class Table {
+ public:
+  Table(hid_t file, const TableSpec& spec);  // makes the group, its dimensions and its empty columns
+
+  template <class Row>
+  void append(const Row& row) {
+    std::size_t c = 0;
+    std::apply([&](const auto&... field) { (buffer(c++, row.*field.member), ...); }, Row::columns());
+    finish_row(c);
+  }
+
+  void write();   // what is buffered, into the file; not yet on disk
+  void commit();  // after the data are on disk: raises committed_rows, which readers trust
+
+  const TableSpec& spec() const { return spec_; }
+  std::int64_t rows() const { return written_rows_ + buffered_rows_; }
+  std::int64_t buffered_rows() const { return buffered_rows_; }
+  std::string last_row_as_json() const;
+
+ private:
+  struct Stored {
+    Column column;
+    h5::Dataset dataset;
+    std::vector<hsize_t> row_shape;  // {1, further dimensions…}
+    std::int64_t row_bytes = 0;
+    std::vector<std::byte> buffer;
+  };
+
+  void finish_row(std::size_t fields);
+  void buffer_bytes(std::size_t column, DType dtype, const void* values, std::int64_t bytes);
+  template <class T>
+  void buffer(std::size_t c, const T& value) { buffer_bytes(c, dtype_of<T>(), &value, sizeof value); }
+  template <class T>
+  void buffer(std::size_t c, const std::vector<T>& values) {
+    buffer_bytes(c, dtype_of<T>(), values.data(), static_cast<std::int64_t>(values.size() * sizeof(T)));
+  }
+
+  TableSpec spec_;
+  h5::Group group_;
+  std::vector<Stored> columns_;
+  bool counts_rows_ = false;  // the last column numbers the rows, because none is named after their dimension
+  std::int64_t written_rows_ = 0, buffered_rows_ = 0;
+};
+
+// A table's spec from a row type: table_of<EvalRow>({.group = "eval", .rows = "step"}).
+template <class Row>
+TableSpec table_of(TableSpec spec) {
+  std::apply([&](auto&&... field) { (spec.columns.push_back(field.column), ...); }, Row::columns());
+  return spec;
+}
+
+}  // namespace chorale
