@@ -21,32 +21,42 @@ std::string shortened(const std::string& cell) {
   return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
 }
 
-// One row of the table per element along the variables' common dimensions: (step, rank, phase) gives a row for each triple.
-// Variables that lack a dimension repeat their value along it.
+// Where the element at indices `at`, along the dimensions `names`, lies in a variable that may lack some of them (its value
+// then repeats); -1 when it has a dimension that they do not.
+std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
+  std::int64_t index = 0;
+  for (std::size_t d = 0; d < variable.shape.size(); ++d) {
+    const auto axis = std::find(names.begin(), names.end(), variable.dimensions[d]);
+    if (axis == names.end()) return -1;
+    index = index * variable.shape[d] + at[static_cast<std::size_t>(axis - names.begin())];
+  }
+  return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
+}
+
+// A group as one table: a row for each element of its widest variable, so (step, rank, phase) gives one for each triple. A
+// dimension that stands in the root has no variable here, and is numbered.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
-  const auto widest = std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
+  const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
     return a.shape.size() < b.shape.size();
   });
+  const auto& names = widest.dimensions;
   std::vector<std::string> columns;
+  std::vector<std::size_t> numbered;
+  for (std::size_t d = 0; d < names.size(); ++d)
+    if (std::none_of(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == names[d]; }))
+      numbered.push_back(d), columns.push_back(names[d]);
   for (const Variable& v : variables) columns.push_back(v.name);
+
   TextTable table(columns);
-  const std::size_t dims = widest->shape.size();
-  std::vector<std::int64_t> at(dims, 0);
-  const std::int64_t rows = dims == 0 ? 1 : static_cast<std::int64_t>(widest->cells.size());
-  for (std::int64_t row = 0; row < rows; ++row) {
+  std::vector<std::int64_t> at(names.size(), 0);
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(widest.cells.size()); ++row) {
     std::int64_t rest = row;
-    for (std::size_t d = dims; d-- > 0; rest /= widest->shape[d]) at[d] = rest % widest->shape[d];
+    for (std::size_t d = names.size(); d-- > 0; rest /= widest.shape[d]) at[d] = rest % widest.shape[d];
     std::vector<std::string> cells;
+    for (const std::size_t d : numbered) cells.push_back(fmt::format("{}", at[d]));
     for (const Variable& v : variables) {
-      std::int64_t index = 0;
-      bool fits = true;
-      for (std::size_t d = 0; d < v.shape.size(); ++d) {
-        const auto axis = std::find(widest->dimensions.begin(), widest->dimensions.end(), v.dimensions[d]);
-        fits = fits && axis != widest->dimensions.end();
-        if (fits) index = index * v.shape[d] + at[static_cast<std::size_t>(axis - widest->dimensions.begin())];
-      }
-      const bool there = fits && index < static_cast<std::int64_t>(v.cells.size());
-      const std::string cell = there ? v.cells[static_cast<std::size_t>(index)] : "";
+      const std::int64_t place = place_in(v, names, at);
+      const std::string cell = place < 0 ? "" : v.cells[static_cast<std::size_t>(place)];
       cells.push_back(shorten ? shortened(cell) : cell);
     }
     table.add(std::move(cells));

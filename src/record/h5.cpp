@@ -71,6 +71,7 @@ void set_attribute(hid_t object, const std::string& name, const std::string& tex
   std::string padded = text;
   padded.resize(std::max({text.size(), room, std::size_t{1}}));
   check(H5Tset_size(type.get(), padded.size()));
+  check(H5Tset_strpad(type.get(), H5T_STR_NULLPAD));
   check(H5Tset_cset(type.get(), H5T_CSET_UTF8));
   const auto space = own<Space>(H5Screate(H5S_SCALAR));
   write_attribute(object, name, type.get(), type.get(), space.get(), padded.data());
@@ -117,6 +118,12 @@ std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t
   std::int64_t value = 0;
   check(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value));
   return value;
+}
+
+Group make_group(hid_t file, const std::string& path) {
+  const auto order = own<Properties>(H5Pcreate(H5P_GROUP_CREATE));
+  check(H5Pset_link_creation_order(order.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
+  return own<Group>(H5Gcreate2(file, path.c_str(), H5P_DEFAULT, order.get(), H5P_DEFAULT));
 }
 
 void write_text(hid_t group, const std::string& name, const std::string& text) {

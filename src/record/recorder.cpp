@@ -66,9 +66,8 @@ void Recorder::number(const std::string& name, std::int64_t value) { h5::set_att
 void Recorder::dimension(const Dimension& dimension) { write_dimension(file_.get(), dimension); }
 
 h5::Group Recorder::group_named(const std::string& path) {
-  return own<h5::Group>(check(H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT)) > 0
-                            ? H5Gopen2(file_.get(), path.c_str(), H5P_DEFAULT)
-                            : H5Gcreate2(file_.get(), path.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  const bool there = check(H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT)) > 0;
+  return there ? own<h5::Group>(H5Gopen2(file_.get(), path.c_str(), H5P_DEFAULT)) : h5::make_group(file_.get(), path);
 }
 
 void Recorder::text(const std::string& group, const std::string& name, const std::string& value) {

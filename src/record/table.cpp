@@ -33,9 +33,7 @@ std::string as_json(const Column& column, const std::byte* value) {
 }  // namespace
 
 Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
-  const auto order = own<h5::Properties>(H5Pcreate(H5P_GROUP_CREATE));
-  check(H5Pset_link_creation_order(order.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
-  group_ = own<h5::Group>(H5Gcreate2(file, spec.group.c_str(), H5P_DEFAULT, order.get(), H5P_DEFAULT));
+  group_ = h5::make_group(file, spec.group);
   for (const Dimension& dimension : spec.dimensions) write_dimension(group_.get(), dimension);
 
   const auto is_coordinate = [&](const Column& column) { return column.name == spec.rows; };

@@ -1,0 +1,62 @@
+#include "src/base/error.hpp"
+
+#include "src/base/handle.hpp"
+#include "src/base/text.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+TEST_CASE("a usage error is three lines and exits with 2") {
+  try {
+    usage_error("sizes do not divide", "24 is no multiple of 16", "try 16 or 32");
+  } catch (const Error& error) {
+    CHECK(error.exit() == Exit::usage);
+    CHECK(describe(error, 3, 4) == "error: sizes do not divide\n  24 is no multiple of 16\n  try 16 or 32\n");
+  }
+}
+
+TEST_CASE("any other error says on which rank and where in the source") {
+  const Error error(Exit::runtime, "the disk is full", "", "");
+  const std::string text = describe(error, 3, 4);
+  CHECK(text.find("error: the disk is full\n  rank 3 of 4 on ") == 0);
+  CHECK(text.find("tests/base/error_test.cpp:") != std::string::npos);
+  CHECK(describe(std::runtime_error("foreign"), 0, 1).find("error: foreign\n  rank 0 of 1 on ") == 0);
+}
+
+TEST_CASE("require throws the sentence with its numbers, only when the condition fails") {
+  CHECK_NOTHROW(require(true, "never shown"));
+  CHECK_THROWS_WITH(require(false, "{} is not {}", 3, 4), Catch::Matchers::Contains("3 is not 4"));
+}
+
+TEST_CASE("error text cannot command the terminal") {
+  CHECK(escape_control("a\x1b[31mb\x07\nc\t") == "a\\x1b[31mb\\x07\nc\\x09");
+  CHECK(std::string(Error(Exit::usage, "x\x1b", "", "").what()) == "x\\x1b");
+}
+
+namespace {
+
+int closed = 0;
+struct CountingTraits {
+  using type = int;
+  static type none() { return 0; }
+  static void close(type) noexcept { ++closed; }
+};
+
+}  // namespace
+
+TEST_CASE("a handle closes exactly once, wherever it was moved") {
+  closed = 0;
+  {
+    Handle<CountingTraits> a(7), b(8);
+    Handle<CountingTraits> c = std::move(a);
+    CHECK((!a && c.get() == 7));
+    c = std::move(b);  // closes 7
+    CHECK(closed == 1);
+    auto& same = c;
+    c = std::move(same);
+    CHECK(c.get() == 8);
+    Handle<CountingTraits> kept(9);
+    CHECK(kept.release() == 9);  // the caller's now
+  }
+  CHECK(closed == 2);
+}

@@ -1,0 +1,77 @@
+#include "src/base/mpi.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "src/base/log.hpp"
+#include "src/base/signals.hpp"
+#include "tests/spmd.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+TEST_CASE("texts of every length are gathered in rank order", "[spmd]") {
+  const int rank = world().rank();
+  const auto texts = mpi::gather(world().world(), std::string(static_cast<std::size_t>(rank * 1000), static_cast<char>('a' + rank)));
+  bool right = texts.size() == (rank == 0 ? static_cast<std::size_t>(world().size()) : 0);
+  for (std::size_t r = 0; r < texts.size(); ++r) right = right && texts[r] == std::string(r * 1000, static_cast<char>('a' + r));
+  REQUIRE_ALL(right);
+}
+
+TEST_CASE("ranks of one host agree on the time to a millisecond", "[spmd]") {
+  struct Shifted : SystemClock {
+    explicit Shifted(double by) : by_(by) {}
+    double seconds() const override { return SystemClock::seconds() + by_; }
+    double by_;
+  };
+  const double by = 100.0 * world().rank();
+  const double offset = mpi::clock_offset(world().world(), Shifted(by));
+  REQUIRE_ALL(offset == Approx(-by).margin(1e-3));
+}
+
+TEST_CASE("an MPI error is thrown with MPI's words", "[spmd]") {
+  REQUIRE_ALL_THROWS(mpi::check(PMPI_Send(nullptr, 1, MPI_INT, world().size() + 7, 0, world().world())), "MPI_ERR_RANK");
+}
+
+TEST_CASE("a runtime adopts an MPI that is initialised, and leaves it running", "[spmd]") {
+  {
+    const mpi::Runtime second(Launch{});
+    REQUIRE_ALL(second.size() == world().size());
+  }
+  int finalised = 1;
+  PMPI_Finalized(&finalised);
+  REQUIRE_ALL(!finalised);
+}
+
+TEST_CASE("each rank has a log file; the console is rank 0's") {
+  const auto folder = std::filesystem::temp_directory_path() / "chorale-test-log";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  for (const int rank : {0, 3}) {
+    Log log({.rank = rank, .level = "off", .folder = folder});
+    log.debug("rank {} was here", rank);
+    log.error("bad \x1b[2J text");
+  }
+  for (const char* name : {"rank-0.log", "rank-3.log"}) {
+    std::ostringstream text;
+    text << std::ifstream(folder / name).rdbuf();
+    CHECK(text.str().find(std::string("debug rank ") + name[5] + " was here") != std::string::npos);
+    CHECK(text.str().find("error bad \\x1b[2J text") != std::string::npos);
+  }
+  CHECK_THROWS(Log({.level = "loud"}));
+}
+
+TEST_CASE("signals to stop are collected, not obeyed at once") {
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  Signals signals;
+  CHECK_FALSE(signals.pending());
+  std::raise(SIGTERM);
+  std::raise(SIGUSR1);
+  const int first = signals.pending().value_or(0), second = signals.pending().value_or(0);
+  CHECK((first + second == SIGTERM + SIGUSR1));
+  CHECK_FALSE(signals.pending());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}

@@ -1,0 +1,168 @@
+#include "src/base/options.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "src/base/error.hpp"
+#include "src/base/launch.hpp"
+#include "src/base/settings.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using Words = std::vector<std::string>;
+
+namespace {
+
+struct Fields {
+  std::int64_t ranks = 2;
+  double rate = 0.5;
+  bool check = false;
+  std::string dtype = "f32";
+  Words backends{"mpi"}, files;
+  Options options{"chorale test"};
+
+  Fields() {
+    options.add("ranks", ranks, "ranks").range(1, 64).alias("world-size");
+    options.add("rate", rate, "a rate");
+    options.add("check", check, "a switch");
+    options.add("dtype", dtype, "a type").one_of({"f32", "bf16"});
+    options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
+    options.add("config", "a file");
+    options.add("preset", "a set");
+    options.add_positional("file", files, "files");
+  }
+  void resolve(const Words& arguments, const Words& variables = {}, const Words& known = {}) {
+    chorale::resolve(options, arguments, variables, known, {{"tiny", "small", {{"ranks", "8"}, {"rate", "0.1"}}}});
+  }
+};
+
+std::string refused(const Words& arguments, const Words& variables = {}) {
+  try {
+    Fields().resolve(arguments, variables, {"ranks", "seed"});
+  } catch (const Error& error) {
+    CHECK(error.exit() == Exit::usage);
+    const std::string text = error.what();
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);  // three lines, whatever was wrong
+    return text;
+  }
+  return "accepted";
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() / ("chorale-test-" + name);
+  std::ofstream(path) << text;
+  return path.string();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("options take values from the command line, in every way of writing them") {
+  Fields f;
+  f.resolve({"a.h5", "--ranks", "3", "--rate=-2.5e-1", "--check", "--backend", "ucx,shm", "b,c.h5"});
+  CHECK(f.ranks == 3);
+  CHECK(f.rate == -0.25);
+  CHECK(f.check);
+  CHECK(f.backends == Words{"ucx", "shm"});
+  CHECK(f.files == Words{"a.h5", "b,c.h5"});
+  Fields g;
+  g.resolve({"--world-size", "5", "--check=false", "--backend", "ucx", "--backend", "mpi", "--rate", "-3"});
+  CHECK((g.ranks == 5 && !g.check && g.rate == -3 && g.backends == Words{"ucx", "mpi"}));
+}
+
+TEST_CASE("the command line beats the environment, which beats the file, the preset and the default") {
+  const std::string file = file_with("a.toml", "ranks = 4\nrate = 0.4\ndtype = \"bf16\"\n");
+  Fields f;
+  f.resolve({"--config", file, "--ranks", "6"}, {"CHORALE_RANKS=5", "CHORALE_RATE=0.3", "HOME=/"});
+  CHECK((f.ranks == 6 && f.rate == 0.3 && f.dtype == "bf16" && !f.check));
+  CHECK(f.options.origin("ranks") == "command line");
+  CHECK(f.options.origin("rate") == "CHORALE_RATE");
+  CHECK(f.options.origin("dtype") == file + ":3");
+  CHECK(f.options.origin("check") == "default");
+  Fields g;
+  g.resolve({"--preset", "tiny", "--config", file});
+  CHECK((g.ranks == 4 && g.rate == 0.4));
+  Fields h;
+  h.resolve({}, {"CHORALE_PRESET=tiny"});
+  CHECK((h.ranks == 8 && h.options.origin("ranks") == "preset tiny"));
+}
+
+TEST_CASE("JSON and TOML files say the same, lists and switches included") {
+  for (const std::string& file : {file_with("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n"),
+                                  file_with("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}")}) {
+    Fields f;
+    f.resolve({"--config", file});
+    CHECK((f.ranks == 7 && f.check && f.rate == 2 && f.backends == Words{"ucx", "mpi"}));
+    CHECK(f.options.origin("ranks") == file + ":2");
+  }
+}
+
+TEST_CASE("the config file that a run keeps gives the same values again") {
+  Fields f;
+  f.resolve({"--ranks", "9", "--rate", "0.125", "--check", "--backend", "ucx,shm"});
+  Fields g;
+  g.resolve({"--config", file_with("kept.toml", f.options.toml())});
+  CHECK((g.ranks == 9 && g.rate == 0.125 && g.check && g.backends == Words{"ucx", "shm"}));
+}
+
+TEST_CASE("what cannot be is refused in three lines with the nearest name and the place") {
+  CHECK(contains(refused({"--rnaks", "3"}), "did you mean --ranks?"));
+  CHECK(contains(refused({"--ranks", "0"}), "ranks takes 1 to 64"));
+  CHECK(contains(refused({"--ranks", "3.5"}), "ranks takes a whole number"));
+  CHECK(contains(refused({"--ranks", "99999999999999999999"}), "a whole number"));
+  CHECK(contains(refused({"--ranks"}), "--ranks"));
+  CHECK(contains(refused({"--rate", "fast"}), "rate takes a number"));
+  CHECK(contains(refused({"--rate", "nan"}), "rate takes a number"));
+  CHECK(contains(refused({"--check=maybe"}), "true or false"));
+  CHECK(contains(refused({"--dtype", "f16"}), "one of f32, bf16"));
+  CHECK(contains(refused({"--backend", "mpi,tcp"}), "one of mpi, ucx, shm"));
+  CHECK(contains(refused({"--preset", "tyni"}), "did you mean \"tiny\"?"));
+  CHECK(contains(refused({}, {"CHORALE_RNAKS=3"}), "did you mean CHORALE_RANKS?"));
+  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command knows it
+}
+
+TEST_CASE("mistakes in a file are named with their line") {
+  const auto in_file = [](const std::string& name, const std::string& text) { return refused({"--config", file_with(name, text)}); };
+  CHECK(contains(in_file("c.toml", "ranks = 2\n\nrnaks = 3\n"), "c.toml:3"));
+  CHECK(contains(in_file("c.json", "{\"ranks\": 2,\n\"rnaks\": 3}"), "c.json:2"));
+  CHECK(contains(in_file("d.toml", "ranks = 2\nrate = \n"), "d.toml:2"));
+  CHECK(contains(in_file("d.json", "{\"ranks\": 2,\n oops}"), "d.json:2"));
+  CHECK(contains(in_file("e.toml", "[model]\nranks = 2\n"), "\"model\" cannot be a table"));
+  CHECK(contains(in_file("f.json", "[1, 2]"), "one object"));
+  CHECK(contains(refused({"--config", "/nowhere/x.toml"}), "no such file"));
+  CHECK(contains(refused({"--config", "/tmp"}), "it is a folder"));
+}
+
+TEST_CASE("the help shows names, choices and defaults") {
+  const std::string help = Fields().options.help_text();
+  CHECK(contains(help, "--dtype f32|bf16"));
+  CHECK(contains(help, "a type (default f32)"));
+  CHECK(contains(help, "also --world-size"));
+  CHECK(contains(help, "FILE…"));
+}
+
+TEST_CASE("the launcher is read from the environment") {
+  const auto with = [](std::vector<std::pair<std::string, std::string>> variables) {
+    return read_launch([=](const char* name) -> std::optional<std::string> {
+      for (const auto& [key, value] : variables)
+        if (key == name) return value;
+      return std::nullopt;
+    });
+  };
+  CHECK(with({}).size == 1);
+  CHECK(with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rank == 2);
+  CHECK(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).launcher == "MPICH's mpirun");
+  CHECK(with({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}).size == 1);
+  CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a step
+
+  const Launch launch = with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}});
+  CHECK_NOTHROW(require_same_world(launch, 3, "MPICH"));
+  CHECK_THROWS_WITH(require_same_world(launch, 1, "Open MPI v4"),
+                    Catch::Matchers::Contains("3 processes were launched, but each of them is alone") &&
+                        Catch::Matchers::Contains("mpirun.openmpi -np 3"));
+}

@@ -1,0 +1,56 @@
+#include "src/base/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/host.hpp"
+#include "src/base/text_table.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+TEST_CASE("numbers become words") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1536) == "1.5 KiB");
+  CHECK(human_bytes((1 << 20) - 1) == "1.0 MiB");  // not 1024.0 KiB
+  CHECK(human_bytes(std::int64_t{5} << 40) == "5.0 TiB");
+  CHECK(human_seconds(3e-9) == "3 ns");
+  CHECK(human_seconds(0.00012) == "120 µs");
+  CHECK(human_seconds(0.25) == "250 ms");
+  CHECK(human_seconds(75) == "1 min 15 s");
+  CHECK(human_seconds(3700) == "1 h 01 min");
+}
+
+TEST_CASE("splitting and joining undo one another") {
+  CHECK(split("", ',').empty());
+  CHECK(split("a,,b,", ',') == std::vector<std::string>{"a", "", "b", ""});
+  CHECK(join(split("x;y;z", ';'), ";") == "x;y;z");
+}
+
+TEST_CASE("the nearest name is offered only when it is near") {
+  const std::vector<std::string> names{"backend", "algorithm", "dtype"};
+  CHECK(nearest("bakcend", names) == "backend");
+  CHECK(nearest("dtyp", names) == "dtype");
+  CHECK(nearest("zzzzzz", names) == "");
+}
+
+TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
+  TextTable table({"name", "time"});
+  table.add({"a,\"b\"", "1.5"});
+  table.add({"µ|x", "20"});
+  CHECK(table.print("text") == "name   time\na,\"b\"   1.5\nµ|x      20\n");
+  CHECK(table.print("csv") == "name,time\n\"a,\"\"b\"\"\",1.5\nµ|x,20\n");
+  CHECK(table.print("md") == "| name | time |\n| --- | --- |\n| a,\"b\" | 1.5 |\n| µ\\|x | 20 |\n");
+  const auto json = nlohmann::json::parse(table.print("json"));
+  CHECK(json[0]["name"] == "a,\"b\"");
+  CHECK(json[1]["time"] == 20);
+  CHECK_THROWS(table.add({"one cell only"}));
+}
+
+TEST_CASE("cores are listed as ranges, and shared among the ranks that may use them") {
+  CHECK(cpu_ranges({}) == "");
+  CHECK(cpu_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
+  CHECK(threads_per_rank(8, 2) == 4);
+  CHECK(threads_per_rank(2, 8) == 1);  // never none
+  CHECK_FALSE(allowed_cpus().empty());
+}

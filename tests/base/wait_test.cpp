@@ -1,0 +1,81 @@
+#include "src/base/wait.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+TEST_CASE("a condition that holds costs no look at the clock") {
+  VirtualClock clock;
+  int polls = 0;
+  wait_until([&] { return ++polls == 1500; }, {.clock = nullptr, .spins = 2000}, "a poll");  // a null clock: any look crashes
+  CHECK(polls == 1500);
+}
+
+TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
+  VirtualClock clock;
+  int polls = 0, idles = 0;
+  wait_until([&] { return ++polls == 10 + 5 + 4; }, {.clock = &clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
+             "a poll");
+  CHECK(idles == 3);  // the first poll after the spins costs no idling
+  CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
+}
+
+TEST_CASE("a wait without end is an error that names what was waited for") {
+  VirtualClock clock;
+  try {
+    wait_until([] { return false; }, {.clock = &clock, .timeout_seconds = 2.5, .spins = 3}, "rank 7's flag");
+    FAIL("it returned");
+  } catch (const Error& error) {
+    CHECK(error.exit() == Exit::watchdog);
+    CHECK(std::string(error.what()).find("waited too long for rank 7's flag") == 0);
+    CHECK(clock.seconds() >= 2.5);
+    CHECK(clock.seconds() < 2.6);
+  }
+}
+
+TEST_CASE("a failure detector can end a wait") {
+  VirtualClock clock;
+  const Waiting how{.clock = &clock, .spins = 0, .yields = 0, .on_idle = [] { throw std::runtime_error("rank 3 died"); }};
+  CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 3"), "rank 3 died");
+}
+
+namespace {
+
+std::string shown(bool terminal, int columns, int updates) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* stream = open_memstream(&text, &length);
+  VirtualClock clock;
+  Progress progress("prove", updates, clock, {stream, terminal, columns});
+  for (int i = 0; i < updates; ++i) progress.update(i, "µ-ring"), clock.sleep(0.0625);
+  progress.finish();
+  std::fclose(stream);
+  std::string result(text, length);
+  std::free(text);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("progress is plain lines, seconds apart, where nobody can rewrite a line") {
+  const std::string text = shown(false, 80, 200);  // 12.5 s
+  CHECK(text ==
+        "prove  0/200  0 %  0 ns  µ-ring\n"
+        "prove  80/200  40 %  5.0 s, 7.5 s to go  µ-ring\n"
+        "prove  160/200  80 %  10.0 s, 2.5 s to go  µ-ring\n"
+        "prove  200/200 in 12.5 s\n");
+}
+
+TEST_CASE("progress rewrites one line on a terminal, ten times a second at most, never wider than it") {
+  const std::string text = shown(true, 20, 200);
+  CHECK(std::count(text.begin(), text.end(), '\r') == 100 + 1);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+  CHECK(text.find("\rprove  0/200  0 %  \x1b[K") == 0);
+}

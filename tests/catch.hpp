@@ -1,0 +1,13 @@
+// Catch2, version 2 or 3: the one place where they differ.
+#pragma once
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+using ListenerBase = Catch::EventListenerBase;
+using Catch::Approx;
+inline constexpr const char* plain_output[] = {"--colour-mode", "none"};
+#else
+#define CATCH_CONFIG_ENABLE_BENCHMARKING
+#include <catch2/catch.hpp>
+using ListenerBase = Catch::TestEventListenerBase;
+inline constexpr const char* plain_output[] = {"--use-colour", "no"};
+#endif

@@ -1,0 +1,109 @@
+"""The program as a user meets it: help that works, data on stdout, errors in three lines within a second, exit codes."""
+import json
+import os
+import tempfile
+import time
+import unittest
+
+from programs import chorale, launch, ranks, start
+
+
+class CommandLine(unittest.TestCase):
+    def refused(self, *words, says, ranked=0, **environment):
+        """Three lines on stderr, nothing on stdout, exit 2, within a second (and the launcher's own time)."""
+        started = time.time()
+        command = [chorale, *words]
+        result = ranks(ranked, *command, **environment) if ranked else start(command, **environment)
+        self.assertLess(time.time() - started, 2.5 if ranked else 1)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        ours = [line for line in result.stderr.splitlines() if line.startswith(("error: ", "  "))][:3]
+        self.assertEqual(len(ours), 3, result.stderr)
+        self.assertEqual(result.stderr.count("error: "), 1, "printed once, whatever the number of ranks")
+        if not ranked:
+            self.assertEqual(len(result.stderr.splitlines()), 3, result.stderr)
+        for part in says:
+            self.assertIn(part, result.stderr)
+
+    def test_what_cannot_be_is_refused_in_three_lines(self):
+        self.refused(says=["no command given", "chorale --help"])
+        self.refused("inof", says=["unknown command", 'did you mean "info"?'])
+        self.refused("info", "--fromat", "json", says=["unknown flag --fromat", "did you mean --format?"])
+        self.refused("info", "--format", "xml", says=["text, json"])
+        self.refused("info", "extra", says=['"extra" was not expected'])
+        self.refused("report", says=["no file given"])
+        self.refused("report", "no.h5", says=["no.h5: no such file"])
+        self.refused("report", "README.md", says=["not an HDF5 file"])
+        self.refused("info", says=["CHORALE_FROMAT"], CHORALE_FROMAT="json")
+        self.refused("info", "--config", "no.toml", says=["no.toml: no such file"])
+        self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"])
+        self.refused("info", "--run-dir", "README.md", says=["README.md"])
+
+    def test_an_error_is_printed_once_for_all_ranks(self):
+        self.refused("info", "--format", "xml", says=["text, json"], ranked=4)
+        self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"], ranked=4)
+
+    def test_an_unknown_key_in_a_file_is_named_with_its_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("# mine\nformt = 'json'\n")
+            file.flush()
+            self.refused("info", "--config", file.name, says=[f"{file.name}:2", 'did you mean "format"?'])
+
+    def test_every_help_opens_with_an_example_that_works(self):
+        overview = start([chorale, "--help"])
+        self.assertEqual(overview.returncode, 0)
+        names = [line.split()[0] for line in overview.stdout.split("commands\n")[1].splitlines() if line.startswith("  ")]
+        self.assertEqual(names, ["info", "report"])
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(start([chorale, "info", "--run-dir", f"{folder}/runs"]).returncode, 0)
+            for name in names:
+                example = start([chorale, name, "--help"]).stdout.splitlines()[0]
+                words = example.replace("build/chorale", os.path.abspath(chorale)).split()
+                words = [*launch, *words[1:]] if words[0] == "mpirun" else words
+                result = start(words, folder=folder)
+                self.assertEqual(result.returncode, 0, f"{example}\n{result.stderr}")
+
+    def test_info_names_every_backend_and_why_one_is_missing(self):
+        result = start([chorale, "info", "--format", "json"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        info = json.loads(result.stdout)
+        self.assertEqual([b["name"] for b in info["backends"]], ["mpi", "ucx", "shm", "nccl", "threads"])
+        for backend in info["backends"]:
+            self.assertTrue(backend["detail"] if backend["available"] else backend["why_not"], backend)
+        self.assertEqual(len(info["ranks"]), 1)
+        self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
+
+    def test_info_on_ranks_is_recorded_and_reported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
+            file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below makes a newer one
+            self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])
+            again = start([chorale, "info", "--config", f"{folder}/latest/config.toml"])
+            self.assertEqual(again.returncode, 0, again.stderr)
+            for form in ("text", "csv", "md", "json"):
+                report = start([chorale, "report", file, "--format", form])
+                self.assertEqual(report.returncode, 0, report.stderr)
+                self.assertIn("local_rank", report.stdout)
+                if form == "json":
+                    found = json.loads(report.stdout)[0]
+                    self.assertEqual([row["rank"] for row in found["groups"]["/ranks"]], [0, 1, 2])
+                    self.assertEqual(found["attributes"]["status"], "ok")
+                    self.assertIn("run-dir = command line", found["groups"]["/config"][0]["origins"])
+            self.refused("report", file, "--group", "rnaks", says=["did you mean /ranks?"])
+
+    def test_another_launchers_ranks_are_told_apart_from_ours(self):
+        # As srun would start us without a way for our MPI to find its peers: three ranks, each alone.
+        result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("3 processes were launched, but each of them is alone", result.stderr)
+        self.assertIn("make MPICXX=", result.stderr)
+
+    def test_a_reader_that_leaves_early_is_no_crash(self):
+        with os.popen(f"{chorale} info --format json 2>&1 | head -n 1") as pipe:
+            self.assertEqual(pipe.read(), "{\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

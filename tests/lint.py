@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What the house asks of its sources, checked: `make lint`.
+
+   tests/lint.py [ROOT]     every complaint is one line, file:line: what; exit 1 if there is any
+
+   order      a file includes only from the folders its own folder may know (docs/architecture.md)
+   size       no file over 400 lines, no function over 80
+   opening    a header, a program or a script opens with a comment that says what it is
+   text       no tabs, no spaces at the end of a line, one newline at the end of the file
+   format     as clang-format 14 would have it (Debian 12's; other versions differ in small things, and are not asked)
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+# Each folder, and what it may include besides itself. Longest prefix first.
+may_include = {
+    "src/base": [],
+    "src/memory": ["src/base"],
+    "src/math": ["src/base", "src/memory"],
+    "src/record": ["src/base", "src/memory"],
+    "src/data": ["src/base", "src/memory"],
+    "collectives": ["src"],
+    "layers": ["src"],
+    "parallel": ["src", "collectives", "layers"],
+    "experiments": ["src", "collectives", "layers", "parallel"],
+    "tests": ["src", "collectives", "layers", "parallel", "experiments"],
+}
+ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "tests/")
+cpp = (".cpp", ".hpp", ".cu", ".cuh")
+most_file_lines, most_function_lines = 400, 80
+
+
+def sources(root):
+    """The files git knows or would add; without git, every file that is not hidden or built."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if listed.returncode == 0:
+        return [f for f in listed.stdout.splitlines() if os.path.isfile(os.path.join(root, f))]
+    return [os.path.relpath(os.path.join(folder, f), root) for folder, _, files in os.walk(root) for f in files
+            if not re.search(r"/(build|runs|\.git)(/|$)", folder)]
+
+
+def home_of(file):
+    return next((folder for folder in may_include if file.startswith(folder + "/")), None)
+
+
+def order(file, lines):
+    home = home_of(file)
+    for number, line in enumerate(lines, 1):
+        include = re.match(r'\s*#\s*include\s*[<"]([^">]+)[">]', line)
+        if not include:
+            continue
+        target = include.group(1)
+        if target.startswith((".", "/")):
+            yield number, f'includes "{target}": write paths from the root of the house'
+        if not target.startswith(ours):
+            continue
+        if home is None:
+            yield number, f"stands in no folder of the plan, and includes {target}"
+        elif not target.startswith(tuple(f + "/" for f in [home, *may_include[home]])):
+            yield number, f"{home} may not include {target}: it knows {', '.join(may_include[home]) or 'nothing else'}"
+
+
+def size(file, lines):
+    if len(lines) > most_file_lines:
+        yield len(lines), f"{len(lines)} lines; {most_file_lines} at most: is it two ideas?"
+    # Formatted sources close a function at the indentation of the line that opened it.
+    start, indent = None, ""
+    for number, line in enumerate(lines, 1):
+        if start is None:
+            opens = re.match(r"(\s{0,4})(?!namespace|struct|class|enum|extern|union|using|typedef|\}|//|#)\S.*[)\w>]\s*\{\s*(//.*)?$", line)
+            if opens and "(" in "".join(lines[max(0, number - 4):number]) and "= {" not in line:
+                start, indent = number, opens.group(1)
+        elif re.match(re.escape(indent) + r"\}", line):
+            if number - start + 1 > most_function_lines:
+                yield start, f"a function of {number - start + 1} lines; {most_function_lines} at most"
+            start = None
+
+
+def opening(file, lines):
+    first = next((line for line in lines if line.strip() and not line.startswith("#!")), "")
+    if file.endswith((".hpp", ".cuh", ".cu")) and not first.startswith("//"):
+        yield 1, "opens without a comment that says what it is"
+    if file.endswith(".py") and not first.startswith('"""'):
+        yield 1, "opens without a docstring that says what it is"
+
+
+def text(file, lines):
+    for number, line in enumerate(lines, 1):
+        if "\t" in line and not file.endswith("Makefile"):
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "spaces at the end"
+
+
+def formatting(root, files):
+    tool = shutil.which("clang-format")
+    if not tool or not files or " 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
+        return []
+    result = subprocess.run([tool, "--dry-run", "-Werror", *files], cwd=root, capture_output=True, text=True)
+    return [line for line in result.stderr.splitlines() if ": error:" in line]
+
+
+def complaints(root):
+    found = []
+    files = [f for f in sources(root) if f.endswith((*cpp, ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
+    for file in files:
+        with open(os.path.join(root, file), encoding="utf-8") as stream:
+            content = stream.read()
+        lines = content.splitlines()
+        checks = [text, opening] + ([order, size] if file.endswith(cpp) else [])
+        for check in checks:
+            found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
+        if content and (not content.endswith("\n") or content.endswith("\n\n")):
+            found.append(f"{file}:{len(lines)}: wants one newline at its end")
+    return found + formatting(root, [f for f in files if f.endswith(cpp)])
+
+
+if __name__ == "__main__":
+    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    found = complaints(root)
+    print("\n".join(found + [f"lint: {len(found)} complaints" if found else "lint: nothing to complain about"]))
+    sys.exit(1 if found else 0)

@@ -1,0 +1,51 @@
+"""The linter, tested: each rule finds what breaks it, and nothing in a tree that keeps it."""
+import os
+import tempfile
+import unittest
+
+import lint
+
+
+class Lint(unittest.TestCase):
+    def complaints(self, **files):
+        with tempfile.TemporaryDirectory() as root:
+            for name, content in files.items():
+                path = os.path.join(root, name.replace("__", "/").replace("_hpp", ".hpp").replace("_cpp", ".cpp"))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w") as stream:
+                    stream.write(content)
+            return "\n".join(c for c in lint.complaints(root) if "clang-format" not in c)
+
+    def test_layers_may_not_know_collectives(self):
+        found = self.complaints(layers__linear_cpp='#include "collectives/communicator.hpp"\n')
+        self.assertIn("layers/linear.cpp:1: layers may not include collectives/communicator.hpp", found)
+
+    def test_no_folder_looks_upwards(self):
+        for home, target in [("src__base__a_cpp", "src/memory/buffer.hpp"), ("src__record__a_cpp", "experiments/x.hpp"),
+                             ("collectives__a_cpp", "layers/x.hpp"), ("parallel__a_cpp", "experiments/x.hpp"),
+                             ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp")]:
+            self.assertNotEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
+
+    def test_the_order_that_is_allowed(self):
+        for home, target in [("src__memory__a_cpp", "src/base/error.hpp"), ("parallel__a_cpp", "collectives/x.hpp"),
+                             ("parallel__a_cpp", "layers/x.hpp"), ("experiments__a_cpp", "parallel/x.hpp"),
+                             ("tests__a_cpp", "layers/x.hpp"), ("layers__a_cpp", "src/math/x.hpp")]:
+            self.assertEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
+
+    def test_long_files_and_functions(self):
+        self.assertIn("401 lines", self.complaints(src__base__a_cpp="int x;\n" * 401))
+        body = "  call();\n" * 79
+        self.assertIn("a function of 81 lines", self.complaints(src__base__a_cpp=f"int f(int x) {{\n{body}}}\n"))
+        self.assertEqual(self.complaints(src__base__a_cpp=f"int f(int x) {{\n{body[:-len('  call();' ) - 1]}}}\n"), "")
+        method = "struct S {\n  void run(int a) const {\n" + "  " + body.replace("\n", "\n  ") + "}\n};\n"
+        self.assertIn("a function of 81 lines", self.complaints(src__base__a_cpp=method))
+
+    def test_openings_and_stray_white_space(self):
+        self.assertIn("opens without a comment", self.complaints(src__base__a_hpp="#pragma once\n"))
+        self.assertIn("a tab", self.complaints(src__base__a_cpp="int\tx;\n"))
+        self.assertIn("spaces at the end", self.complaints(src__base__a_cpp="int x; \n"))
+        self.assertIn("one newline", self.complaints(src__base__a_cpp="int x;"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+// Runs the tests on this rank. Rank 0 prints as Catch2 does; what other ranks print is kept aside, and shown with the rank's
+// number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed when it
+// failed on any rank.
+#define CATCH_CONFIG_RUNNER
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <memory>
+
+#include "tests/spmd.hpp"
+
+namespace chorale::test {
+namespace {
+
+// Catch2 gives test cases and signal handlers no argument, so the harness has what the house has not: state of its own.
+struct State {
+  std::unique_ptr<mpi::Runtime> runtime;
+  int rank = 0;
+  int kept_output = -1;       // a memory file that stands for stdout on ranks other than 0
+  off_t shown_until = 0;
+  char prefix[32] = "";         // "[rank 2] "
+  char case_name[256] = "";
+  const char* doing = "";       // what the watchdog says this rank was at
+  unsigned limit_seconds = 60;
+  int passed = 0, failed = 0;
+  char text[1 << 15], lines[1 << 16];  // for showing output from a signal handler, where nothing may be allocated
+} state;
+
+// From here to on_alarm only what may be called in a signal handler.
+void say(const char* text, std::size_t length) {
+  if (write(STDERR_FILENO, text, length) < 0) return;
+}
+void say(const char* text) { say(text, std::strlen(text)); }
+
+// One write for many lines, so that the ranks' output does not interleave within a line.
+void show_kept_output() {
+  if (state.kept_output < 0) return;
+  ssize_t got = 0;
+  while ((got = pread(state.kept_output, state.text, sizeof state.text, state.shown_until)) > 0) {
+    state.shown_until += got;
+    std::size_t length = 0;
+    const auto add = [&](const char* text) {
+      while (*text && length < sizeof state.lines) state.lines[length++] = *text++;
+    };
+    add(state.prefix);
+    for (ssize_t i = 0; i < got; ++i) {
+      const char c[] = {state.text[i], '\0'};
+      add(c);
+      if (c[0] == '\n' && i + 1 < got) add(state.prefix);
+    }
+    if (state.text[got - 1] != '\n') add("\n");
+    say(state.lines, length);
+  }
+}
+
+void on_alarm(int) {
+  show_kept_output();
+  say(state.prefix), say("time limit passed "), say(state.doing), say(" test case: "), say(state.case_name), say("\n");
+  _exit(static_cast<int>(Exit::watchdog));
+}
+
+struct Listener : ListenerBase {
+  using ListenerBase::ListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo& info) override {
+    std::snprintf(state.case_name, sizeof state.case_name, "%s", info.name.c_str());
+    if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
+    state.doing = "in";
+    alarm(state.limit_seconds);
+  }
+
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    const bool failed_here = stats.totals.testCases.failed > 0;
+    std::cout.flush();
+    std::fflush(stdout);
+    if (failed_here) show_kept_output();  // before agreeing: another rank may hang
+    state.doing = "waiting for other ranks to finish";
+    const std::string failed_on = state.runtime ? ranks_that_failed(failed_here) : failed_here ? "rank 0" : "";
+    alarm(0);
+    ++(failed_on.empty() ? state.passed : state.failed);
+    if (state.rank == 0 && !failed_here && !failed_on.empty())
+      std::cout << "FAILED on " << failed_on << ": " << state.case_name << std::endl;
+  }
+};
+CATCH_REGISTER_LISTENER(Listener)
+
+void keep_output_aside() {
+  state.kept_output = memfd_create("output", MFD_CLOEXEC);
+  if (state.kept_output < 0 || dup2(state.kept_output, STDOUT_FILENO) < 0) std::perror("memfd_create");
+}
+
+int run(int argc, char** argv) {
+  const Launch launch = read_launch(process_environment());
+  state.limit_seconds = static_cast<unsigned>(std::stoi(environment("TEST_LIMIT", "60")));
+  if (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]")))
+    state.runtime = std::make_unique<mpi::Runtime>(launch);
+  if (state.runtime) state.rank = state.runtime->rank();
+  std::snprintf(state.prefix, sizeof state.prefix, "[rank %d] ", state.rank);
+  if (state.rank != 0) keep_output_aside();
+  std::signal(SIGALRM, on_alarm);
+
+  std::vector<char*> words(argv, argv + argc);
+  for (const char* word : plain_output) words.push_back(const_cast<char*>(word));
+  int result = Catch::Session().run(static_cast<int>(words.size()), words.data());
+  if (state.failed > 0) result = 1;  // on any rank
+  if (state.rank == 0) std::printf("%d passed, %d failed\n", state.passed, state.failed);
+  std::fflush(stdout);
+  state.runtime.reset();
+  return result == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+const mpi::Runtime& world() {
+  require(bool(state.runtime), "this test wants ranks: run it as mpirun -np 4 build/tests_run \"[spmd]\"");
+  return *state.runtime;
+}
+
+}  // namespace chorale::test
+
+int main(int argc, char** argv) { return chorale::test::run(argc, argv); }

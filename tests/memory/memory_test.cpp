@@ -1,0 +1,116 @@
+#include "src/memory/memory.hpp"
+
+#include <sys/resource.h>
+
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/memory/buffer.hpp"
+#include "src/memory/tensor.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+TEST_CASE("every byte is accounted for, by category, now and at its peak") {
+  HostMemory memory;
+  Ledger ledger;
+  Allocator allocator(memory, ledger);
+  {
+    const Buffer a = allocator.allocate(1000, Category::params);
+    Buffer b = allocator.allocate(500, Category::grads);
+    CHECK((ledger.current(Category::params) == 1000 && ledger.total() == 1500));
+    b = allocator.allocate(200, Category::grads);  // the old one goes when the new one is there
+    CHECK((ledger.current(Category::grads) == 200 && ledger.peak(Category::grads) == 700));
+    CHECK(ledger.summary() == "params 1000 B, grads 200 B");
+    const Buffer c = std::move(b);
+    CHECK(ledger.current(Category::grads) == 200);
+  }
+  CHECK((ledger.total() == 0 && ledger.total_peak() == 1700 && ledger.summary() == "nothing"));
+}
+
+TEST_CASE("memory beyond the limit is refused by name, and nothing is lost") {
+  HostMemory memory;
+  Ledger ledger(4096);
+  Allocator allocator(memory, ledger);
+  const Buffer held = allocator.allocate(3000, Category::params);
+  CHECK_THROWS_WITH(allocator.allocate(2000, Category::optimizer),
+                    Catch::Matchers::Contains("memory refused: 2.0 KiB for optimizer") &&
+                        Catch::Matchers::Contains("held now: params 2.9 KiB"));
+  CHECK(ledger.total() == 3000);
+  CHECK_NOTHROW(allocator.allocate(1096, Category::optimizer));
+}
+
+TEST_CASE("memory that the machine refuses is a named error too") {
+  HostMemory memory;
+  Ledger ledger;
+  Allocator allocator(memory, ledger);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these map terabytes of their own
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit tight{rlim_t{2} << 30, before.rlim_max};
+  setrlimit(RLIMIT_AS, &tight);
+  CHECK_THROWS_WITH(allocator.allocate(std::int64_t{1} << 40, Category::activations),
+                    Catch::Matchers::Contains("memory refused: 1.0 TiB for activations"));
+  setrlimit(RLIMIT_AS, &before);
+  CHECK_THROWS(allocator.allocate(INT64_MAX, Category::activations));
+#endif
+  CHECK_THROWS(allocator.allocate(-1, Category::activations));
+  CHECK(ledger.total() == 0);
+}
+
+TEST_CASE("host and file memory lend aligned bytes that keep what is written") {
+  HostMemory host;
+  FileMemory file(std::filesystem::temp_directory_path());
+  for (Memory* memory : {static_cast<Memory*>(&host), static_cast<Memory*>(&file)}) {
+    Ledger ledger;
+    for (const std::int64_t bytes : {0, 1, 63, 64, 65, 100'000}) {
+      const Buffer buffer(*memory, ledger, bytes, Category::data);
+      REQUIRE(buffer.data() != nullptr);
+      CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64 == 0);
+      std::memset(buffer.data(), 0x5a, static_cast<std::size_t>(bytes));
+      if (bytes) CHECK(static_cast<char*>(buffer.data())[bytes - 1] == 0x5a);
+    }
+  }
+  FileMemory nowhere("/nonexistent");
+  Ledger ledger;
+  CHECK_THROWS_WITH(Buffer(nowhere, ledger, 100, Category::data), Catch::Matchers::Contains("file memory has no room"));
+  CHECK(name_of(Device{Device::Kind::cuda, 3}) == "cuda:3");
+}
+
+TEST_CASE("tensors share storage; narrowing and viewing move no bytes") {
+  HostMemory memory;
+  Ledger ledger;
+  Allocator allocator(memory, ledger);
+  const Tensor x(allocator, {3, 4}, DType::i32, Category::activations);
+  for (int i = 0; i < 12; ++i) x.values<std::int32_t>()[static_cast<std::size_t>(i)] = i;
+  const Tensor rows = x.narrow(1, 2);
+  CHECK((rows.shape() == Shape{2, 4} && rows.values<std::int32_t>()[0] == 4));
+  CHECK(rows.narrow(1, 1).values<std::int32_t>()[3] == 11);
+  CHECK(x.view({2, -1}).shape() == Shape{2, 6});
+  CHECK((x.view({12}).slice().count == 12 && x.narrow(3, 0).count() == 0));
+  CHECK(ledger.total() == 48);
+  rows.values<std::int32_t>()[0] = 77;
+  CHECK(x.values<std::int32_t>()[4] == 77);
+  CHECK(x.slice().narrow(4, 2).bytes() == 8);
+
+  CHECK_THROWS(x.narrow(2, 2));
+  CHECK_THROWS(x.narrow(-1, 1));
+  CHECK_THROWS(x.view({5, -1}));
+  CHECK_THROWS(x.view({13}));
+  CHECK_THROWS(x.dim(2));
+  CHECK_THROWS(x.slice().narrow(11, 2));
+  CHECK_THROWS_WITH(x.values<float>(), Catch::Matchers::Contains("a i32 tensor was read as f32"));
+  CHECK_THROWS(Tensor(allocator, {1LL << 40, 1LL << 40}, DType::f32, Category::data));
+  CHECK_THROWS(Tensor().slice());
+}
+
+TEST_CASE("a phantom tensor has a shape and a cost, but no values") {
+  PhantomMemory memory;
+  Ledger ledger;
+  Allocator allocator(memory, ledger);
+  const Tensor huge(allocator, {175'000, 1'000'000}, DType::f32, Category::params);  // GPT-3's parameters
+  CHECK(ledger.current(Category::params) == 700'000'000'000);
+  CHECK((huge.phantom() && huge.narrow(5, 2).phantom() && huge.slice().data == nullptr));
+  CHECK(huge.slice().narrow(10, 10).data == nullptr);
+  CHECK_THROWS_WITH(huge.values<float>(), Catch::Matchers::Contains("a phantom tensor of shape [175000, 1000000] has no values"));
+}

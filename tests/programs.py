@@ -1,0 +1,20 @@
+"""Starts our programs for the tests in Python. `make test` says where they are; by hand they are looked for in build/."""
+import os
+import shlex
+import subprocess
+
+build = os.environ.get("TEST_BUILD", "build")
+launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
+chorale = f"{build}/chorale"
+tests_run = f"{build}/tests_run"
+
+
+def start(command, limit_seconds=60, folder=None, **environment):
+    """Runs a command to its end; the result has returncode, stdout, stderr."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit_seconds, cwd=folder,
+                          env={**kept, **environment})
+
+
+def ranks(count, *command, **environment):
+    return start([*launch, "-n", str(count), *command], **environment)

@@ -1,0 +1,82 @@
+"""A record survives its writer: SIGKILL at random moments loses no row that was acknowledged, and stock h5dump opens the
+file. KILLS=500 tests/… repeats it more often than `make test` does."""
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+from programs import chorale, start, tests_run
+
+
+def record_until(signal_number, seconds, folder):
+    """Starts the endless writer, signals it after so many seconds, and returns what it had acknowledged and its exit code."""
+    writer = subprocess.Popen([tests_run, "[endless-record]"], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "TEST_FOLDER": folder})
+    acknowledged, ready = [0], threading.Event()
+
+    def listen():
+        for line in writer.stdout:
+            if line.startswith("ready"):
+                ready.set()
+            if line.startswith("acknowledged"):
+                acknowledged[0] = int(line.split()[1])
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    ready.wait(30)
+    time.sleep(seconds)
+    writer.send_signal(signal_number)
+    writer.wait(30)
+    listener.join()
+    writer.stdout.close()
+    return acknowledged[0], writer.returncode
+
+
+class Kills(unittest.TestCase):
+    def test_a_kill_loses_no_acknowledged_row(self):
+        seed = int(os.environ.get("KILL_SEED", time.time()))
+        chance, total = random.Random(seed), 0
+        for kill in range(int(os.environ.get("KILLS", "25"))):
+            with self.subTest(seed=seed, kill=kill), tempfile.TemporaryDirectory() as folder:
+                acknowledged, _ = record_until(signal.SIGKILL, chance.uniform(0, 0.4), folder)
+                total += acknowledged
+                self.check_rows(os.path.join(folder, "run.h5"), acknowledged)
+        self.assertGreater(total, 100, "hardly anything was written: the test proves nothing")
+
+    def check_rows(self, path, acknowledged):
+        dump = subprocess.run(["h5dump", "-H", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(dump.returncode, 0, dump.stderr)
+        if acknowledged == 0:
+            return
+        with h5py.File(path) as file:
+            for group in ("train", "phases"):
+                committed = int(file[group].attrs["committed_rows"])
+                self.assertGreaterEqual(committed, acknowledged)
+                np.testing.assert_array_equal(file[group]["step"][:committed], np.arange(committed))
+            loss = file["train/loss"][:acknowledged]
+            np.testing.assert_array_equal(loss, np.float32(5) / np.arange(1, acknowledged + 1, dtype=np.float32))
+            times = file["phases/phase_time"][:acknowledged]
+            np.testing.assert_array_equal(times[:, 2, 1], np.arange(acknowledged, dtype=np.float32))
+        report = start([chorale, "report", path, "--group", "train", "--rows", "1"])
+        self.assertEqual(report.returncode, 0, report.stderr)
+
+    def test_a_polite_signal_finishes_the_record(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(signal=number), tempfile.TemporaryDirectory() as folder:
+                _, code = record_until(number, 0.1, folder)
+                self.assertEqual(code, 0)
+                with h5py.File(os.path.join(folder, "run.h5")) as file, \
+                        open(os.path.join(folder, "metrics.jsonl")) as lines:
+                    self.assertEqual(file.attrs["status"].decode().rstrip("\0"), "stopped")
+                    self.assertEqual(file["train"].attrs["committed_rows"], len(lines.readlines()))
+
+
+if __name__ == "__main__":
+    unittest.main()

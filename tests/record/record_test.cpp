@@ -1,0 +1,221 @@
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "src/base/error.hpp"
+#include "src/record/reader.hpp"
+#include "src/record/recorder.hpp"
+#include "src/record/run_folder.hpp"
+#include "tests/catch.hpp"
+#include "tests/record/rows.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path fresh_folder(const std::string& name) {
+  const fs::path folder = fs::temp_directory_path() / ("chorale-test-" + name);
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+const Variable& named(const std::vector<Variable>& all, const std::string& name) {
+  for (const Variable& variable : all)
+    if (variable.name == name) return variable;
+  throw std::runtime_error("no variable " + name);
+}
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("what is recorded is read back, tables of several dimensions and words included") {
+  const fs::path folder = fresh_folder("sample");
+  write_sample_record(folder);
+  const Reader reader(folder / "run.h5");
+  CHECK(reader.groups() == std::vector<std::string>{"/", "/config", "/ranks", "/train", "/phases", "/bench", "/empty"});
+
+  const auto train = reader.variables("/train");
+  CHECK(reader.rows("/train") == 120);
+  CHECK(named(train, "step").cells.back() == "119");
+  CHECK(std::stof(named(train, "loss").cells[7]) == loss_at(7));
+  CHECK(named(train, "loss").dimensions == std::vector<std::string>{"step"});
+  CHECK(named(train, "skipped").cells[3] == "yes");
+  CHECK(named(reader.variables("/train", 5), "step").cells.front() == "115");
+
+  const auto phases = reader.variables("/phases");
+  const Variable& time = named(phases, "phase_time");
+  CHECK(time.dimensions == std::vector<std::string>{"step", "rank", "phase"});
+  CHECK(time.shape == std::vector<std::int64_t>{4, 3, 2});
+  CHECK(std::stof(time.cells[(2 * 3 + 1) * 2 + 1]) == 2.0f + 0.1f + 0.01f);
+  CHECK(named(phases, "phase").cells == std::vector<std::string>{"forward", "backward"});
+
+  const auto bench = reader.variables("/bench");
+  CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // numbered by the table itself
+  CHECK(named(bench, "op").cells[2] == "all_gather");
+  CHECK(named(reader.variables("/ranks"), "host").cells == std::vector<std::string>{"north", "søuth", ""});
+  CHECK(named(reader.variables("/config"), "toml").cells[0] == "ranks = 3\n");
+}
+
+TEST_CASE("a live table's rows reach metrics.jsonl at once") {
+  const fs::path folder = fresh_folder("live");
+  VirtualClock clock;
+  Recorder recorder(folder, {}, clock);
+  Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
+  recorder.append(train, TrainRow{5, 1.5, NAN, 1});
+  CHECK(text_of(folder / "metrics.jsonl") ==
+        "{\"table\": \"train\", \"step\": 5, \"time\": 1.5, \"loss\": null, \"skipped\": \"yes\"}\n");
+}
+
+TEST_CASE("a flush is due after 50 steps or 10 seconds") {
+  VirtualClock clock;
+  Recorder recorder(fresh_folder("due"), {}, clock);
+  CHECK_FALSE(recorder.due(49));
+  CHECK(recorder.due(50));
+  recorder.flush(50);
+  CHECK_FALSE(recorder.due(99));
+  clock.sleep(10);
+  CHECK(recorder.due(51));
+}
+
+TEST_CASE("only committed rows are read; a record that is not finished says so") {
+  const fs::path folder = fresh_folder("cut");
+  VirtualClock clock;
+  {
+    Recorder recorder(folder, {}, clock);
+    Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+    for (std::int64_t i = 0; i < 10; ++i) recorder.append(train, train_row(i));
+    recorder.flush();
+    for (std::int64_t i = 10; i < 15; ++i) recorder.append(train, train_row(i));
+    train.write();  // in the file, but not acknowledged
+    const auto seen = Reader(folder / "run.h5");
+    CHECK(seen.rows("/train") == 10);
+  }
+  const Reader reader(folder / "run.h5");  // the destructor flushed the rest
+  CHECK(reader.rows("/train") == 15);
+  for (const auto& [name, value] : reader.attributes())
+    if (name == "status") CHECK(value == "failed");
+}
+
+TEST_CASE("a row that does not fit its table is refused") {
+  VirtualClock clock;
+  Recorder recorder(fresh_folder("misfit"), {}, clock);
+  Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+  CHECK_THROWS(recorder.append(train, BenchRow{}));
+  CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));  // the group exists
+  CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"})); // no dimension called rank
+  recorder.dimension({.name = "rank", .size = 3});
+  Table& phases = recorder.table<PhaseRow>(
+      {.group = "more", .rows = "step", .dimensions = {{.name = "phase", .labels = {"forward", "backward"}}}});
+  CHECK_THROWS_WITH(recorder.append(phases, PhaseRow{0, {1, 2, 3}}), Catch::Matchers::Contains("has 24 bytes, not 12"));
+  CHECK_THROWS(recorder.dimension({.name = "bad", .labels = {"two words"}}));
+}
+
+TEST_CASE("files that are not ours are refused in words") {
+  const fs::path folder = fresh_folder("foreign");
+  write_sample_record(folder);
+  const auto refused = [](const fs::path& path) -> std::string {
+    try {
+      Reader reader(path);
+    } catch (const Error& error) {
+      return error.exit() == Exit::usage ? error.what() : std::string("not a usage error: ") + error.what();
+    }
+    return "accepted";
+  };
+  CHECK(refused(folder / "none.h5").find("no such file") != std::string::npos);
+  CHECK(refused(folder).find("not a plain file") != std::string::npos);
+  write_file(folder / "text.h5", "hello");
+  CHECK(refused(folder / "text.h5").find("not an HDF5 file") != std::string::npos);
+  fs::copy_file(folder / "run.h5", folder / "short.h5");
+  fs::resize_file(folder / "short.h5", 3000);
+  CHECK(refused(folder / "short.h5").find("cut short") != std::string::npos);
+
+  const auto with_attribute = [&](const char* name, auto change) {
+    h5::File file(H5Fcreate((folder / name).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    change(file.get());
+  };
+  with_attribute("other.h5", [](hid_t) {});
+  CHECK(refused(folder / "other.h5").find("chorale did not write it") != std::string::npos);
+  with_attribute("newer.h5", [](hid_t file) {
+    h5::set_attribute(file, "schema", schema_name);
+    h5::set_attribute(file, "schema_version", schema_version + 1);
+  });
+  CHECK(refused(folder / "newer.h5").find("its schema is version 2") != std::string::npos);
+}
+
+TEST_CASE("a flipped bit in the data is noticed, not believed") {
+  const fs::path folder = fresh_folder("flip");
+  write_sample_record(folder);
+  std::string bytes = text_of(folder / "run.h5");
+  float value = loss_at(7);
+  const std::string pattern(reinterpret_cast<char*>(&value), sizeof value);
+  const std::size_t at = bytes.find(pattern);
+  REQUIRE(at != std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 4);
+  std::ofstream(folder / "run.h5", std::ios::binary) << bytes;
+  CHECK_THROWS_WITH(Reader(folder / "run.h5").variables("/train"), Catch::Matchers::Contains("HDF5 call failed"));
+}
+
+TEST_CASE("a full disk is an error at the flush, not a silent loss") {
+  const fs::path folder = fresh_folder("full");
+  SystemClock clock;
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  {
+    Recorder recorder(folder, {}, clock);
+    Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+    recorder.flush();
+    const rlimit tight{60'000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    for (std::int64_t i = 0; i < 20'000; ++i) recorder.append(train, train_row(i));
+    CHECK_THROWS(recorder.flush());
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_NOTHROW(recorder.flush());  // the rows were kept, and there is room again
+    CHECK_NOTHROW(recorder.finish("ok"));
+  }
+  std::signal(SIGXFSZ, old_handler);
+  CHECK(Reader(folder / "run.h5").rows("/train") == 20'000);
+}
+
+TEST_CASE("run folders are never overwritten, and latest is the newest") {
+  const fs::path parent = fresh_folder("runs") / "deep" / "er";
+  require_writable(parent);
+  VirtualClock clock;  // the same second every time
+  std::vector<fs::path> folders;
+  for (int i = 0; i < 5; ++i) folders.push_back(make_run_folder(parent, "train", clock));
+  std::sort(folders.begin(), folders.end());
+  CHECK(std::unique(folders.begin(), folders.end()) == folders.end());
+  const fs::path newest = make_run_folder(parent, "bench", clock);
+  CHECK(fs::equivalent(parent / "latest", newest));
+  CHECK(fs::is_directory(newest / "log"));
+  CHECK(newest.filename().string().find("1970-01-01T00-00-00-bench-") == 0);
+  CHECK_THROWS_WITH(require_writable("/proc/none"), Catch::Matchers::Contains("/proc/none"));
+}
+
+TEST_CASE("how fast rows are recorded", "[!benchmark]") {
+  SystemClock clock;
+  Recorder recorder(fresh_folder("speed"), {}, clock);
+  Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+  BENCHMARK("append 1000 rows") {
+    for (std::int64_t i = 0; i < 1000; ++i) recorder.append(train, train_row(i));
+  };
+  BENCHMARK("append 1000 rows and flush them to disk") {
+    for (std::int64_t i = 0; i < 1000; ++i) recorder.append(train, train_row(i));
+    recorder.flush();
+  };
+}

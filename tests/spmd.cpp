@@ -1,0 +1,54 @@
+#include "tests/spmd.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "src/base/text.hpp"
+
+namespace chorale::test {
+
+std::string environment(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value ? value : otherwise;
+}
+
+std::string ranks_that_failed(bool this_one) {
+  std::vector<std::string> names;
+  for (const int rank : mpi::ranks_where(world().world(), this_one)) names.push_back(fmt::format("{}", rank));
+  return names.empty() ? "" : (names.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
+}
+
+void ThreadRank::barrier() {
+  // Everybody counts up once; the crowd is through when the count reaches the next multiple of its size.
+  const int all = ++barriers_ * crowd_.size;
+  ++crowd_.arrived;
+  wait_until([&] { return crowd_.arrived >= all || crowd_.broken; }, {.clock = &clock_, .timeout_seconds = 30, .spins = 100},
+             "the other threads at a barrier");
+  if (crowd_.broken) throw Error(Exit::runtime, "another rank failed before the barrier", "", "");
+}
+
+void ThreadRank::fail(const std::source_location& where, const std::string& why) {
+  throw Error(Exit::check, why, "", "", where);
+}
+
+std::string on_threads(int size, const std::function<void(ThreadRank&)>& body) {
+  Crowd crowd{.size = size};
+  crowd.failures.resize(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        ThreadRank me(rank, crowd);
+        body(me);
+      } catch (const std::exception& error) {
+        crowd.failures[static_cast<std::size_t>(rank)] = fmt::format("rank {}: {}\n", rank, error.what());
+        crowd.broken = true;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return join(crowd.failures, "");
+}
+
+}  // namespace chorale::test

@@ -1,0 +1,80 @@
+// The test harness. Three sizes of test, told apart by their tags:
+//
+//   TEST_CASE("…")             one process, no launcher
+//   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
+//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks, told apart by world()
+//
+// In an [spmd] test use REQUIRE_ALL wherever ranks go on together: it checks locally, then agrees, so that all of them stop
+// at the same line and none waits for ever. A failing rank shows its own message, whichever rank it is; a rank that hangs is
+// named when the time limit of the case (TEST_LIMIT seconds, 60) has passed.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/base/mpi.hpp"
+#include "src/base/wait.hpp"
+#include "tests/catch.hpp"
+
+namespace chorale::test {
+
+const mpi::Runtime& world();                      // of this launch; only in [spmd] tests
+std::string ranks_that_failed(bool this_one);     // collective; "" when none did, else "rank 2" or "ranks 0, 2"
+std::string environment(const char* name, const std::string& otherwise);
+
+// What the ranks of one on_threads share.
+struct Crowd {
+  int size;
+  std::atomic<int> arrived{0};
+  std::atomic<bool> broken{false};
+  std::vector<std::string> failures;  // one place each, so that no lock is needed
+};
+
+// One rank of a threads test. Catch2 is not thread-safe: a rank records what failed, the main thread asserts.
+class ThreadRank {
+ public:
+  ThreadRank(int rank, Crowd& crowd) : rank_(rank), crowd_(crowd) {}
+  int rank() const { return rank_; }
+  int size() const { return crowd_.size; }
+  void barrier();  // throws when another rank has failed, so that nobody waits for it
+
+  template <class... Args>
+  void check(bool ok, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
+    if (!ok) fail(sentence.where, fmt::format(sentence.text, std::forward<Args>(args)...));
+  }
+  void fail(const std::source_location& where, const std::string& why);
+
+ private:
+  int rank_;
+  Crowd& crowd_;
+  SystemClock clock_;
+  int barriers_ = 0;
+};
+
+// Runs the body on `size` threads at once and returns what failed, a line each; "" when nothing did.
+std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
+
+}  // namespace chorale::test
+
+#define REQUIRE_ALL(...)                                                                                          \
+  do {                                                                                                            \
+    CHECK(__VA_ARGS__);                                                                                           \
+    const bool passed_here = Catch::getResultCapture().lastAssertionPassed();                                     \
+    const std::string failed_on = chorale::test::ranks_that_failed(!passed_here);                                 \
+    if (!failed_on.empty()) FAIL("REQUIRE_ALL( " #__VA_ARGS__ " ) failed on " << failed_on);                      \
+  } while (false)
+
+// Every rank's call must throw an error that contains `words`.
+#define REQUIRE_ALL_THROWS(call, words)                                 \
+  do {                                                                  \
+    std::string thrown = "nothing";                                     \
+    try {                                                               \
+      call;                                                             \
+    } catch (const std::exception& error) {                             \
+      thrown = error.what();                                            \
+    }                                                                   \
+    INFO("thrown: " << thrown);                                         \
+    REQUIRE_ALL(thrown.find(words) != std::string::npos);               \
+  } while (false)
