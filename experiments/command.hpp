@@ -16,10 +16,10 @@ namespace chorale {
 
 struct Session {
   const Launch& launch;
-  const Options& options;          // as resolved
+  const Options& options;  // as resolved
   const std::string& command_line;
   Clock& clock;
-  const mpi::Runtime* runtime;     // nullptr for a command that needs no ranks
+  const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks
 };
 
 class Command {

@@ -19,16 +19,23 @@ namespace chorale {
 namespace {
 
 std::string overview() {
-  std::string text = "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
-                     "Chorale: parallel training under MPI, its collectives, and what they cost.\n\ncommands\n";
+  std::string text =
+      "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
+      "Chorale: parallel training under MPI, its collectives, and what they cost.\n\ncommands\n";
   for (const CommandRow& row : all_commands()) text += fmt::format("  {:<10} {}\n", row.name, row.about);
   return text + "\n`chorale COMMAND --help` shows each with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
-  return fmt::format("{}\n\nchorale {}: {}.\n\noptions\n{}\nEvery option can also be set by CHORALE_NAME=… in the environment or name = … in a "
-                     "--config file.\n",
-                     row.example, row.name, row.about, options.help_text());
+  const char* layout = R"({}
+
+chorale {}: {}.
+
+options
+{}
+Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.
+)";
+  return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text());
 }
 
 const CommandRow& find_command(const std::string& name) {

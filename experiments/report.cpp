@@ -74,8 +74,7 @@ class Report final : public Command {
   }
 
   void check(const Launch&) override {
-    if (files_.empty())
-      usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
+    if (files_.empty()) usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
     for (const std::string& file : files_) readers_.emplace_back(file);
     for (std::size_t i = 0; i < files_.size() && !group_.empty(); ++i) require_group(files_[i], readers_[i]);
   }
@@ -99,7 +98,8 @@ class Report final : public Command {
     const auto groups = reader.groups();
     if (std::count(groups.begin(), groups.end(), path_of(group_))) return;
     const std::string near = nearest(path_of(group_), groups);
-    usage_error(fmt::format("no group {} in this record", path_of(group_)), fmt::format("{} has {}", file, join(groups, ", ")),
+    usage_error(fmt::format("no group {} in this record", path_of(group_)),
+                fmt::format("{} has {}", file, join(groups, ", ")),
                 near.empty() ? "name one of these" : fmt::format("did you mean {}?", near));
   }
 

@@ -60,14 +60,17 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
 
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
   const double offset = mpi::clock_offset(runtime.world(), clock);
-  const nlohmann::json mine{{"host", host_name()}, {"cpus", allowed_cpus()}, {"cpu", current_cpu()},
-                            {"pid", getpid()},     {"offset", offset}};
+  const nlohmann::json mine{
+      {"host", host_name()}, {"cpus", allowed_cpus()}, {"cpu", current_cpu()}, {"pid", getpid()}, {"offset", offset}};
   std::vector<RankFacts> ranks;
   std::vector<std::vector<int>> cpus;
   for (const std::string& text : mpi::gather(runtime.world(), mine.dump())) {
     const auto theirs = nlohmann::json::parse(text);
     cpus.push_back(theirs["cpus"]);
-    ranks.push_back({.host = theirs["host"], .cpuset = cpu_ranges(cpus.back()), .cpu = theirs["cpu"], .pid = theirs["pid"],
+    ranks.push_back({.host = theirs["host"],
+                     .cpuset = cpu_ranges(cpus.back()),
+                     .cpu = theirs["cpu"],
+                     .pid = theirs["pid"],
                      .clock_offset = theirs["offset"]});
   }
   share_cores(ranks, cpus);
@@ -78,7 +81,8 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
   RunRecord run{make_run_folder(parent, command, session.clock), nullptr};
   write_file(run.folder / "config.toml", session.options.toml());
-  run.recorder = std::make_unique<Recorder>(run.folder, facts_of(session, ranks, run.folder.filename().string()), session.clock);
+  run.recorder =
+      std::make_unique<Recorder>(run.folder, facts_of(session, ranks, run.folder.filename().string()), session.clock);
   Recorder& recorder = *run.recorder;
   recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
   recorder.text("config", "toml", session.options.toml());

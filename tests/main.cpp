@@ -21,11 +21,11 @@ namespace {
 struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
-  int kept_output = -1;       // a memory file that stands for stdout on ranks other than 0
+  int kept_output = -1;  // a memory file that stands for stdout on ranks other than 0
   off_t shown_until = 0;
-  char prefix[32] = "";         // "[rank 2] "
+  char prefix[32] = "";  // "[rank 2] "
   char case_name[256] = "";
-  const char* doing = "";       // what the watchdog says this rank was at
+  const char* doing = "";  // what the watchdog says this rank was at
   unsigned limit_seconds = 60;
   int passed = 0, failed = 0;
   char text[1 << 15], lines[1 << 16];  // for showing output from a signal handler, where nothing may be allocated

@@ -20,8 +20,8 @@
 
 namespace chorale::test {
 
-const mpi::Runtime& world();                      // of this launch; only in [spmd] tests
-std::string ranks_that_failed(bool this_one);     // collective; "" when none did, else "rank 2" or "ranks 0, 2"
+const mpi::Runtime& world();                   // of this launch; only in [spmd] tests
+std::string ranks_that_failed(bool this_one);  // collective; "" when none did, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
 
 // What the ranks of one on_threads share.
@@ -58,23 +58,23 @@ std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
 
 }  // namespace chorale::test
 
-#define REQUIRE_ALL(...)                                                                                          \
-  do {                                                                                                            \
-    CHECK(__VA_ARGS__);                                                                                           \
-    const bool passed_here = Catch::getResultCapture().lastAssertionPassed();                                     \
-    const std::string failed_on = chorale::test::ranks_that_failed(!passed_here);                                 \
-    if (!failed_on.empty()) FAIL("REQUIRE_ALL( " #__VA_ARGS__ " ) failed on " << failed_on);                      \
+#define REQUIRE_ALL(...)                                                                     \
+  do {                                                                                       \
+    CHECK(__VA_ARGS__);                                                                      \
+    const bool passed_here = Catch::getResultCapture().lastAssertionPassed();                \
+    const std::string failed_on = chorale::test::ranks_that_failed(!passed_here);            \
+    if (!failed_on.empty()) FAIL("REQUIRE_ALL( " #__VA_ARGS__ " ) failed on " << failed_on); \
   } while (false)
 
 // Every rank's call must throw an error that contains `words`.
-#define REQUIRE_ALL_THROWS(call, words)                                 \
-  do {                                                                  \
-    std::string thrown = "nothing";                                     \
-    try {                                                               \
-      call;                                                             \
-    } catch (const std::exception& error) {                             \
-      thrown = error.what();                                            \
-    }                                                                   \
-    INFO("thrown: " << thrown);                                         \
-    REQUIRE_ALL(thrown.find(words) != std::string::npos);               \
+#define REQUIRE_ALL_THROWS(call, words)                   \
+  do {                                                    \
+    std::string thrown = "nothing";                       \
+    try {                                                 \
+      call;                                               \
+    } catch (const std::exception& error) {               \
+      thrown = error.what();                              \
+    }                                                     \
+    INFO("thrown: " << thrown);                           \
+    REQUIRE_ALL(thrown.find(words) != std::string::npos); \
   } while (false)

@@ -48,12 +48,13 @@ std::string direct_reads() {
 
 Availability probe_shm() {
   if (const std::string why = try_segment(); !why.empty()) return {false, why};
-  struct statvfs room{};
+  struct statvfs room {};
   statvfs("/dev/shm", &room);
   const std::string huge = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  return {true, fmt::format("{} free in /dev/shm, {}, huge pages {}",
-                            human_bytes(static_cast<std::int64_t>(room.f_bavail * room.f_frsize)), direct_reads(),
-                            huge.empty() ? "unknown" : huge.substr(huge.find('[') + 1, huge.find(']') - huge.find('[') - 1))};
+  return {true,
+          fmt::format("{} free in /dev/shm, {}, huge pages {}",
+                      human_bytes(static_cast<std::int64_t>(room.f_bavail * room.f_frsize)), direct_reads(),
+                      huge.empty() ? "unknown" : huge.substr(huge.find('[') + 1, huge.find(']') - huge.find('[') - 1))};
 }
 
 }  // namespace chorale

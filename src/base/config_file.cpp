@@ -25,9 +25,9 @@ std::string contents(const std::filesystem::path& file) {
   if (!std::filesystem::is_regular_file(status) || !stream)
     usage_error("the config file cannot be read",
                 fmt::format("{}: {}", file.string(),
-                            std::filesystem::is_directory(status)  ? "it is a folder"
-                            : std::filesystem::exists(status)      ? "permission denied, or no plain file"
-                                                                   : "no such file"),
+                            std::filesystem::is_directory(status) ? "it is a folder"
+                            : std::filesystem::exists(status)     ? "permission denied, or no plain file"
+                                                                  : "no such file"),
                 "check the path given to --config");
   std::ostringstream text;
   text << stream.rdbuf();

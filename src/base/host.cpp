@@ -82,7 +82,7 @@ std::vector<Limit> limits() {
                            : a.bytes                       ? human_bytes(value)
                                                            : fmt::format("{}", value)});
   }
-  struct statvfs shared{};
+  struct statvfs shared {};
   if (statvfs("/dev/shm", &shared) == 0)
     all.push_back({"/dev/shm", human_bytes(static_cast<std::int64_t>(shared.f_bavail * shared.f_frsize)) + " free"});
   return all;

@@ -10,9 +10,9 @@ std::string host_name();
 std::string user_name();
 std::string cpu_model();
 
-std::vector<int> allowed_cpus();                 // this process's affinity
-int current_cpu();                               // where it runs at this moment
-std::string cpu_ranges(const std::vector<int>&); // {0,1,2,5} → "0-2,5"
+std::vector<int> allowed_cpus();                  // this process's affinity
+int current_cpu();                                // where it runs at this moment
+std::string cpu_ranges(const std::vector<int>&);  // {0,1,2,5} → "0-2,5"
 
 // Threads for one rank: its share of the cores that it and `sharers` ranks (itself included) may run on, at least one.
 int threads_per_rank(int cpus, int sharers);

@@ -52,12 +52,12 @@ Launch read_launch(const Environment& environment) {
 void require_same_world(const Launch& launch, int mpi_size, const std::string& mpi_library) {
   if (launch.size <= 1 || mpi_size > 1) return;
   const bool open_mpi = mpi_library.find("Open MPI") != std::string::npos;
-  usage_error(fmt::format("{} processes were launched, but each of them is alone", launch.size),
-              fmt::format("{} says {} = {}; this program is built with {} and sees 1 rank", launch.launcher,
-                          launch.variable, launch.size, mpi_library),
-              fmt::format("start it with {} -np {}, or rebuild for your launcher with make MPICXX={}",
-                          open_mpi ? "mpirun.openmpi" : "mpirun.mpich", launch.size,
-                          open_mpi ? "mpicxx.mpich" : "mpicxx.openmpi"));
+  usage_error(
+      fmt::format("{} processes were launched, but each of them is alone", launch.size),
+      fmt::format("{} says {} = {}; this program is built with {} and sees 1 rank", launch.launcher, launch.variable,
+                  launch.size, mpi_library),
+      fmt::format("start it with {} -np {}, or rebuild for your launcher with make MPICXX={}",
+                  open_mpi ? "mpirun.openmpi" : "mpirun.mpich", launch.size, open_mpi ? "mpicxx.mpich" : "mpicxx.openmpi"));
 }
 
 }  // namespace chorale

@@ -21,8 +21,8 @@ class Log {
  public:
   struct Where {
     int rank = 0;
-    std::string level = "info";          // of the console: debug, info, warn, error or off
-    std::filesystem::path folder = {};   // empty: no file
+    std::string level = "info";         // of the console: debug, info, warn, error or off
+    std::filesystem::path folder = {};  // empty: no file
   };
   explicit Log(const Where& where);
   ~Log();

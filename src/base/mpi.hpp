@@ -2,7 +2,7 @@
 // set-up needs before there are collectives of our own. PMPI_ names throughout, so that our own library can one day
 // stand in front of any MPI program without calling itself.
 #pragma once
-#define OMPI_SKIP_MPICXX 1   // MPI's C++ bindings, withdrawn in MPI 3
+#define OMPI_SKIP_MPICXX 1  // MPI's C++ bindings, withdrawn in MPI 3
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 

@@ -39,11 +39,11 @@ class Option {
   std::string name;
   std::string about;
   std::string metavar;
-  std::string text;                 // the value as it stands, for records and help
+  std::string text;  // the value as it stands, for records and help
   std::string origin = "default";
   std::vector<std::string> aliases;
-  std::vector<std::string> choices; // of each element, when the value is a list
-  double lowest = 0, highest = -1;  // no limits while lowest > highest
+  std::vector<std::string> choices;  // of each element, when the value is a list
+  double lowest = 0, highest = -1;   // no limits while lowest > highest
   bool positional = false, is_list = false, is_switch = false;
   std::function<std::string(const std::string&)> assign;  // sets the field; returns what was expected when it cannot
 };
@@ -64,8 +64,8 @@ class Options {
 
   const std::string& command() const { return command_; }
   const std::deque<Option>& all() const { return options_; }
-  std::vector<std::string> names() const;           // canonical names and aliases
-  const Option* find(const std::string& key) const; // by name or alias
+  std::vector<std::string> names() const;            // canonical names and aliases
+  const Option* find(const std::string& key) const;  // by name or alias
   const std::string& origin(const std::string& name) const;
 
   // Sets one value; throws a usage error for an unknown name or a value that does not fit.

@@ -37,8 +37,9 @@ struct Random {
   std::uint32_t site = 0;
 
   constexpr philox::Counter four(std::uint64_t index_div_4) const {
-    return philox::block({static_cast<std::uint32_t>(index_div_4), static_cast<std::uint32_t>(index_div_4 >> 32), site, step},
-                         {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+    return philox::block(
+        {static_cast<std::uint32_t>(index_div_4), static_cast<std::uint32_t>(index_div_4 >> 32), site, step},
+        {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   }
   constexpr std::uint32_t bits(std::uint64_t index) const { return four(index / 4)[index % 4]; }
 

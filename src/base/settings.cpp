@@ -20,9 +20,9 @@ void refuse_leftovers(const Options& options, const std::vector<std::string>& le
     if (word.starts_with("-")) {
       const std::string name = word.substr(0, word.find('='));
       const std::string near = nearest(canonical_key(name), options.names());
-      usage_error(fmt::format("unknown flag {}", name),
-                  fmt::format("{} has no such flag (command line)", options.command()),
-                  (near.empty() ? "" : fmt::format("did you mean --{}? ", near)) + options.command() + " --help lists them all");
+      usage_error(
+          fmt::format("unknown flag {}", name), fmt::format("{} has no such flag (command line)", options.command()),
+          (near.empty() ? "" : fmt::format("did you mean --{}? ", near)) + options.command() + " --help lists them all");
     }
     usage_error(fmt::format("\"{}\" was not expected", word),
                 fmt::format("{} takes no further words (command line)", options.command()),

@@ -88,8 +88,8 @@ std::string TextTable::json() const {
   for (const auto& row : rows_) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const auto number = is_number(row[c]) ? nlohmann::ordered_json::parse(row[c], nullptr, false)
-                                            : nlohmann::ordered_json(row[c]);
+      const auto number =
+          is_number(row[c]) ? nlohmann::ordered_json::parse(row[c], nullptr, false) : nlohmann::ordered_json(row[c]);
       object[columns_[c]] = number.is_discarded() ? nlohmann::ordered_json(row[c]) : number;  // "007" is no number
     }
     array.push_back(std::move(object));

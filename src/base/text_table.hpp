@@ -11,7 +11,7 @@ class TextTable {
   explicit TextTable(std::vector<std::string> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells);
 
-  static const std::vector<std::string>& formats();       // text, csv, json, md
+  static const std::vector<std::string>& formats();  // text, csv, json, md
   std::string print(const std::string& format) const;
 
   std::size_t rows() const { return rows_.size(); }

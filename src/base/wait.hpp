@@ -17,7 +17,7 @@ namespace chorale {
 struct Waiting {
   Clock* clock = nullptr;
   double timeout_seconds = 60;
-  int spins = 2000;   // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
+  int spins = 2000;  // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
 };

@@ -22,13 +22,14 @@ Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category cate
   const bool allowed = ledger.allows(bytes);
   if (allowed && memory.stores()) data_ = memory.take(bytes);
   if (!allowed || (memory.stores() && !data_)) {
-    const std::string who = allowed ? name_of(memory.device()) + " memory"
-                                    : fmt::format("the limit of {} a rank", human_bytes(ledger.limit()));
+    const std::string who =
+        allowed ? name_of(memory.device()) + " memory" : fmt::format("the limit of {} a rank", human_bytes(ledger.limit()));
     memory_ = nullptr;  // nothing to give back
-    throw Error(Exit::runtime,
-                fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
-                fmt::format("{} has no room for {} bytes; held now: {}", who, bytes, ledger.summary()),
-                "use a smaller model or batch, recompute activations, or spread the model over more ranks");
+    throw Error(
+        Exit::runtime,
+        fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
+        fmt::format("{} has no room for {} bytes; held now: {}", who, bytes, ledger.summary()),
+        "use a smaller model or batch, recompute activations, or spread the model over more ranks");
   }
   ledger.add(category, bytes);
 }

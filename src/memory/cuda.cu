@@ -16,7 +16,8 @@ class CudaMemory final : public Memory {
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
     void* place = nullptr;
-    if (cudaSetDevice(index_) == cudaSuccess && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
+    if (cudaSetDevice(index_) == cudaSuccess && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess)
+      return place;
     cudaGetLastError();  // a refusal is no lasting error: the caller names what was wanted
     return nullptr;
   }

@@ -21,7 +21,9 @@ class DevicePlugin {
   const std::string& why_not() const { return why_not_; }
 
   template <class Function>
-  Function* find(const char* name) const { return reinterpret_cast<Function*>(symbol(name)); }
+  Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(symbol(name));
+  }
 
  private:
   struct LibraryTraits {

@@ -29,8 +29,8 @@ class Memory {
  public:
   virtual ~Memory() = default;
   virtual Device device() const = 0;
-  virtual bool stores() const { return true; }                  // phantom memory does not
-  virtual void* take(std::int64_t bytes) = 0;                   // aligned to 64; nullptr when refused
+  virtual bool stores() const { return true; }  // phantom memory does not
+  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 };
 

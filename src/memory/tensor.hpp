@@ -15,8 +15,8 @@
 namespace chorale {
 
 using Shape = std::vector<std::int64_t>;
-std::string to_string(const Shape& shape);      // "[2, 3]"
-std::int64_t elements_of(const Shape& shape);   // the product; 1 for a scalar; checked against overflow
+std::string to_string(const Shape& shape);     // "[2, 3]"
+std::int64_t elements_of(const Shape& shape);  // the product; 1 for a scalar; checked against overflow
 
 class Tensor {
  public:

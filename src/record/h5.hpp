@@ -42,9 +42,9 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
 // Turns off the error stack's own printing, on this thread; `check` reads the stack instead. Loads no plugins.
 void quiet();
 
-hid_t native_type(DType dtype);   // for memory; borrowed from the library. 16-bit floats have none.
-hid_t stored_type(DType dtype);   // little endian, whatever wrote it
-Datatype text_type();             // variable-length UTF-8
+hid_t native_type(DType dtype);  // for memory; borrowed from the library. 16-bit floats have none.
+hid_t stored_type(DType dtype);  // little endian, whatever wrote it
+Datatype text_type();            // variable-length UTF-8
 
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
 void set_attribute(hid_t object, const std::string& name, std::int64_t value);

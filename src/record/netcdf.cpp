@@ -41,8 +41,8 @@ void mark_fill(hid_t dataset, DType dtype) {
   if (!is_floating(dtype)) return;
   const hsize_t one = 1;
   const auto space = own<h5::Space>(H5Screate_simple(1, &one, nullptr));
-  const auto attribute = own<h5::Attribute>(
-      H5Acreate2(dataset, "_FillValue", h5::stored_type(dtype), space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  const auto attribute =
+      own<h5::Attribute>(H5Acreate2(dataset, "_FillValue", h5::stored_type(dtype), space.get(), H5P_DEFAULT, H5P_DEFAULT));
   check(H5Awrite(attribute.get(), H5T_NATIVE_DOUBLE, &nan));
 }
 

@@ -33,7 +33,8 @@ h5::File open_ours(const std::filesystem::path& path) {
   check(H5Pset_file_locking(properties.get(), false, true));
   h5::File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()));
   if (!file) refuse("HDF5 cannot open it: it was cut short or damaged", "restore it, or read the metrics.jsonl beside it");
-  if (h5::text_attribute(file.get(), "schema") != schema_name) refuse("chorale did not write it", "h5dump shows what it holds");
+  if (h5::text_attribute(file.get(), "schema") != schema_name)
+    refuse("chorale did not write it", "h5dump shows what it holds");
   const std::int64_t found = h5::whole_attribute(file.get(), "schema_version", 0);
   if (found > schema_version)
     refuse(fmt::format("its schema is version {}, this program reads up to {}", found, schema_version),
@@ -51,7 +52,8 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
       char name[1024] = "";
       if (H5Lget_name_by_idx(group, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0) break;
       H5L_info_t link{};
-      if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) continue;  // none that lead outside
+      if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
+        continue;  // none that lead outside
       H5O_info_t object{};
       if (H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == wanted) names.emplace_back(name);
     }
@@ -117,14 +119,15 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
   }
   std::string found;
   int first = 0;
-  H5DSiterate_scales(dataset, axis, &first,
-                     [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
-                       char name[256] = "";
-                       H5DSget_scale_name(scale, name, sizeof name);
-                       *static_cast<std::string*>(out) = name;
-                       return 1;
-                     },
-                     &found);
+  H5DSiterate_scales(
+      dataset, axis, &first,
+      [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
+        char name[256] = "";
+        H5DSget_scale_name(scale, name, sizeof name);
+        *static_cast<std::string*>(out) = name;
+        return 1;
+      },
+      &found);
   return found;
 }
 
@@ -167,8 +170,8 @@ std::vector<std::pair<std::string, std::string>> Reader::attributes() const {
   H5O_info_t info{};
   check(H5Oget_info(file_.get(), &info));
   for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    const auto attribute = own<h5::Attribute>(
-        H5Aopen_by_idx(file_.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT));
+    const auto attribute =
+        own<h5::Attribute>(H5Aopen_by_idx(file_.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT));
     char name[256] = "";
     check(H5Aget_name(attribute.get(), sizeof name, name));
     const auto type = own<h5::Datatype>(H5Aget_type(attribute.get()));

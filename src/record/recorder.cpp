@@ -82,8 +82,8 @@ h5::Dataset Recorder::along(const std::string& group, const std::string& name, c
   require(H5Sget_simple_extent_npoints(space.get()) == static_cast<hssize_t>(count),
           "{} values of {} do not fit the dimension {}", count, name, dimension);
   const auto parent = group_named(group);
-  auto dataset = own<h5::Dataset>(
-      H5Dcreate2(parent.get(), name.c_str(), stored, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  auto dataset =
+      own<h5::Dataset>(H5Dcreate2(parent.get(), name.c_str(), stored, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   check(H5DSattach_scale(dataset.get(), scale.get(), 0));
   return dataset;
 }
@@ -113,9 +113,7 @@ void Recorder::numbers(const std::string& group, const std::string& name, const 
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
 
-bool Recorder::due(std::int64_t step) const {
-  return step - flushed_step_ >= 50 || clock_.seconds() - flushed_at_ >= 10;
-}
+bool Recorder::due(std::int64_t step) const { return step - flushed_step_ >= 50 || clock_.seconds() - flushed_at_ >= 10; }
 
 void Recorder::flush(std::int64_t step) {
   for (Table& table : tables_) table.write();

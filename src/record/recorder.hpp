@@ -45,7 +45,9 @@ class Recorder {
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
   Table& table(const TableSpec& spec);
   template <class Row>
-  Table& table(const TableSpec& spec) { return table(table_of<Row>(spec)); }
+  Table& table(const TableSpec& spec) {
+    return table(table_of<Row>(spec));
+  }
 
   template <class Row>
   void append(Table& table, const Row& row) {

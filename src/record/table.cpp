@@ -15,9 +15,12 @@ using h5::own;
 
 template <class T>
 std::string as_json(T value) {
-  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) return as_json(static_cast<float>(value));
-  else if constexpr (std::is_floating_point_v<T>) return std::isfinite(value) ? fmt::format("{}", value) : "null";
-  else return fmt::format("{}", value);
+  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
+    return as_json(static_cast<float>(value));
+  else if constexpr (std::is_floating_point_v<T>)
+    return std::isfinite(value) ? fmt::format("{}", value) : "null";
+  else
+    return fmt::format("{}", value);
 }
 
 std::string as_json(const Column& column, const std::byte* value) {

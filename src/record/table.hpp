@@ -26,8 +26,8 @@
 namespace chorale {
 
 struct TableSpec {
-  std::string group;                       // "train"
-  std::string rows;                        // the name of its unlimited dimension: "step"
+  std::string group;  // "train"
+  std::string rows;   // the name of its unlimited dimension: "step"
   std::vector<Column> columns;
   std::vector<Dimension> dimensions = {};  // that stand in this group; others are looked for in the root
   bool live = false;                       // each row also goes to metrics.jsonl, at once
@@ -41,15 +41,22 @@ struct Field {
   Value Row::*member;
 };
 
-template <class T> struct ElementOf { using type = T; };
-template <class T> struct ElementOf<std::vector<T>> { using type = T; };
+template <class T>
+struct ElementOf {
+  using type = T;
+};
+template <class T>
+struct ElementOf<std::vector<T>> {
+  using type = T;
+};
 
 template <class Row, class Value>
 Field<Row, Value> column(std::string name, Value Row::*member, std::string units, std::string about,
                          std::vector<std::string> labels = {}, std::vector<std::string> dimensions = {}) {
   using Element = typename ElementOf<Value>::type;
-  return {{std::move(name), dtype_of<Element>(), std::move(units), std::move(about), std::move(labels), std::move(dimensions)},
-          member};
+  return {
+      {std::move(name), dtype_of<Element>(), std::move(units), std::move(about), std::move(labels), std::move(dimensions)},
+      member};
 }
 
 class Table {
@@ -83,7 +90,9 @@ class Table {
   void finish_row(std::size_t fields);
   void buffer_bytes(std::size_t column, DType dtype, const void* values, std::int64_t bytes);
   template <class T>
-  void buffer(std::size_t c, const T& value) { buffer_bytes(c, dtype_of<T>(), &value, sizeof value); }
+  void buffer(std::size_t c, const T& value) {
+    buffer_bytes(c, dtype_of<T>(), &value, sizeof value);
+  }
   template <class T>
   void buffer(std::size_t c, const std::vector<T>& values) {
     buffer_bytes(c, dtype_of<T>(), values.data(), static_cast<std::int64_t>(values.size() * sizeof(T)));

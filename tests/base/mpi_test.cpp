@@ -14,9 +14,11 @@ using namespace chorale::test;
 
 TEST_CASE("texts of every length are gathered in rank order", "[spmd]") {
   const int rank = world().rank();
-  const auto texts = mpi::gather(world().world(), std::string(static_cast<std::size_t>(rank * 1000), static_cast<char>('a' + rank)));
+  const auto texts =
+      mpi::gather(world().world(), std::string(static_cast<std::size_t>(rank * 1000), static_cast<char>('a' + rank)));
   bool right = texts.size() == (rank == 0 ? static_cast<std::size_t>(world().size()) : 0);
-  for (std::size_t r = 0; r < texts.size(); ++r) right = right && texts[r] == std::string(r * 1000, static_cast<char>('a' + r));
+  for (std::size_t r = 0; r < texts.size(); ++r)
+    right = right && texts[r] == std::string(r * 1000, static_cast<char>('a' + r));
   REQUIRE_ALL(right);
 }
 

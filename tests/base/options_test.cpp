@@ -93,8 +93,9 @@ TEST_CASE("the command line beats the environment, which beats the file, the pre
 }
 
 TEST_CASE("JSON and TOML files say the same, lists and switches included") {
-  for (const std::string& file : {file_with("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n"),
-                                  file_with("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}")}) {
+  for (const std::string& file :
+       {file_with("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n"),
+        file_with("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}")}) {
     Fields f;
     f.resolve({"--config", file});
     CHECK((f.ranks == 7 && f.check && f.rate == 2 && f.backends == Words{"ucx", "mpi"}));
@@ -127,7 +128,9 @@ TEST_CASE("what cannot be is refused in three lines with the nearest name and th
 }
 
 TEST_CASE("mistakes in a file are named with their line") {
-  const auto in_file = [](const std::string& name, const std::string& text) { return refused({"--config", file_with(name, text)}); };
+  const auto in_file = [](const std::string& name, const std::string& text) {
+    return refused({"--config", file_with(name, text)});
+  };
   CHECK(contains(in_file("c.toml", "ranks = 2\n\nrnaks = 3\n"), "c.toml:3"));
   CHECK(contains(in_file("c.json", "{\"ranks\": 2,\n\"rnaks\": 3}"), "c.json:2"));
   CHECK(contains(in_file("d.toml", "ranks = 2\nrate = \n"), "d.toml:2"));

@@ -14,7 +14,8 @@ using namespace chorale;
 TEST_CASE("a condition that holds costs no look at the clock") {
   VirtualClock clock;
   int polls = 0;
-  wait_until([&] { return ++polls == 1500; }, {.clock = nullptr, .spins = 2000}, "a poll");  // a null clock: any look crashes
+  wait_until([&] { return ++polls == 1500; }, {.clock = nullptr, .spins = 2000},
+             "a poll");  // a null clock: any look crashes
   CHECK(polls == 1500);
 }
 

@@ -112,5 +112,6 @@ TEST_CASE("a phantom tensor has a shape and a cost, but no values") {
   CHECK(ledger.current(Category::params) == 700'000'000'000);
   CHECK((huge.phantom() && huge.narrow(5, 2).phantom() && huge.slice().data == nullptr));
   CHECK(huge.slice().narrow(10, 10).data == nullptr);
-  CHECK_THROWS_WITH(huge.values<float>(), Catch::Matchers::Contains("a phantom tensor of shape [175000, 1000000] has no values"));
+  CHECK_THROWS_WITH(huge.values<float>(),
+                    Catch::Matchers::Contains("a phantom tensor of shape [175000, 1000000] has no values"));
 }

@@ -116,8 +116,8 @@ TEST_CASE("a row that does not fit its table is refused") {
   Recorder recorder(fresh_folder("misfit"), {}, clock);
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
   CHECK_THROWS(recorder.append(train, BenchRow{}));
-  CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));  // the group exists
-  CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"})); // no dimension called rank
+  CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));   // the group exists
+  CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"}));  // no dimension called rank
   recorder.dimension({.name = "rank", .size = 3});
   Table& phases = recorder.table<PhaseRow>(
       {.group = "more", .rows = "step", .dimensions = {{.name = "phase", .labels = {"forward", "backward"}}}});

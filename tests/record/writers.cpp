@@ -30,14 +30,17 @@ void write_sample_record(const std::filesystem::path& folder) {
     PhaseRow row{step, {}};
     for (int rank = 0; rank < 3; ++rank)
       for (int phase = 0; phase < 2; ++phase)
-        row.phase_time.push_back(static_cast<float>(step) + 0.1f * static_cast<float>(rank) + 0.01f * static_cast<float>(phase));
+        row.phase_time.push_back(static_cast<float>(step) + 0.1f * static_cast<float>(rank) +
+                                 0.01f * static_cast<float>(phase));
     recorder.append(phases, row);
   }
   for (std::uint8_t op = 0; op < 3; ++op) recorder.append(bench, BenchRow{op, 8 << op, 3, 1e-6 * op});
   recorder.finish("ok");
 }
 
-TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") { write_sample_record(environment("TEST_FOLDER", ".")); }
+TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") {
+  write_sample_record(environment("TEST_FOLDER", "."));
+}
 
 // Says on stdout how many rows have been acknowledged: what may never be lost again. Ends well when told to stop.
 TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {

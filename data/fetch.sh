@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Makes data/english.txt, some two megabytes of English prose, from Debian's package of fortune cookies. The package is only
+# downloaded and unpacked, not installed; the file is the same on every machine with the same version of it.
+set -euo pipefail
+cd "$(dirname "$0")"
+if [ -s english.txt ]; then
+  echo "data/english.txt is there ($(wc -c < english.txt) bytes); remove it to make it anew"
+  exit 0
+fi
+command -v apt-get > /dev/null || { echo "make data wants apt-get: it takes its text from a Debian package" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"  # apt fetches as a user of its own
+(cd "$work" && apt-get download -q fortunes fortunes-min)
+for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
+# Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better.
+LC_ALL=C find "$work/root/usr/share/games/fortunes" -type f ! -name '*.dat' ! -name '*.u8' | LC_ALL=C sort | xargs cat |
+  sed 's/^%$//' > "$work/english.txt"
+mv "$work/english.txt" english.txt
+echo "data/english.txt: $(wc -c < english.txt) bytes, $(wc -w < english.txt) words"
