@@ -10,8 +10,7 @@ fi
 command -v apt-get > /dev/null || { echo "make data wants apt-get: it takes its text from a Debian package" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-chmod 755 "$work"  # apt fetches as a user of its own
-(cd "$work" && apt-get download -q fortunes fortunes-min)
+(cd "$work" && apt-get -o APT::Sandbox::User="$(id -un)" download -q fortunes fortunes-min)
 for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
 # Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better.
 LC_ALL=C find "$work/root/usr/share/games/fortunes" -type f ! -name '*.dat' ! -name '*.u8' | LC_ALL=C sort | xargs cat |

@@ -18,6 +18,7 @@ struct Session {
   const Launch& launch;
   const Options& options;  // as resolved
   const std::string& command_line;
+  const std::string& log_level;  // of the console
   Clock& clock;
   const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks
 };

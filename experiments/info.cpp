@@ -122,7 +122,18 @@ class Info final : public Command {
 
   int run(Session& session) override {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
-    if (session.runtime->rank() != 0) return 0;
+    if (session.runtime->rank() == 0) print(ranks);
+    if (run_dir_.empty()) return 0;
+    RunRecord run = open_run_record(run_dir_, session, ranks);
+    if (run.recorder) {
+      run.recorder->finish("ok");
+      run.log.info("recorded in {}", run.recorder->file().string());
+    }
+    return 0;
+  }
+
+ private:
+  void print(const std::vector<RankFacts>& ranks) const {
     const Json all{{"chorale", describe_build()},
                    {"machine", describe_machine()},
                    {"backends", describe_backends()},
@@ -132,14 +143,8 @@ class Info final : public Command {
       fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
     else
       print_text(all);
-    if (run_dir_.empty()) return 0;
-    RunRecord run = open_run_record(run_dir_, session, ranks);
-    run.recorder->finish("ok");
-    fmt::print(stderr, "recorded in {}\n", run.recorder->file().string());
-    return 0;
   }
 
- private:
   std::string format_ = "text", run_dir_;
 };
 

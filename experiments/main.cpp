@@ -10,6 +10,7 @@
 #include "experiments/command.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 
@@ -49,8 +50,9 @@ const CommandRow& find_command(const std::string& name) {
               near.empty() ? "chorale --help explains them" : fmt::format("did you mean \"{}\"?", near));
 }
 
-void declare(Command& command, Options& options) {
+void declare(Command& command, Options& options, std::string& log_level) {
   command.declare(options);
+  options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
   options.add("config", "read options from a TOML or JSON file").words("FILE");
 }
 
@@ -60,7 +62,8 @@ std::vector<std::string> names_of_all_commands() {
   for (const CommandRow& row : all_commands()) {
     Options options(row.name);
     const auto command = row.make();
-    declare(*command, options);
+    std::string log_level;
+    declare(*command, options, log_level);
     for (std::string& name : options.names()) names.push_back(std::move(name));
   }
   return names;
@@ -79,7 +82,8 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   const CommandRow& row = find_command(words[1]);
   const auto command = row.make();
   Options options(fmt::format("chorale {}", row.name));
-  declare(*command, options);
+  std::string log_level = "info";
+  declare(*command, options, log_level);
   const std::vector<std::string> arguments(words.begin() + 2, words.end());
   if (std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a == "--help" || a == "-h"; })) {
     if (launch.rank == 0) fmt::print("{}", help(row, options));
@@ -93,7 +97,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   SystemClock clock;
   if (row.needs_ranks) runtime.emplace(launch);
   const std::string command_line = join(words, " ");
-  Session session{launch, options, command_line, clock, runtime ? &*runtime : nullptr};
+  Session session{launch, options, command_line, log_level, clock, runtime ? &*runtime : nullptr};
   return command->run(session);
 }
 

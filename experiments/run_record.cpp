@@ -56,6 +56,19 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
   return facts;
 }
 
+void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
+  recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
+  recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
+  recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
+  recorder.texts("ranks", "cpuset", "rank", column_of(ranks, &RankFacts::cpuset));
+  recorder.numbers("ranks", "cpu", "rank", column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
+  recorder.numbers("ranks", "local_rank", "rank", column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
+  recorder.numbers("ranks", "threads", "rank", column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
+  recorder.numbers("ranks", "pid", "rank", column_of(ranks, &RankFacts::pid), "1", "process");
+  recorder.numbers("ranks", "clock_offset", "rank", column_of(ranks, &RankFacts::clock_offset), "s",
+                   "add to its clock to read rank 0's");
+}
+
 }  // namespace
 
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
@@ -78,25 +91,21 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
 }
 
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks) {
+  const mpi::Runtime& runtime = *session.runtime;
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
-  RunRecord run{make_run_folder(parent, command, session.clock), nullptr};
-  write_file(run.folder / "config.toml", session.options.toml());
-  run.recorder =
-      std::make_unique<Recorder>(run.folder, facts_of(session, ranks, run.folder.filename().string()), session.clock);
-  Recorder& recorder = *run.recorder;
-  recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
-  recorder.text("config", "toml", session.options.toml());
-  recorder.text("config", "origins", session.options.origins());
-  recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
-  recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
-  recorder.texts("ranks", "cpuset", "rank", column_of(ranks, &RankFacts::cpuset));
-  recorder.numbers("ranks", "cpu", "rank", column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
-  recorder.numbers("ranks", "local_rank", "rank", column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
-  recorder.numbers("ranks", "threads", "rank", column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
-  recorder.numbers("ranks", "pid", "rank", column_of(ranks, &RankFacts::pid), "1", "process");
-  recorder.numbers("ranks", "clock_offset", "rank", column_of(ranks, &RankFacts::clock_offset), "s",
-                   "add to its clock to read rank 0's");
-  recorder.flush();
+  std::filesystem::path folder;
+  if (runtime.rank() == 0) folder = make_run_folder(parent, command, session.clock);
+  folder = mpi::broadcast(runtime.world(), folder.string());
+  RunRecord run{folder, Log({.rank = runtime.rank(), .level = session.log_level, .folder = folder / "log"}), nullptr};
+  run.log.debug("{} on rank {} of {}, process {}", session.command_line, runtime.rank(), runtime.size(), getpid());
+  if (runtime.rank() != 0) return run;
+
+  write_file(folder / "config.toml", session.options.toml());
+  run.recorder = std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock);
+  write_ranks(*run.recorder, ranks);
+  run.recorder->text("config", "toml", session.options.toml());
+  run.recorder->text("config", "origins", session.options.origins());
+  run.recorder->flush();
   return run;
 }
 

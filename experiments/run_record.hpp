@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/command.hpp"
+#include "src/base/log.hpp"
 #include "src/record/recorder.hpp"
 
 namespace chorale {
@@ -26,10 +27,11 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
 
 struct RunRecord {
   std::filesystem::path folder;
-  std::unique_ptr<Recorder> recorder;
+  Log log;                             // on every rank, into log/rank-<r>.log
+  std::unique_ptr<Recorder> recorder;  // on rank 0
 };
 
-// Rank 0 makes the folder below `parent` and opens the record in it.
+// Every rank calls it. Rank 0 makes the folder below `parent` and opens the record in it.
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
 
 }  // namespace chorale

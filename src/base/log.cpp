@@ -45,7 +45,11 @@ Log::Log(const Where& where) {
   logger_->flush_on(spdlog::level::info);
 }
 
-Log::~Log() { logger_->flush(); }
+Log::Log(Log&&) noexcept = default;
+
+Log::~Log() {
+  if (logger_) logger_->flush();
+}
 
 void Log::write(int level, const std::string& text) { logger_->log(spdlog_levels[level], escape_control(text)); }
 

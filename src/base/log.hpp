@@ -26,6 +26,7 @@ class Log {
   };
   explicit Log(const Where& where);
   ~Log();
+  Log(Log&&) noexcept;
 
   static const std::vector<std::string>& levels();
 

@@ -86,6 +86,14 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
   return texts;
 }
 
+std::string broadcast(MPI_Comm comm, std::string text) {
+  int length = static_cast<int>(text.size());
+  check(PMPI_Bcast(&length, 1, MPI_INT, 0, comm));
+  text.resize(static_cast<std::size_t>(length));
+  check(PMPI_Bcast(text.data(), length, MPI_CHAR, 0, comm));
+  return text;
+}
+
 double clock_offset(MPI_Comm comm, const Clock& clock) {
   constexpr int rounds = 20, tag = 1;
   int rank = 0, size = 0;

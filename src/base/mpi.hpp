@@ -1,4 +1,4 @@
-// MPI for the house: the runtime's life, checked calls, communicators that free themselves, and the two collectives that
+// MPI for the house: the runtime's life, checked calls, communicators that free themselves, and the few collectives that
 // set-up needs before there are collectives of our own. PMPI_ names throughout, so that our own library can one day
 // stand in front of any MPI program without calling itself.
 #pragma once
@@ -53,6 +53,7 @@ std::string library_name();  // "Open MPI v4.1.4"
 // Blocking helpers for set-up; both wait inside MPI, whose failure behaviour they share.
 std::vector<int> ranks_where(MPI_Comm comm, bool flag);              // on every rank: who passed true
 std::vector<std::string> gather(MPI_Comm comm, const std::string&);  // on rank 0: every rank's text, in rank order
+std::string broadcast(MPI_Comm comm, std::string text);              // rank 0's text, on every rank
 
 // Seconds to add to this rank's clock to read rank 0's, by the round trip that was quickest of many (Cristian 1989).
 double clock_offset(MPI_Comm comm, const Clock& clock);

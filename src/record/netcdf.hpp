@@ -24,6 +24,8 @@ struct Column {
   std::vector<std::string> dimensions = {};  // beside the rows'
 };
 
+inline constexpr std::int64_t page_bytes = 4096;
+
 // A fixed dimension, written whole, in `group`.
 void write_dimension(hid_t group, const Dimension& dimension);
 
@@ -32,6 +34,6 @@ void describe_variable(hid_t dataset, const std::string& units, const std::strin
 
 // An empty variable (rows*, further dimensions…). The dimensions are looked for in the group, then in the root; the
 // column named like `rows` becomes the coordinate itself and must be made first.
-h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column, bool deflate);
+h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column);
 
 }  // namespace chorale

@@ -22,6 +22,8 @@ h5::File create(const std::filesystem::path& path) {
   const auto access = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
   // Files of the newest format cannot be opened after a kill; those of 1.8 can, as long as they are flushed.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));
+  // Chunks and tree nodes each within one page, which a kill cannot cut in two (netcdf.cpp says more).
+  check(H5Pset_alignment(access.get(), 512, page_bytes));
   check(H5Pset_file_locking(access.get(), false, true));  // network file systems often have no locks
   const auto creation = own<h5::Properties>(H5Pcreate(H5P_FILE_CREATE));
   check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));

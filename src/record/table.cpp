@@ -47,7 +47,7 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
   for (const bool coordinate : {true, false})  // the other columns attach to the coordinate
     for (Stored& stored : columns_) {
       if (is_coordinate(stored.column) != coordinate) continue;
-      stored.dataset = make_variable(file, group_.get(), spec.rows, stored.column, spec.deflate);
+      stored.dataset = make_variable(file, group_.get(), spec.rows, stored.column);
       const auto space = own<h5::Space>(H5Dget_space(stored.dataset.get()));
       stored.row_shape.resize(stored.column.dimensions.size() + 1);
       check(H5Sget_simple_extent_dims(space.get(), stored.row_shape.data(), nullptr));

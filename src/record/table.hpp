@@ -31,7 +31,6 @@ struct TableSpec {
   std::vector<Column> columns;
   std::vector<Dimension> dimensions = {};  // that stand in this group; others are looked for in the root
   bool live = false;                       // each row also goes to metrics.jsonl, at once
-  bool deflate = false;                    // for large tables
 };
 
 // One field of a row. A vector holds the values along the column's further dimensions, last fastest.

@@ -22,6 +22,12 @@ TEST_CASE("texts of every length are gathered in rank order", "[spmd]") {
   REQUIRE_ALL(right);
 }
 
+TEST_CASE("rank 0's text reaches every rank", "[spmd]") {
+  const std::string mine = world().rank() == 0 ? "from rank 0" : "a longer text that is replaced";
+  REQUIRE_ALL(mpi::broadcast(world().world(), mine) == "from rank 0");
+  REQUIRE_ALL(mpi::broadcast(world().world(), "") == "");
+}
+
 TEST_CASE("ranks of one host agree on the time to a millisecond", "[spmd]") {
   struct Shifted : SystemClock {
     explicit Shifted(double by) : by_(by) {}

@@ -80,6 +80,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
             file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below makes a newer one
             self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])
+            self.assertEqual(sorted(os.listdir(f"{folder}/latest/log")), [f"rank-{r}.log" for r in range(3)])
             again = start([chorale, "info", "--config", f"{folder}/latest/config.toml"])
             self.assertEqual(again.returncode, 0, again.stderr)
             for form in ("text", "csv", "md", "json"):

@@ -20,7 +20,7 @@ void write_sample_record(const std::filesystem::path& folder) {
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
   Table& phases = recorder.table<PhaseRow>(
       {.group = "phases", .rows = "step", .dimensions = {{.name = "phase", .labels = {"forward", "backward"}}}});
-  Table& bench = recorder.table<BenchRow>({.group = "bench", .rows = "sample", .deflate = true});
+  Table& bench = recorder.table<BenchRow>({.group = "bench", .rows = "sample"});
   recorder.table<BenchRow>({.group = "empty", .rows = "sample"});
   for (std::int64_t step = 0; step < 120; ++step) {
     recorder.append(train, train_row(step));
