@@ -1,13 +1,16 @@
 // Catch2, version 2 or 3: the one place where they differ.
 #pragma once
+#include <string>
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 using ListenerBase = Catch::EventListenerBase;
 using Catch::Approx;
 inline constexpr const char* plain_output[] = {"--colour-mode", "none"};
+inline auto says(const std::string& text) { return Catch::Matchers::ContainsSubstring(text); }
 #else
 #define CATCH_CONFIG_ENABLE_BENCHMARKING
 #include <catch2/catch.hpp>
 using ListenerBase = Catch::TestEventListenerBase;
 inline constexpr const char* plain_output[] = {"--use-colour", "no"};
+inline auto says(const std::string& text) { return Catch::Matchers::Contains(text); }
 #endif
