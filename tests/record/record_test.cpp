@@ -58,7 +58,7 @@ TEST_CASE("what is recorded is read back, tables of several dimensions and words
   CHECK(named(reader.variables("/train", 5), "step").cells.front() == "115");
 
   const auto phases = reader.variables("/phases");
-  const Variable& time = named(phases, "phase_time");
+  const Variable time = named(phases, "phase_time");
   CHECK(time.dimensions == std::vector<std::string>{"step", "rank", "phase"});
   CHECK(time.shape == std::vector<std::int64_t>{4, 3, 2});
   CHECK(std::stof(time.cells[(2 * 3 + 1) * 2 + 1]) == 2.0f + 0.1f + 0.01f);
