@@ -8,7 +8,15 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
-# ── what you may set: make MPICXX=mpicxx.mpich, make SANITIZE=address test, make UCX= CUDA= all ─────────────────────
+# ── what you may set ────────────────────────────────────────────────────────────────────────────────────────────────
+#: NP=8                 the ranks of `make run` (4)
+#: UCX= CUDA= NCCL=     leave an optional part out, even where it is found
+#: MPICXX=mpicxx.mpich  another MPI, in a build folder of its own
+#: SANITIZE=address     or thread, or undefined; likewise
+#: ARCH=x86-64-v3       for another processor than this one
+#: SETUP=               install nothing
+#: V=1                  show whole commands
+#: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH as everywhere
 MPICXX    ?= mpicxx
 MPIRUN    ?= $(subst mpicxx,mpirun,$(MPICXX))
 ARCH      ?= native
@@ -27,7 +35,7 @@ run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin
 lint_packages := python3 clang-format
-packages       = $(run_packages) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format data,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
 # ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
@@ -155,7 +163,7 @@ clean:
 
 ## help        this list
 help:
-	@sed -n 's/^## /make /p' Makefile; echo; sed -n '/^# ── what you may set/,/^$$/p' Makefile | grep '?='
+	@sed -n 's/^## /make /p' Makefile; echo; echo 'make NAME=value … sets'; sed -n 's/^#: /  /p' Makefile
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 quiet = @$(if $(V),,printf '%-5s %s\n' '$(1)' '$@';) # V=1 shows whole commands

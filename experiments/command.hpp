@@ -1,7 +1,8 @@
 // One subcommand of `chorale`: a row of the table in commands.cpp, and an object that lives for one run of it.
 //
 //   declare   its options, so that they can be set, listed and explained
-//   check     what can be refused before MPI starts: missing files, folders that cannot be written
+//   check     what can be refused before MPI starts: missing files, folders that cannot be written. Every rank runs it and
+//             must come to the same end: a rank that went on alone would wait in MPI for ever
 //   run       the work; returns the exit code
 #pragma once
 #include <memory>
@@ -27,7 +28,7 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
-  virtual void check(const Launch&) {}
+  virtual void check() {}
   virtual int run(Session& session) = 0;
 };
 

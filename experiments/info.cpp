@@ -116,8 +116,8 @@ class Info final : public Command {
     options.add("run-dir", run_dir_, "keep a record in a new folder below this one").words("DIR");
   }
 
-  void check(const Launch& launch) override {
-    if (!run_dir_.empty() && launch.rank == 0) require_writable(run_dir_);
+  void check() override {
+    if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank: each keeps a log there
   }
 
   int run(Session& session) override {

@@ -17,11 +17,11 @@ build, launch, sanitizer = sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if
 closing = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 passed = failed = 0
 
-# What the sanitizers need to live with MPI: Open MPI's own malloc hooks go; its leaks, from libraries that are unloaded before
+# What the sanitizers need to live with MPI and UCX: their hooks into malloc and mmap go; MPI's leaks, from libraries that are unloaded before
 # anyone could name them, are not looked for, so that only the launch without MPI looks for ours.
 environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
 if sanitizer:
-    environment |= {"OMPI_MCA_memory": "^patcher", "TEST_LIMIT": "240"}
+    environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
 
 
 def run(name, command, limit_seconds, **more):
