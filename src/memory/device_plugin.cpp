@@ -15,13 +15,14 @@ DevicePlugin::DevicePlugin() {
   std::error_code error;
   const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
   why_not_ = built("without_cuda");
+  if (!why_not_.empty()) return;  // a plugin that lies there is another build's
   for (const fs::path& path : {home / "chorale_cuda.so", home.parent_path() / "lib/chorale/chorale_cuda.so"}) {
     if (!fs::exists(path, error)) continue;
     library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
     why_not_ = library_ ? "" : dlerror();
     return;
   }
-  if (why_not_.empty()) why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
+  why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
 }
 
 void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }

@@ -40,7 +40,8 @@ TEST_CASE("ranks of one host agree on the time to a millisecond", "[spmd]") {
 }
 
 TEST_CASE("an MPI error is thrown with MPI's words", "[spmd]") {
-  REQUIRE_ALL_THROWS(mpi::check(PMPI_Send(nullptr, 1, MPI_INT, world().size() + 7, 0, world().world())), "an MPI call failed");
+  REQUIRE_ALL_THROWS(mpi::check(PMPI_Send(nullptr, 1, MPI_INT, world().size() + 7, 0, world().world())),
+                     "an MPI call failed");
 }
 
 TEST_CASE("a runtime adopts an MPI that is initialised, and leaves it running", "[spmd]") {
