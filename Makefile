@@ -33,27 +33,26 @@ CUDA_ARCH ?= all-major
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
 run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
-test_packages := catch2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin
-lint_packages := python3 clang-format
+test_packages := catch2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace
+lint_packages := git python3 clang-format
 packages       = $(if $(filter-out lint format data,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
 # ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
 space    := $() $()
 B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE))))
-export OMPI_CXX := $(CXX)
-export MPICH_CXX := $(CXX)
+mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
 quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-unknown-warning-option $(if $(SANITIZE),-Wno-maybe-uninitialized)
-compile   = $(MPICXX) -std=c++20 -march=$(ARCH) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
-            $(sanitize) $(hdf5_spdlog_flags) $(CXXFLAGS)
+compile   = $(mpicxx) -std=c++20 -march=$(ARCH) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
+            $(sanitize) $(found_flags) $(CXXFLAGS)
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
-link      = $(MPICXX) $(sanitize) -pthread -rdynamic $(LDFLAGS)
+link      = $(mpicxx) $(sanitize) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) $(if $(UCX),$(ucx_libs)) -ldl
 nccl_libs = $(if $(NCCL),-L$(NCCL)/lib64 -L$(NCCL)/lib -lnccl)
-hdf5_spdlog_flags := $(call pkg,--cflags hdf5 spdlog)
+found_flags       := $(call pkg,--cflags hdf5 spdlog) $(foreach p,CLI11 tomlplusplus nlohmann_json catch2 ucx,$(call pkg,--cflags-only-I $p))
 hdf5_spdlog_libs  := $(call pkg,--libs hdf5 spdlog)
 hdf5_folder       := $(call pkg,--libs-only-L hdf5)
 ucx_libs          := $(call pkg,--libs ucx)
@@ -73,14 +72,14 @@ device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
 # ── what the program knows of its own build ─────────────────────────────────────────────────────────────────────────
 commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
-why       = $(if $(value $(1)),,$(if $(filter undefined file,$(origin $(1))),$(2),switched off by $(1)= at build time))
+why       = $(if $(filter undefined file,$(origin $(1))),$(2),switched off by $(1)= at build time)
 facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}, \
             {"cxxflags", R"(-march=$(ARCH) $(sanitize) $(CXXFLAGS))"}, \
             {"git_commit", "$(commit:%-dirty=%)"}, \
             {"git_dirty", "$(if $(filter %-dirty,$(commit)),yes,no)"}, \
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
             {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
-            {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,built where nccl.h was not found))"},
+            {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,$(if $(CUDA),built where nccl.h was not found,built without CUDA)))"},
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
 root   := $(filter 0,$(shell id -u))
@@ -89,6 +88,9 @@ launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-
 worked  = all run test bench experiments report data lint format install
 .PHONY: $(worked) $(worked:%=do-%) setup info clean help FORCE
 
+ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
+.NOTPARALLEL:                    # two goals would build the same files at once; each is parallel within itself
+endif
 $(worked): setup                 # what was not there when this page was read may be there now: read it again
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) do-$@
 
@@ -117,7 +119,7 @@ do-experiments: $B/chorale
 do-report: $B/chorale
 	$B/chorale report runs/latest/run.h5
 
-## data        fetch the English text of data/README.md
+## data        make the English text of data/README.md
 do-data:
 	@bash data/fetch.sh
 
@@ -132,6 +134,7 @@ do-lint:
 
 ## format      put every source into the house's format
 do-format:
+	@clang-format --version | grep -q ' 14\.' || { echo "make format wants clang-format 14: other versions write other sources"; exit 1; }
 	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 ## setup       install what is missing (Debian, as root or through sudo)
@@ -166,7 +169,7 @@ help:
 	@sed -n 's/^## /make /p' Makefile; echo; echo 'make NAME=value … sets'; sed -n 's/^#: /  /p' Makefile
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-quiet = @$(if $(V),,printf '%-5s %s\n' '$(1)' '$@';) # V=1 shows whole commands
+quiet = $(if $(V),,@printf '%-5s %s\n' '$(1)' '$@';) # V=1 shows whole commands
 
 $B/chorale: $(objects) $B/link_program.stamp
 	$(call quiet,link) $(link_program) -o $@

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes data/english.txt, some two megabytes of English prose, from Debian's package of fortune cookies. The package is only
+# Makes data/english.txt, some two megabytes of English: quotations, jokes and short texts from Debian's fortune cookies. The package is only
 # downloaded and unpacked, not installed; the file is the same on every machine with the same version of it.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -10,10 +10,11 @@ fi
 command -v apt-get > /dev/null || { echo "make data wants apt-get: it takes its text from a Debian package" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+if ! apt-cache policy fortunes | grep -q Candidate; then apt-get update -q; fi  # a bare machine has no lists yet
 (cd "$work" && apt-get -o APT::Sandbox::User="$(id -un)" download -q fortunes fortunes-min)
 for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
-# Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better.
+# Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better. Overstrikes go.
 LC_ALL=C find "$work/root/usr/share/games/fortunes" -type f ! -name '*.dat' ! -name '*.u8' | LC_ALL=C sort | xargs cat |
-  sed 's/^%$//' > "$work/english.txt"
+  sed -e 's/^%$//' -e 's/.\x08//g' > "$work/english.txt"
 mv "$work/english.txt" english.txt
 echo "data/english.txt: $(wc -c < english.txt) bytes, $(wc -w < english.txt) words"

@@ -8,8 +8,8 @@ std::unique_ptr<Command> make_report();
 // To add a subcommand: a file beside this one, and its line here.
 const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
-      {"info", "what is built in, what works on this machine and, for what does not, why", "mpirun -np 2 build/chorale info",
-       true, make_info},
+      {"info", "what is built in, what works on this machine and, for what does not, why",
+       "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
   };

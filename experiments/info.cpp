@@ -32,10 +32,8 @@ Json describe_build() {
 }
 
 Json describe_machine() {
-  Json machine{{"host", host_name()},
-               {"cpu", cpu_model()},
-               {"cores", allowed_cpus().size()},
-               {"memory", human_bytes(memory_bytes())}};
+  Json machine{
+      {"host", host_name()}, {"cpu", cpu_model()}, {"cores", allowed_cpus().size()}, {"memory_bytes", memory_bytes()}};
   for (const Limit& limit : limits()) machine[limit.name] = limit.value;
   return machine;
 }
@@ -58,8 +56,7 @@ Json describe_devices() {
   for (const CudaDevice& device : cuda_devices(plugin, &why_none))
     devices.push_back({{"name", device.name},
                        {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
-                       {"memory", human_bytes(device.memory_bytes)},
-                       {"free", human_bytes(device.free_bytes)}});
+                       {"memory_bytes", device.memory_bytes}});
   Json found{{"cuda", devices}};
   if (devices.empty()) found["why_none"] = why_none;
   return found;
@@ -75,15 +72,23 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
                    {"cpuset", ranks[r].cpuset},
                    {"cpu", ranks[r].cpu},
                    {"threads", ranks[r].threads},
-                   {"clock_offset", human_seconds(ranks[r].clock_offset)}});
+                   {"clock_offset_seconds", ranks[r].clock_offset}});
   return all;
 }
 
-std::string cell(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+// JSON keeps numbers, with the unit in their name; people get words.
+std::string cell(const Json& value, const std::string& name = "") {
+  if (name.ends_with("_bytes")) return human_bytes(value);
+  if (name.ends_with("_seconds")) return human_seconds(value);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string heading(const std::string& name) { return name.substr(0, std::min(name.find("_bytes"), name.find("_seconds"))); }
 
 void print_pairs(const char* title, const Json& object) {
   fmt::print("{}\n", title);
-  for (const auto& [name, value] : object.items()) fmt::print("  {:<16} {}\n", name, escape_control(cell(value)));
+  for (const auto& [name, value] : object.items())
+    fmt::print("  {:<16} {}\n", heading(name), escape_control(cell(value, name)));
   fmt::print("\n");
 }
 
@@ -96,14 +101,16 @@ void print_text(const Json& all) {
                escape_control(cell(b[b["available"] ? "detail" : "why_not"])));
   fmt::print("\ndevices\n");
   for (const Json& d : all["devices"]["cuda"])
-    fmt::print("  {} (compute capability {}), {} of {} free\n", cell(d["name"]), cell(d["compute_capability"]),
-               cell(d["free"]), cell(d["memory"]));
+    fmt::print("  {} (compute capability {}), {}\n", cell(d["name"]), cell(d["compute_capability"]),
+               cell(d["memory_bytes"], "memory_bytes"));
   if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell(all["devices"]["why_none"])));
   fmt::print("\nranks\n");
-  TextTable table({"rank", "host", "pid", "local_rank", "cpuset", "cpu", "threads", "clock_offset"});
+  std::vector<std::string> columns;
+  for (const auto& [name, value] : all["ranks"][0].items()) columns.push_back(heading(name));
+  TextTable table(columns);
   for (const Json& r : all["ranks"]) {
     std::vector<std::string> cells;
-    for (const auto& [name, value] : r.items()) cells.push_back(cell(value));
+    for (const auto& [name, value] : r.items()) cells.push_back(cell(value, name));
     table.add(std::move(cells));
   }
   fmt::print("{}", table.print("text"));

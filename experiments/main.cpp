@@ -1,14 +1,20 @@
 // The program `chorale`: finds the subcommand, resolves its options, refuses what cannot be before MPI starts, then runs it
-// under whatever launched us. Usage errors are printed once, by the launcher's rank 0; any other error by the rank it
-// happened on, which then ends all of them.
+// under whatever launched us. Usage errors are printed once; any other error by the rank it happened on, which then ends
+// all of them.
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <optional>
 
 #include "experiments/command.hpp"
 #include "src/base/built.hpp"
+#include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/settings.hpp"
@@ -101,13 +107,24 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   return command->run(session);
 }
 
-// Every rank finds the same usage error on its own. The launcher ends the job when the first rank leaves, so the others
-// leave rank 0 the time to say why.
+// The first process of a launcher to ask gets the word, until it leaves: the name of an abstract socket can be had once, and
+// goes with its owner.
+Descriptor ask_for_the_word() {
+  Descriptor word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = fmt::format("chorale-refusal-{}", getppid());  // sun_path[0] stays 0: an abstract name
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 2);
+  if (bind(word.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) word.reset();
+  return word;
+}
+
+// As a rule every rank finds the same usage error on its own: one of each host prints it. All stay a moment, so that the launcher,
+// which ends the job when the first rank leaves, finds it said.
 int refuse(const Launch& launch, const Error& error) {
-  if (launch.rank == 0)
-    fmt::print(stderr, "{}", describe(error, 0, launch.size));
-  else
-    SystemClock().sleep(0.3);
+  const Descriptor word = launch.size > 1 ? ask_for_the_word() : Descriptor();
+  if (launch.size == 1 || word) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
+  if (launch.size > 1) SystemClock().sleep(0.4);
   return static_cast<int>(error.exit());
 }
 
@@ -115,12 +132,15 @@ int guarded(const std::vector<std::string>& words) {
   const Launch launch = read_launch(process_environment());
   std::optional<mpi::Runtime> runtime;
   try {
-    return run(launch, words, runtime);
+    const int code = run(launch, words, runtime);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw Error(Exit::runtime, "the output cannot be written", std::strerror(errno), "free some space where it goes");
+    return code;
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     const int code = static_cast<int>(ours ? ours->exit() : Exit::runtime);
     if (!runtime && ours && ours->exit() == Exit::usage) return refuse(launch, *ours);
-    fmt::print(stderr, "{}", describe(error, launch.rank, launch.size));
+    std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
     std::fflush(nullptr);
     if (runtime) runtime->abort(code);
     return code;

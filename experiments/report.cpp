@@ -1,5 +1,5 @@
 // `chorale report FILE.h5…`: every group of a record as a table. Rows are the newest; text cells keep six digits, the other
-// formats keep them all. JSON is an array with one object a file; CSV and Markdown head each group by its name.
+// formats keep them all. JSON is an array with one object a file; CSV and Markdown name each group, unless one was asked for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class Report final : public Command {
   void declare(Options& options) override {
     options.add_positional("file", files_, "the records to print");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
-    options.add("rows", rows_, "newest rows of each table, 0 for all").range(0, 1e9);
+    options.add("rows", rows_, "newest rows of each table, 0 for all; csv, json and md keep all unless told").range(0, 1e9);
     options.add("format", format_, "how to print").one_of(TextTable::formats());
   }
 
@@ -79,15 +79,15 @@ class Report final : public Command {
     for (std::size_t i = 0; i < files_.size() && !group_.empty(); ++i) require_group(files_[i], readers_[i]);
   }
 
-  int run(Session&) override {
+  int run(Session& session) override {
+    if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs want all of them
     auto all = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < files_.size(); ++i) {
       if (format_ == "text") print_text(files_[i], readers_[i]);
       if (format_ == "json") all.push_back(as_json(files_[i], readers_[i]));
       if (format_ == "csv" || format_ == "md")
         for (const std::string& group : chosen_groups(readers_[i]))
-          fmt::print("{}{}\n{}\n", format_ == "md" ? "## " : "# ", group,
-                     tabulate(readers_[i].variables(group, most_rows()), false).print(format_));
+          print_table(group, tabulate(readers_[i].variables(group, most_rows()), false));
     }
     if (format_ == "json") fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
@@ -117,9 +117,22 @@ class Report final : public Command {
       fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
       const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
       for (const Variable& v : texts ? variables : std::vector<Variable>{})  // whole texts, such as a config file
-        fmt::print("{}:\n{}\n", escape_control(v.name), escape_control(v.cells.empty() ? "" : v.cells[0]));
+        print_whole(v);
       if (!texts) fmt::print("{}", tabulate(variables, true).print("text"));
     }
+  }
+
+  // A table alone when one was asked for, so that a CSV reader finds its header in the first line.
+  void print_table(const std::string& group, const TextTable& table) const {
+    const bool alone = files_.size() == 1 && !group_.empty();
+    if (!alone) fmt::print("{}{}\n", format_ == "md" ? "## " : "# ", group);
+    fmt::print("{}{}", table.print(format_), alone ? "" : "\n");
+  }
+
+  static void print_whole(const Variable& variable) {
+    fmt::print("{}:\n", escape_control(variable.name));
+    for (const std::string& text : variable.cells)
+      for (const std::string& line : split(text, '\n')) fmt::print("  {}\n", escape_control(line));
   }
 
   nlohmann::ordered_json as_json(const std::string& file, const Reader& reader) const {

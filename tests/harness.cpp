@@ -43,6 +43,17 @@ TEST_CASE("all stop together", "[.fails-together]") {
   std::abort();  // never reached: every rank stopped above
 }
 
+TEST_CASE("throws on rank 1 before the others agree", "[.throws-then-passes]") {
+  if (world().rank() == 1) throw std::runtime_error("out of luck");
+  REQUIRE_ALL(true);
+  std::abort();  // never reached: rank 1 is gone
+}
+
+TEST_CASE("and the next case is in step again", "[.throws-then-passes]") {
+  REQUIRE_ALL(true);
+  REQUIRE_ALL(world().size() > 1);
+}
+
 TEST_CASE("hangs on rank 1", "[.hangs-on-rank-1]") {
   const timespec long_time{1000, 0};
   if (world().rank() == 1) nanosleep(&long_time, nullptr);

@@ -21,18 +21,25 @@ class Harness(unittest.TestCase):
         self.assertIn("failed on rank 1", result.stdout)
         self.assertIn("[rank 1]   1 != 1", result.stderr)
 
+    def test_a_rank_that_throws_leaves_the_next_case_in_step(self):
+        result = ranks(3, tests_run, "[throws-then-passes]")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("1 passed, 1 failed", result.stdout)
+        self.assertIn("failed on rank 1", result.stdout)
+        self.assertIn("[rank 1]   out of luck", result.stderr)
+
     def test_a_hang_ends_and_names_the_rank(self):
         started = time.time()
         result = ranks(3, tests_run, "[hangs-on-rank-1]", TEST_LIMIT="2")
         self.assertLess(time.time() - started, 20)
         self.assertNotEqual(result.returncode, 0)
-        self.assertNotIn("1 passed", result.stdout)
+        self.assertNotIn("1 passed, 0 failed", result.stdout)
         self.assertRegex(result.stderr, r"time limit passed .*test case: hangs on rank 1")
 
     def test_a_crash_shows_the_rank_and_the_signal(self):
         result = ranks(2, tests_run, "[crashes-on-rank-1]")
         self.assertNotEqual(result.returncode, 0)
-        self.assertNotIn("1 passed", result.stdout)
+        self.assertNotIn("1 passed, 0 failed", result.stdout)
         self.assertIn("[rank 1]   SIGSEGV", result.stderr)
 
     def test_the_exit_code_is_zero_when_all_pass(self):

@@ -23,7 +23,8 @@ class Lint(unittest.TestCase):
     def test_no_folder_looks_upwards(self):
         for home, target in [("src__base__a_cpp", "src/memory/buffer.hpp"), ("src__record__a_cpp", "experiments/x.hpp"),
                              ("collectives__a_cpp", "layers/x.hpp"), ("parallel__a_cpp", "experiments/x.hpp"),
-                             ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp")]:
+                             ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp"),
+                             ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbour.hpp")]:
             self.assertNotEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
 
     def test_the_order_that_is_allowed(self):
@@ -37,6 +38,11 @@ class Lint(unittest.TestCase):
         body = "  call();\n" * 79
         self.assertIn("a function of 81 lines", self.complaints(src__base__a_cpp=f"int f(int x) {{\n{body}}}\n"))
         self.assertEqual(self.complaints(src__base__a_cpp=f"int f(int x) {{\n{body[:-len('  call();' ) - 1]}}}\n"), "")
+        wrapped = "int f(int x,\n      int y) {\n" + body + "}\n"
+        self.assertIn("a function of 82 lines", self.complaints(src__base__a_cpp=wrapped))
+        constructor = "S::S(int a)\n    : a_(a) {\n" + body + "}\n"
+        self.assertIn("a function of 82 lines", self.complaints(src__base__a_cpp=constructor))
+        self.assertEqual(self.complaints(src__base__a_cpp="struct S {\n" + "  int x;\n" * 90 + "};\nnamespace {\n" + "int y;\n" * 90 + "}\n"), "")
         method = "struct S {\n  void run(int a) const {\n" + "  " + body.replace("\n", "\n  ") + "}\n};\n"
         self.assertIn("a function of 81 lines", self.complaints(src__base__a_cpp=method))
 

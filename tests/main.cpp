@@ -3,15 +3,18 @@
 // failed on any rank.
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <memory>
 
+#include "src/base/text.hpp"
 #include "tests/spmd.hpp"
 
 namespace chorale::test {
@@ -27,6 +30,8 @@ struct State {
   char case_name[256] = "";
   const char* doing = "";  // what the watchdog says this rank was at
   unsigned limit_seconds = 60;
+  bool ended = false;           // this case's body is over
+  bool agreed_already = false;  // … and the others met that end in a REQUIRE_ALL of theirs
   int passed = 0, failed = 0;
   char text[1 << 15], lines[1 << 16];  // for showing output from a signal handler, where nothing may be allocated
 } state;
@@ -71,6 +76,7 @@ struct Listener : ListenerBase {
     std::snprintf(state.case_name, sizeof state.case_name, "%s", info.name.c_str());
     if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
     state.doing = "in";
+    state.ended = state.agreed_already = false;
     alarm(state.limit_seconds);
   }
 
@@ -80,7 +86,9 @@ struct Listener : ListenerBase {
     std::fflush(stdout);
     if (failed_here) show_kept_output();  // before agreeing: another rank may hang
     state.doing = "waiting for other ranks to finish";
-    const std::string failed_on = state.runtime ? ranks_that_failed(failed_here) : failed_here ? "rank 0" : "";
+    state.ended = true;
+    std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
+    if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
     alarm(0);
     ++(failed_on.empty() ? state.passed : state.failed);
     if (state.rank == 0 && !failed_here && !failed_on.empty())
@@ -115,6 +123,22 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+// Ranks agree in two places, a REQUIRE_ALL and the end of a case. One that left its case early (it threw) is at the end while the
+// others are still in the body: they learn it here, stop too, and do not agree at the end once more.
+std::string ranks_that_failed(bool this_one) {
+  const auto failed = mpi::ranks_where(world().world(), this_one);
+  const auto ended = mpi::ranks_where(world().world(), state.ended);
+  std::vector<std::string> names;
+  for (int rank = 0; rank < world().size(); ++rank) {
+    const bool left = !state.ended && std::count(ended.begin(), ended.end(), rank);
+    if (left || std::count(failed.begin(), failed.end(), rank)) names.push_back(fmt::format("{}", rank));
+  }
+  const bool mixed = !ended.empty() && ended.size() < static_cast<std::size_t>(world().size());
+  state.agreed_already = state.agreed_already || (mixed && !state.ended);
+  if (names.empty() && mixed) return "some ranks, which are still in it";
+  return names.empty() ? "" : (names.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
+}
 
 const mpi::Runtime& world() {
   require(bool(state.runtime), "this test wants ranks: run it as mpirun -np 4 build/tests_run \"[spmd]\"");

@@ -1,15 +1,18 @@
-"""Runs the tests that look at our programs from outside (*_test.py), as a user would, and closes like the other tests."""
+"""Runs the tests that look at our programs from outside (*_test.py, in any folder), as a user would, and closes like the other tests."""
+import glob
+import os
 import sys
 import unittest
 
-suite = unittest.TestSuite()
-loader = unittest.TestLoader()
-for folder in ("tests", "tests/base", "tests/record", "tests/experiments"):
-    sys.path.insert(0, folder)
-sys.path.insert(0, "tests")
-for folder in ("tests", "tests/record", "tests/experiments"):
-    suite.addTests(loader.discover(folder, pattern="*_test.py", top_level_dir=folder))
-result = unittest.TextTestRunner(verbosity=2).run(suite)
-bad = len(result.failures) + len(result.errors)
-print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed", flush=True)
+files = sorted(glob.glob("tests/**/*_test.py", recursive=True))
+sys.path[:0] = ["tests", *sorted({os.path.dirname(file) for file in files})]
+names = [os.path.splitext(os.path.basename(file))[0] for file in files]
+assert len(set(names)) == len(names), "two test files have the same name"
+result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(names))
+
+# A test with several failing subTests is one failed test; an error outside any test (an import, setUpClass) is one more.
+bad = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
+outside = sum(not hasattr(getattr(test, "test_case", test), "_testMethodName") for test, _ in result.errors)
+good = result.testsRun - len(result.skipped) - (len(bad) - outside)
+print(f"{good} passed, {len(bad)} failed", flush=True)
 sys.exit(1 if bad else 0)

@@ -9,51 +9,62 @@ in Python, which look at the program from outside. A launch that crashes, hangs 
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
 
-build, launch, sanitizer = sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
-closing = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
-passed = failed = 0
-
-# What the sanitizers need to live with MPI and UCX: their hooks into malloc and mmap go; MPI's leaks, from libraries that are unloaded before
-# anyone could name them, are not looked for, so that only the launch without MPI looks for ours.
-environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
-if sanitizer:
-    environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
+closing = re.compile(r"^(\d+) passed, (\d+) failed$")
 
 
-def run(name, command, limit_seconds, **more):
-    """Runs one launch, shows its output when it fails, and adds up what it says it passed and failed."""
-    global passed, failed
+def count(output, exit_code, limit_seconds):
+    """What a launch says it passed and failed, and what went wrong with it; trouble of any kind is at least one failure."""
+    last = next((m for line in reversed(output.splitlines()) if (m := closing.match(line.strip()))), None)
+    good, bad = (int(n) for n in last.groups()) if last else (0, 0)
+    if exit_code is None:
+        return good, max(bad, 1), f"not finished after {limit_seconds} s"
+    if exit_code != 0:
+        return good, max(bad, 1), f"exit code {exit_code}"
+    if good + bad == 0:
+        return 0, 1, "no test ran"
+    return good, bad, ""
+
+
+def run(name, command, limit_seconds, environment):
+    """Runs one launch, shows its output when it fails, and returns what it passed and failed."""
     started = time.time()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**environment, **more}, start_new_session=True)
+                               env=environment, start_new_session=True)
     try:
-        output, _ = process.communicate(timeout=limit_seconds)
-        trouble = "" if process.returncode == 0 else f"exit code {process.returncode}"
+        output, exit_code = process.communicate(timeout=limit_seconds)[0], process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        output, trouble = process.communicate()[0], f"not finished after {limit_seconds} s"
-    counts = closing.findall(output)
-    good, bad = (int(n) for n in counts[-1]) if counts else (0, 0)
-    if trouble and bad == 0:
-        bad = 1
-    if not trouble and good + bad == 0:
-        bad, trouble = 1, "no test ran"
-    passed, failed = passed + good, failed + bad
+        os.killpg(process.pid, signal.SIGKILL)
+        output, exit_code = process.communicate()[0], None
+    good, bad, trouble = count(output, exit_code, limit_seconds)
     print(f"{name:<28} {good:>4} passed {bad:>3} failed  {time.time() - started:6.1f} s  {trouble}", flush=True)
     if bad:
         print(output, flush=True)
+    return good, bad
 
 
-run("one process and threads", [f"{build}/tests_run", "~[spmd]~[.]"], 900, ASAN_OPTIONS="detect_leaks=1")
-if sanitizer == "thread":
-    print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
-else:
+def launches(build, launch, sanitizer):
+    # What the sanitizers need to live with MPI and UCX: their hooks into malloc and mmap go; MPI's leaks, from libraries that are
+    # unloaded before anyone could name them, are not looked for, so that only the launch without MPI looks for ours.
+    environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
+    if sanitizer:
+        environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
+    tests = f"{build}/tests_run"
+    yield run("one process and threads", [tests, "~[spmd]~[.]"], 900, {**environment, "ASAN_OPTIONS": "detect_leaks=1"})
+    if sanitizer == "thread":
+        print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
+        return
     for ranks in (1, 2, 3, 4, 8):
-        run(f"mpirun, {ranks} ranks", [*launch, "-n", str(ranks), f"{build}/tests_run", "[spmd]"], 600)
-    run("from outside, in Python", [sys.executable, "tests/outside.py"], 900)
-print(f"{passed} passed, {failed} failed")
-sys.exit(1 if failed else 0)
+        yield run(f"mpirun, {ranks} ranks", [*launch, "-n", str(ranks), tests, "[spmd]"], 600, environment)
+    yield run("from outside, in Python", [sys.executable, "tests/outside.py"], 900, environment)
+
+
+if __name__ == "__main__":
+    results = list(launches(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""))
+    passed, failed = (sum(column) for column in zip(*results))
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

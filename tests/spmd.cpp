@@ -14,17 +14,11 @@ std::string environment(const char* name, const std::string& otherwise) {
   return value ? value : otherwise;
 }
 
-std::string ranks_that_failed(bool this_one) {
-  std::vector<std::string> names;
-  for (const int rank : mpi::ranks_where(world().world(), this_one)) names.push_back(fmt::format("{}", rank));
-  return names.empty() ? "" : (names.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
-}
-
 void ThreadRank::barrier() {
   // Everybody counts up once; the crowd is through when the count reaches the next multiple of its size.
   const int all = ++barriers_ * crowd_.size;
   ++crowd_.arrived;
-  wait_until([&] { return crowd_.arrived >= all || crowd_.broken; }, {.clock = &clock_, .timeout_seconds = 30, .spins = 100},
+  wait_until([&] { return crowd_.arrived >= all || crowd_.broken; }, {.clock = clock_, .timeout_seconds = 30, .spins = 100},
              "the other threads at a barrier");
   if (crowd_.broken) throw Error(Exit::runtime, "another rank failed before the barrier", "", "");
 }

@@ -16,7 +16,7 @@ const std::vector<Backend>& all_backends() {
       {"mpi", "MPI point-to-point, and its own collectives as the algorithm native", probe_mpi, ""},
       {"ucx", "UCX tag matching through UCP", probe_ucx, "without_ucx"},
       {"shm", "mapped memory between the ranks of one host", probe_shm, ""},
-      {"nccl", "NCCL on NVIDIA GPUs", probe_nccl, "without_nccl"},
+      {"nccl", "NCCL on NVIDIA GPUs", probe_nccl, ""},
       {"threads", "ranks as threads of one process, for tests", probe_threads, ""},
   };
   return table;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
+#include "src/base/built.hpp"
 #include "src/memory/device_plugin.hpp"
 
 namespace chorale {
@@ -13,7 +14,7 @@ Availability probe_nccl() {
   char text[256] = "";
   auto* probe = plugin.find<NcclProbeFunction>("chorale_nccl_probe");
   if (!plugin.loaded()) return {false, why_none};
-  if (!probe) return {false, "the CUDA plugin was built without NCCL"};
+  if (!probe) return {false, built("without_nccl")};
   if (probe(text) != 0) return {false, text};
   if (devices.empty()) return {false, fmt::format("{} is there, but no device: {}", text, why_none)};
   return {true, fmt::format("{}, {} device{}", text, devices.size(), devices.size() == 1 ? "" : "s")};

@@ -1,5 +1,6 @@
 // Mapped memory between the ranks of one host. What it needs is tried, not assumed: a segment that can be created, sized,
-// mapped and touched, and whether a rank may read its neighbour's heap directly.
+// mapped and touched. Whether a rank may read its neighbour's heap directly is inferred: the call works on ourselves, and Yama's
+// scope says for whom else.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,8 +12,8 @@
 #include <cstring>
 
 #include "collectives/backends/backends.hpp"
+#include "src/base/descriptor.hpp"
 #include "src/base/host.hpp"
-#include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

@@ -21,7 +21,7 @@ class SystemClock : public Clock {
 };
 
 // Time that passes only when somebody sleeps, or when a test says so.
-class VirtualClock final : public Clock {
+class VirtualClock : public Clock {
  public:
   double seconds() const override { return now_; }
   double wall_seconds() const override { return now_; }

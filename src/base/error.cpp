@@ -1,9 +1,6 @@
 #include "src/base/error.hpp"
 
-#include <unistd.h>
-
-#include <cstring>
-
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -37,9 +34,7 @@ std::string describe(const std::exception& error, int rank, int size) {
   std::string text = std::string("error: ") + error.what();
   const auto* ours = dynamic_cast<const Error*>(&error);
   if (ours && ours->exit() == Exit::usage) return text + "\n";
-  char host[256] = "unknown host";
-  gethostname(host, sizeof host - 1);
-  text += fmt::format("\n  rank {} of {} on {}", rank, size, host);
+  text += fmt::format("\n  rank {} of {} on {}", rank, size, host_name());
   if (ours) text += ", at " + place(ours->where());
   return text + "\n";
 }

@@ -1,6 +1,7 @@
 #include "src/base/log.hpp"
 
 #include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
@@ -37,7 +38,8 @@ Log::Log(const Where& where) {
   if (!where.folder.empty()) {
     auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(
         (where.folder / fmt::format("rank-{}.log", where.rank)).string());
-    file->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+    file->set_formatter(
+        std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %L %v", spdlog::pattern_time_type::utc));
     sinks.push_back(std::move(file));
   }
   logger_ = std::make_unique<spdlog::logger>("chorale", sinks.begin(), sinks.end());
@@ -51,6 +53,9 @@ Log::~Log() {
   if (logger_) logger_->flush();
 }
 
-void Log::write(int level, const std::string& text) { logger_->log(spdlog_levels[level], escape_control(text)); }
+void Log::write(int level, const std::string& text) {
+  const char* marks[] = {"", "", "warning: ", "error: "};  // the console shows no level
+  logger_->log(spdlog_levels[level], marks[level] + escape_control(text));
+}
 
 }  // namespace chorale

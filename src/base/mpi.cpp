@@ -22,14 +22,20 @@ void check(int code, std::source_location where) {
               "if it repeats, try another backend or see the log of the rank named first", where);
 }
 
-Runtime::Runtime(const Launch& launch) {
-  int initialised = 0;
+Life::Life() {
+  int initialised = 0, provided = 0;
   check(PMPI_Initialized(&initialised));
-  if (!initialised) {
-    int provided = 0;
-    check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
-    owns_mpi_ = true;
-  }
+  if (!initialised) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+  started_ = !initialised;
+  check(PMPI_Query_thread(&provided));
+  require(provided >= MPI_THREAD_FUNNELED, "this MPI was initialised for programs without threads (level {})", provided);
+}
+
+Life::~Life() {
+  if (started_) PMPI_Finalize();
+}
+
+Runtime::Runtime(const Launch& launch) {
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
   world_.reset(world);
@@ -37,11 +43,6 @@ Runtime::Runtime(const Launch& launch) {
   check(PMPI_Comm_rank(world, &rank_));
   check(PMPI_Comm_size(world, &size_));
   require_same_world(launch, size_, library_name());
-}
-
-Runtime::~Runtime() {
-  world_.reset();
-  if (owns_mpi_) PMPI_Finalize();
 }
 
 void Runtime::abort(int exit_code) const {
@@ -53,8 +54,8 @@ std::string library_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   PMPI_Get_library_version(text, &length);
-  const std::string first_line(text, std::string_view(text).find_first_of(",\n\0"));
-  return trim(replace_all(first_line, '\t', ' '));
+  const std::string_view all(text);
+  return trim(all.substr(0, all.find_first_of(",\n")));
 }
 
 std::vector<int> ranks_where(MPI_Comm comm, bool flag) {

@@ -25,14 +25,23 @@ struct CommTraits {
 };
 using Comm = Handle<CommTraits>;
 
+// MPI from its initialisation to its end, if both are ours.
+class Life {
+ public:
+  Life();
+  ~Life();
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+ private:
+  bool started_ = false;
+};
+
 // The first object in main, so that every other handle dies before MPI does. An MPI that is already initialised is
 // adopted, and then not finalised either. `world` is a duplicate: our traffic never meets that of a host program.
 class Runtime {
  public:
   explicit Runtime(const Launch& launch);
-  ~Runtime();
-  Runtime(const Runtime&) = delete;
-  Runtime& operator=(const Runtime&) = delete;
 
   MPI_Comm world() const { return world_.get(); }
   int rank() const { return rank_; }
@@ -42,7 +51,7 @@ class Runtime {
   [[noreturn]] void abort(int exit_code) const;
 
  private:
-  bool owns_mpi_ = false;
+  Life life_;  // first, so that it ends last, also when the constructor throws
   Comm world_;
   int rank_ = 0;
   int size_ = 1;

@@ -33,8 +33,6 @@ std::string outside(const Option& option, double value) {
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
-std::string show(double value) { return fmt::format("{}", value); }
-
 std::string quoted_toml(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -64,59 +62,66 @@ Option& Options::insert(Option option) {
 
 Option& Options::add(const std::string& name, std::string& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = field});
-  option.assign = [&field](const std::string& text) { return field = text, ""; };
+  option.assign = [&field, &option](const std::string& text) { return field = option.text = text, ""; };
   return option;
 }
 
 Option& Options::add(const std::string& name, bool& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .text = field ? "true" : "false", .is_switch = true});
-  option.assign = [&field](const std::string& text) -> std::string {
+  option.assign = [&field, &option](const std::string& text) -> std::string {
     const bool is_yes = std::count(std::begin(yes), std::end(yes), text) > 0;
     if (!is_yes && std::count(std::begin(no), std::end(no), text) == 0) return "true or false";
-    return field = is_yes, "";
+    field = is_yes;
+    return option.text = field ? "true" : "false", "";
   };
   return option;
 }
 
 Option& Options::add(const std::string& name, std::int64_t& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field)});
+  Option& option =
+      insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
   option.assign = [&field, &option](const std::string& text) -> std::string {
     std::int64_t value = 0;
     if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); }))
       return "a whole number";
     if (const auto expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
-    return field = value, "";
+    field = value;
+    return option.text = fmt::format("{}", field), "";
   };
   return option;
 }
 
 Option& Options::add(const std::string& name, double& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "X", .text = show(field)});
+  Option& option =
+      insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});
   option.assign = [&field, &option](const std::string& text) -> std::string {
     double value = 0;
     if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
       return "a number";
     if (const auto expected = outside(option, value); !expected.empty()) return expected;
-    return field = value, "";
+    field = value;
+    return option.text = fmt::format("{}", field), "";
   };
   return option;
 }
 
 Option& Options::add(const std::string& name, std::vector<std::string>& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true});
-  option.assign = [&field](const std::string& text) { return field = split(text, ','), ""; };
+  option.assign = [&field, &option](const std::string& text) { return field = split(option.text = text, ','), ""; };
   return option;
 }
 
 Option& Options::add(const std::string& name, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "TEXT"});
-  option.assign = [](const std::string&) { return ""; };
+  option.assign = [&option](const std::string& text) { return option.text = text, ""; };
   return option;
 }
 
 Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "FILE", .positional = true, .is_list = true});
-  option.assign = [&field](const std::string& text) { return field = split(text, '\n'), ""; };  // commas may be in names
+  option.assign = [&field, &option](const std::string& text) {
+    return field = split(option.text = text, '\n'), "";
+  };  // commas may be in names
   return option;
 }
 
@@ -158,7 +163,6 @@ void Options::set(const Setting& setting) {
     usage_error(fmt::format("\"{}\" is no value for {}", setting.text, option->name),
                 fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
                 fmt::format("{} takes {}{}", option->name, option->choices.empty() ? "" : "one of ", expected));
-  option->text = setting.text;
   option->origin = setting.origin;
 }
 
@@ -180,9 +184,8 @@ std::string Options::toml() const {
   std::string out;
   for (const Option& option : options_) {
     if (option.positional || option.name == "config" || option.name == "preset") continue;  // already folded into the rest
-    const bool plain = option.assign && !option.is_list && !option.text.empty() &&
-                       (option.is_switch || option.metavar == "N" || option.metavar == "X");
-    out += fmt::format("{} = {}\n", option.name, plain && !option.is_switch ? option.text : quoted_toml(option.text));
+    const bool bare = option.is_number || option.is_switch;
+    out += fmt::format("{} = {}\n", option.name, bare ? option.text : quoted_toml(option.text));
   }
   return out;
 }

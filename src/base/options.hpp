@@ -16,7 +16,7 @@
 
 namespace chorale {
 
-// Where a value came from: "default", "preset tiny", "run.toml:3", "environment", "command line".
+// Where a value came from: "default", "preset tiny", "run.toml:3", "CHORALE_RANKS", "command line".
 struct Setting {
   std::string key;  // canonical: lower case, words joined by hyphens
   std::string text;
@@ -44,8 +44,9 @@ class Option {
   std::vector<std::string> aliases;
   std::vector<std::string> choices;  // of each element, when the value is a list
   double lowest = 0, highest = -1;   // no limits while lowest > highest
-  bool positional = false, is_list = false, is_switch = false;
-  std::function<std::string(const std::string&)> assign;  // sets the field; returns what was expected when it cannot
+  bool positional = false, is_list = false, is_switch = false, is_number = false;
+  // Sets the field, and `text` to its canonical form (".5" → "0.5"); returns what was expected when it cannot.
+  std::function<std::string(const std::string&)> assign;
 };
 
 class Options {

@@ -64,9 +64,4 @@ void Progress::show(std::string text, bool keep) {
   std::fflush(screen_.stream);
 }
 
-bool may_colour(std::FILE* stream) {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(fileno(stream)) && !(no_colour && *no_colour);
-}
-
 }  // namespace chorale

@@ -41,7 +41,4 @@ class Progress {
   bool on_screen_ = false;
 };
 
-// Whether colour may be used on a stream: a terminal, and NO_COLOR (no-color.org) not set.
-bool may_colour(std::FILE* stream);
-
 }  // namespace chorale

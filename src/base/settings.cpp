@@ -112,6 +112,9 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
 
   std::vector<Setting> rising;
   if (const Setting* config = last_of(given, "config")) rising = read_config(config->text);
+  if (const Setting* inner = last_of(rising, "config"))
+    usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
+                "put its lines into this file");
   rising.insert(rising.end(), given.begin(), given.end());
   if (const Setting* preset = last_of(rising, "preset")) {
     const auto values = from_preset(preset->text, preset->origin, presets);

@@ -1,23 +1,29 @@
 #include "src/base/signals.hpp"
 
+#include <fmt/format.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
-#include <csignal>
+#include <cerrno>
+#include <cstring>
 
 #include "src/base/error.hpp"
 
 namespace chorale {
 
-void DescriptorTraits::close(int fd) noexcept { ::close(fd); }
-
 Signals::Signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
-  require(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0, "signals cannot be blocked");
   fd_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  require(bool(fd_), "signalfd failed with errno {}", errno);
+  if (!fd_)
+    throw Error(Exit::runtime, "signals cannot be collected", fmt::format("signalfd: {}", std::strerror(errno)),
+                "raise the limit of open files");
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+Signals::~Signals() {
+  while (pending()) {}  // asked for while we lived, and so answered: not delivered once more when the mask goes
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 std::optional<int> Signals::pending() {

@@ -3,18 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace chorale {
 
 std::string escape_control(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte < 0x20 || byte == 0x7f)
       safe += fmt::format("\\x{:02x}", byte);
+    else if (byte == 0xc2 && next >= 0x80 && next < 0xa0)  // the controls 80 to 9f, as UTF-8 writes them
+      safe += fmt::format("\\x{:02x}", next), ++i;
     else
-      safe += c;
+      safe += text[i];
   }
   return safe;
 }
@@ -58,12 +62,13 @@ std::string human_bytes(std::int64_t bytes) {
 }
 
 std::string human_seconds(double seconds) {
+  if (!std::isfinite(seconds) || seconds > 1e15) return fmt::format("{} s", seconds);
   if (seconds < 0) return "-" + human_seconds(-seconds);
-  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds);
+  if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);  // what would print as 1000 takes the next unit
+  if (seconds < 999.5e-6) return fmt::format("{:.3g} µs", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }

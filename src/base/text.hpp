@@ -7,7 +7,7 @@
 
 namespace chorale {
 
-std::string escape_control(std::string_view text);  // terminals must not obey text that came from a file: \x1b, \x07 …
+std::string escape_control(std::string_view text);  // no terminal obeys text from outside; one line stays one line
 
 std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

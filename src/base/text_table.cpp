@@ -51,7 +51,7 @@ std::string TextTable::print(const std::string& format) const {
 std::string TextTable::text() const {
   std::vector<std::size_t> widths(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    widths[c] = width(columns_[c]);
+    widths[c] = width(escape_control(columns_[c]));
     for (const auto& row : rows_) widths[c] = std::max(widths[c], width(escape_control(row[c])));
   }
   std::string out;

@@ -11,7 +11,7 @@ namespace chorale::detail {
 
 void Idler::idle() {
   constexpr double first_sleep = 50e-6, longest_sleep = 1e-3;
-  const double now = how_.clock->seconds();
+  const double now = how_.clock.seconds();
   if (started_ < 0) started_ = now;
   if (now - started_ >= how_.timeout_seconds)
     throw Error(Exit::watchdog, fmt::format("waited too long for {}", what_),
@@ -23,7 +23,7 @@ void Idler::idle() {
   }
   if (how_.on_idle) how_.on_idle();
   const int doublings = std::min(idles_ - how_.yields - 1, 10);
-  how_.clock->sleep(std::min(longest_sleep, first_sleep * static_cast<double>(1 << doublings)));
+  how_.clock.sleep(std::min(longest_sleep, first_sleep * static_cast<double>(1 << doublings)));
 }
 
 }  // namespace chorale::detail

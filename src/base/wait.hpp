@@ -15,7 +15,7 @@
 namespace chorale {
 
 struct Waiting {
-  Clock* clock = nullptr;
+  Clock& clock;
   double timeout_seconds = 60;
   int spins = 2000;  // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
   int yields = 200;

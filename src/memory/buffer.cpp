@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -9,26 +11,27 @@
 
 namespace chorale {
 
+constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // sums of sizes stay within 64 bits
+
 Slice Slice::narrow(std::int64_t first, std::int64_t length) const {
   require(first >= 0 && length >= 0 && length <= count && first <= count - length,
-          "elements {} to {} are not all within a slice of {}", first, first + length, count);
+          "{} elements from {} are not all within a slice of {}", length, first, count);
   auto* start = data ? static_cast<std::byte*>(data) + first * size_of(dtype) : nullptr;  // a phantom stays one
   return {start, length, dtype, device};
 }
 
 Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category category)
     : memory_(&memory), ledger_(&ledger), bytes_(bytes), category_(category) {
-  require(bytes >= 0, "a buffer cannot have {} bytes", bytes);
+  require(bytes >= 0 && bytes <= most_bytes, "a buffer cannot have {} bytes", bytes);
   const bool allowed = ledger.allows(bytes);
   if (allowed && memory.stores()) data_ = memory.take(bytes);
   if (!allowed || (memory.stores() && !data_)) {
-    const std::string who =
-        allowed ? name_of(memory.device()) + " memory" : fmt::format("the limit of {} a rank", human_bytes(ledger.limit()));
-    memory_ = nullptr;  // nothing to give back
+    const std::string why = allowed ? fmt::format("{} memory: {}", name_of(memory.device()), std::strerror(errno))
+                                    : fmt::format("the limit is {} a rank", human_bytes(ledger.limit()));
     throw Error(
         Exit::runtime,
         fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
-        fmt::format("{} has no room for {} bytes; held now: {}", who, bytes, ledger.summary()),
+        fmt::format("{}; asked for {} bytes, held now: {}", why, bytes, ledger.summary()),
         "use a smaller model or batch, recompute activations, or spread the model over more ranks");
   }
   ledger.add(category, bytes);

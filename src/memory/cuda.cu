@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -9,6 +10,12 @@
 
 namespace chorale {
 namespace {
+
+// A refusal is no lasting error of CUDA's: the caller names what was wanted.
+void* refused() {
+  errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
+  return nullptr;
+}
 
 class CudaMemory final : public Memory {
  public:
@@ -18,8 +25,7 @@ class CudaMemory final : public Memory {
     void* place = nullptr;
     if (cudaSetDevice(index_) == cudaSuccess && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess)
       return place;
-    cudaGetLastError();  // a refusal is no lasting error: the caller names what was wanted
-    return nullptr;
+    return refused();
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
 
@@ -33,8 +39,7 @@ class PinnedMemory final : public Memory {
   void* take(std::int64_t bytes) override {
     void* place = nullptr;
     if (cudaMallocHost(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
-    cudaGetLastError();
-    return nullptr;
+    return refused();
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFreeHost(place); }
 };
@@ -51,17 +56,14 @@ extern "C" int chorale_cuda_devices(CudaDevice* devices, int most, char* reason)
   }
   for (int i = 0; i < std::min(count, most); ++i) {
     cudaDeviceProp properties{};
-    std::size_t free = 0, total = 0;
-    if (cudaGetDeviceProperties(&properties, i) != cudaSuccess || cudaSetDevice(i) != cudaSuccess ||
-        cudaMemGetInfo(&free, &total) != cudaSuccess) {
+    if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) {
       std::snprintf(reason, 256, "device %d: %s", i, cudaGetErrorString(cudaGetLastError()));
       return -1;
     }
     std::memcpy(devices[i].name, properties.name, sizeof devices[i].name);
     devices[i].major = properties.major;
     devices[i].minor = properties.minor;
-    devices[i].memory_bytes = static_cast<std::int64_t>(total);
-    devices[i].free_bytes = static_cast<std::int64_t>(free);
+    devices[i].memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   }
   return count;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "src/base/built.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 namespace fs = std::filesystem;
@@ -26,6 +27,12 @@ DevicePlugin::DevicePlugin() {
 }
 
 void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }
+
+std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index) {
+  auto* make = plugin.find<CudaMemoryFunction>("chorale_cuda_memory");
+  if (!make) usage_error("no CUDA here", plugin.why_not(), "use --device cpu, or build where the CUDA Toolkit is");
+  return std::unique_ptr<Memory>(make(index));
+}
 
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none) {
   constexpr int most = 64;

@@ -4,6 +4,7 @@
 //   auto* probe = plugin.find<DevicesFunction>("chorale_cuda_devices");
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class DevicePlugin {
 struct CudaDevice {
   char name[256];
   int major, minor;  // compute capability
-  std::int64_t memory_bytes, free_bytes;
+  std::int64_t memory_bytes;
 };
 // Fills up to `most` devices; returns how many there are, or -1 with a reason of up to 255 letters.
 using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
@@ -49,6 +50,9 @@ using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
 using CudaMemoryFunction = Memory*(int index);
 // 0 when NCCL loads; writes its version, or why it does not work, up to 255 letters.
 using NcclProbeFunction = int(char* text);
+
+// Memory on a device, or pinned (index -1); throws when there is no plugin. Whether it lends any is seen when asked.
+std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
 // The devices CUDA sees; empty, with the reason, when there are none.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);

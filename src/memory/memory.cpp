@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/base/signals.hpp"
+#include "src/base/descriptor.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -29,7 +29,6 @@ std::string name_of(Device device) {
 }
 
 void* HostMemory::take(std::int64_t bytes) {
-  if (bytes > PTRDIFF_MAX - alignment) return nullptr;
   return std::aligned_alloc(alignment, std::max(rounded_up(bytes), std::size_t{alignment}));
 }
 
@@ -42,7 +41,7 @@ void* FileMemory::take(std::int64_t bytes) {
   unlink(name.c_str());
   const std::size_t length = rounded_up(std::max<std::int64_t>(bytes, 1));
   // Reserved now, so that a full disk is refused here and not by SIGBUS at the first touch.
-  if (posix_fallocate(file.get(), 0, static_cast<off_t>(length)) != 0) return nullptr;
+  if (errno = posix_fallocate(file.get(), 0, static_cast<off_t>(length)); errno != 0) return nullptr;
   void* place = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return place == MAP_FAILED ? nullptr : place;
 }

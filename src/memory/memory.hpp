@@ -30,7 +30,7 @@ class Memory {
   virtual ~Memory() = default;
   virtual Device device() const = 0;
   virtual bool stores() const { return true; }  // phantom memory does not
-  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused
+  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused, errno says why
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 };
 
@@ -70,7 +70,7 @@ class Ledger {
  public:
   explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
 
-  bool allows(std::int64_t bytes) const { return limit_ == 0 || total_ + bytes <= limit_; }
+  bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
   void add(Category category, std::int64_t bytes);  // negative when given back
 
   std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }

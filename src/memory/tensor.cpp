@@ -12,9 +12,8 @@ std::string to_string(const Shape& shape) { return fmt::format("{}", shape); }
 std::int64_t elements_of(const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t dim : shape) {
-    require(dim >= 0, "a shape cannot have the dim {} as in {}", dim, to_string(shape));
-    require(!__builtin_mul_overflow(product, dim, &product), "the shape {} has more elements than 64 bits count",
-            to_string(shape));
+    require(dim >= 0, "a shape cannot have the dim {} as in {}", dim, shape);
+    require(!__builtin_mul_overflow(product, dim, &product), "the shape {} has more elements than 64 bits count", shape);
   }
   return product;
 }
@@ -23,19 +22,19 @@ Tensor::Tensor(Allocator& allocator, Shape shape, DType dtype, Category category
     : count_(elements_of(shape)), shape_(std::move(shape)), dtype_(dtype) {
   std::int64_t bytes = 0;
   require(!__builtin_mul_overflow(count_, size_of(dtype), &bytes), "the shape {} of {} has more bytes than 64 bits count",
-          to_string(shape_), name_of(dtype));
+          shape_, name_of(dtype));
   storage_ = std::make_shared<Buffer>(allocator.allocate(bytes, category));
 }
 
 std::int64_t Tensor::dim(std::size_t i) const {
-  require(i < shape_.size(), "dim {} of the shape {} does not exist", i, to_string(shape_));
+  require(i < shape_.size(), "dim {} of the shape {} does not exist", i, shape_);
   return shape_[i];
 }
 
 Tensor Tensor::narrow(std::int64_t first, std::int64_t length) const {
   require(!shape_.empty(), "a scalar has no rows to narrow");
   require(first >= 0 && length >= 0 && length <= shape_[0] && first <= shape_[0] - length,
-          "rows {} to {} are not all within the shape {}", first, first + length, to_string(shape_));
+          "{} rows from {} are not all within the shape {}", length, first, shape_);
   Tensor part = *this;
   const std::int64_t row = shape_[0] ? count_ / shape_[0] : 0;
   part.shape_[0] = length;
@@ -49,11 +48,11 @@ Tensor Tensor::view(Shape shape) const {
   if (inferred != shape.end()) {
     *inferred = 1;
     const std::int64_t rest = elements_of(shape);
-    require(rest > 0 && count_ % rest == 0, "the shape {} cannot be viewed in rows of {}", to_string(shape_), rest);
+    require(rest > 0 && count_ % rest == 0, "the shape {} cannot be viewed in rows of {}", shape_, rest);
     *inferred = count_ / rest;
   }
-  require(elements_of(shape) == count_, "the shape {} has {} elements, its view {} would have {}", to_string(shape_), count_,
-          to_string(shape), elements_of(shape));
+  require(elements_of(shape) == count_, "the shape {} has {} elements, its view {} would have {}", shape_, count_, shape,
+          elements_of(shape));
   Tensor other = *this;
   other.shape_ = std::move(shape);
   return other;
@@ -66,7 +65,7 @@ Slice Tensor::slice() const {
 }
 
 void Tensor::require_values() const {
-  require(!phantom(), "a phantom tensor of shape {} has no values to read", to_string(shape_));
+  require(!phantom(), "a phantom tensor of shape {} has no values to read", shape_);
   require(device().kind != Device::Kind::cuda, "the values of a tensor on {} cannot be read on the host", name_of(device()));
 }
 

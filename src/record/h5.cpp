@@ -120,10 +120,20 @@ std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t
   return value;
 }
 
+bool exists(hid_t file, const std::string& path) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    if (check(H5Lexists(file, path.substr(0, end).c_str(), H5P_DEFAULT)) == 0) return false;
+  }
+  return true;
+}
+
 Group make_group(hid_t file, const std::string& path) {
   const auto order = own<Properties>(H5Pcreate(H5P_GROUP_CREATE));
   check(H5Pset_link_creation_order(order.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
-  return own<Group>(H5Gcreate2(file, path.c_str(), H5P_DEFAULT, order.get(), H5P_DEFAULT));
+  const auto parents = own<Properties>(H5Pcreate(H5P_LINK_CREATE));
+  check(H5Pset_create_intermediate_group(parents.get(), 1));
+  return own<Group>(H5Gcreate2(file, path.c_str(), parents.get(), order.get(), H5P_DEFAULT));
 }
 
 void write_text(hid_t group, const std::string& name, const std::string& text) {

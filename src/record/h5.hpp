@@ -55,7 +55,8 @@ bool has_attribute(hid_t object, const std::string& name);
 std::string text_attribute(hid_t object, const std::string& name);  // "" when it is missing or no text
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-Group make_group(hid_t file, const std::string& path);  // that remembers the order in which it was filled
+bool exists(hid_t file, const std::string& path);       // a/b/c, whichever of its parts may be missing
+Group make_group(hid_t file, const std::string& path);  // with its parents; it remembers the order in which it was filled
 void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar, variable length
 
 }  // namespace chorale::h5

@@ -58,18 +58,6 @@ hsize_t length_of(hid_t scale) {
   return static_cast<hsize_t>(check(H5Sget_simple_extent_npoints(space.get())));
 }
 
-// A kill can cut a write at the edge of a page, and a chunk that is half old and half new fails its checksum, which would take
-// acknowledged rows with it. So a chunk fits one page (the file aligns it to one), its checksum included; a page is written
-// whole or not at all. For the same reason chunks are not compressed: rewriting one would move it.
-std::vector<hsize_t> chunk_within_a_page(const std::vector<hsize_t>& size, std::int64_t element_bytes) {
-  constexpr std::int64_t checksum_bytes = 4;
-  auto room = static_cast<hsize_t>((page_bytes - checksum_bytes) / element_bytes);
-  std::vector<hsize_t> chunk(size.size());
-  for (std::size_t d = size.size(); d-- > 0; room = std::max<hsize_t>(1, room / chunk[d]))
-    chunk[d] = d == 0 ? room : std::min(size[d], room);
-  return chunk;
-}
-
 }  // namespace
 
 void write_dimension(hid_t group, const Dimension& dimension) {
@@ -94,13 +82,17 @@ void describe_variable(hid_t dataset, const std::string& units, const std::strin
 
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column) {
   std::vector<h5::Dataset> scales;
-  std::vector<hsize_t> size{0}, most{H5S_UNLIMITED};
+  std::vector<hsize_t> size{0}, most{H5S_UNLIMITED}, chunk{1024};
   for (const std::string& name : column.dimensions) {
     scales.push_back(scale_named(root, group, name));
     size.push_back(length_of(scales.back().get()));
     most.push_back(size.back());
+    chunk.push_back(size.back());
   }
-  const auto chunk = chunk_within_a_page(size, size_of(column.dtype));
+  // A chunk is read and written whole: wide rows get fewer of themselves into one.
+  const hsize_t row_elements = std::accumulate(size.begin() + 1, size.end(), hsize_t{1}, std::multiplies<>());
+  chunk[0] = std::clamp<hsize_t>(16384 / row_elements, 1, 1024);
+
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_DATASET_CREATE));
   check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()));
   check(H5Pset_fletcher32(properties.get()));  // one flipped bit is noticed at reading, not believed

@@ -24,8 +24,6 @@ struct Column {
   std::vector<std::string> dimensions = {};  // beside the rows'
 };
 
-inline constexpr std::int64_t page_bytes = 4096;
-
 // A fixed dimension, written whole, in `group`.
 void write_dimension(hid_t group, const Dimension& dimension);
 

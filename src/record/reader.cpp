@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -63,12 +64,15 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
   return names;
 }
 
-void find_groups(hid_t group, const std::string& path, int depth, std::vector<std::string>& found) {
+// Each group once: hard links can make a circle of them.
+void find_groups(hid_t group, const std::string& path, std::set<haddr_t>& seen, std::vector<std::string>& found) {
+  H5O_info_t info{};
+  check(H5Oget_info(group, &info));
+  if (!seen.insert(info.addr).second) return;
   if (!links_in(group, H5O_TYPE_DATASET).empty()) found.push_back(path.empty() ? "/" : path);
-  if (depth > 8) return;
   for (const std::string& name : links_in(group, H5O_TYPE_GROUP)) {
     const auto child = own<h5::Group>(H5Gopen2(group, name.c_str(), H5P_DEFAULT));
-    find_groups(child.get(), path + "/" + name, depth + 1, found);
+    find_groups(child.get(), path + "/" + name, seen, found);
   }
 }
 
@@ -91,9 +95,12 @@ std::vector<std::string> read_numbers(hid_t dataset, hid_t memory, hid_t selecte
   check(H5Dread(dataset, h5::native_type(dtype_of<T>()), memory, selected, H5P_DEFAULT, values.data()));
   std::vector<std::string> cells;
   for (const T value : values) {
-    const auto code = static_cast<std::size_t>(value);
-    const bool labelled = !labels.empty() && std::is_integral_v<T> && code < labels.size();
-    cells.push_back(labelled ? labels[code] : fmt::format("{}", value));
+    if constexpr (std::is_integral_v<T>)
+      if (value >= 0 && static_cast<std::size_t>(value) < labels.size()) {
+        cells.push_back(labels[static_cast<std::size_t>(value)]);
+        continue;
+      }
+    cells.push_back(fmt::format("{}", value));
   }
   return cells;
 }
@@ -131,9 +138,18 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
   return found;
 }
 
+// A dataset may keep its values in other files, which need not be the writer's to show.
+void refuse_foreign_storage(hid_t dataset, const std::string& name) {
+  const auto properties = own<h5::Properties>(H5Dget_create_plist(dataset));
+  if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0)
+    usage_error("the record leads outside itself", fmt::format("{} keeps its values in other files", name),
+                "chorale writes no such records: do not trust this one");
+}
+
 // The newest `most` of the first `committed` rows (all where these are negative).
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
+  refuse_foreign_storage(dataset.get(), name);
   const auto space = own<h5::Space>(H5Dget_space(dataset.get()));
   const int dims = static_cast<int>(check(H5Sget_simple_extent_ndims(space.get())));
   std::vector<hsize_t> size(static_cast<std::size_t>(dims)), limit(size), start(size);
@@ -190,7 +206,8 @@ std::vector<std::pair<std::string, std::string>> Reader::attributes() const {
 
 std::vector<std::string> Reader::groups() const {
   std::vector<std::string> found;
-  find_groups(file_.get(), "", 0, found);
+  std::set<haddr_t> seen;
+  find_groups(file_.get(), "", seen, found);
   return found;
 }
 

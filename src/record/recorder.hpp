@@ -6,8 +6,9 @@
 //   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and when told to stop
 //   recorder.finish("ok");
 //
-// A flush makes rows safe in two stages, each followed by fsync: the rows themselves, then the group's `committed_rows`,
-// which is what readers trust. A process killed at any moment loses only what it had not flushed.
+// HDF5 rewrites its trees and its last chunks in place, and a kill between two of those writes costs rows that were safe before. So
+// the file is made in memory, and each flush publishes its image in one step: a process killed at any moment loses only what
+// it had not flushed. Cost: the file in memory.
 #pragma once
 #include <cstdio>
 #include <deque>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "src/base/clock.hpp"
+#include "src/record/snapshot_file.hpp"
 #include "src/record/table.hpp"
 
 namespace chorale {
@@ -55,9 +57,9 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step) const;  // 10 s or 50 steps since the last flush
-  void flush(std::int64_t step = 0);
-  void finish(const std::string& status);  // checks the close, which a full disk makes fail
+  bool due(std::int64_t step);  // 10 s or 50 steps since the last flush
+  void flush();
+  void finish(const std::string& status);
 
   std::filesystem::path file() const { return folder_ / "run.h5"; }
 
@@ -69,15 +71,15 @@ class Recorder {
   h5::Dataset along(const std::string& group, const std::string& name, const std::string& dimension, hid_t stored,
                     std::size_t count);
   void write_line(const std::string& line);
-  void sync();
 
   std::filesystem::path folder_;
   Clock& clock_;
   h5::File file_;
+  SnapshotFile snapshot_;
   std::unique_ptr<std::FILE, CloseStream> lines_;
   std::deque<Table> tables_;
   double flushed_at_;
-  std::int64_t flushed_step_ = 0;
+  std::int64_t step_ = 0, flushed_step_ = 0;
 };
 
 }  // namespace chorale

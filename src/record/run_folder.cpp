@@ -46,6 +46,7 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
     const fs::path link = parent / fmt::format(".latest-{}", id);
     fs::create_symlink(id, link, error);
     if (!error) fs::rename(link, parent / "latest", error);
+    if (error) fs::remove(link, error);
     return folder;
   }
   throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs from it");

@@ -15,6 +15,6 @@ void require_writable(const std::filesystem::path& parent);
 
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
-void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless every byte is on disk
+void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless the system took every byte
 
 }  // namespace chorale

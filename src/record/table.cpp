@@ -75,6 +75,10 @@ void Table::finish_row(std::size_t fields) {
   ++buffered_rows_;
 }
 
+void Table::drop_unfinished_row() {
+  for (Stored& stored : columns_) stored.buffer.resize(static_cast<std::size_t>(buffered_rows_ * stored.row_bytes));
+}
+
 void Table::write() {
   if (buffered_rows_ == 0) return;
   for (Stored& stored : columns_) {
@@ -92,9 +96,8 @@ void Table::write() {
   for (Stored& stored : columns_) stored.buffer.clear();  // only now: a failed write can be tried again
   written_rows_ += buffered_rows_;
   buffered_rows_ = 0;
+  h5::set_attribute(group_.get(), "committed_rows", written_rows_);
 }
-
-void Table::commit() { h5::set_attribute(group_.get(), "committed_rows", written_rows_); }
 
 std::string Table::last_row_as_json() const {
   std::string line = "{\"table\": \"" + spec_.group + '"';

@@ -64,17 +64,20 @@ class Table {
 
   template <class Row>
   void append(const Row& row) {
-    std::size_t c = 0;
-    std::apply([&](const auto&... field) { (buffer(c++, row.*field.member), ...); }, Row::columns());
-    finish_row(c);
+    try {
+      std::size_t c = 0;
+      std::apply([&](const auto&... field) { (buffer(c++, row.*field.member), ...); }, Row::columns());
+      finish_row(c);
+    } catch (...) {
+      drop_unfinished_row();  // or its first columns would slip under the next row
+      throw;
+    }
   }
 
-  void write();   // what is buffered, into the file; not yet on disk
-  void commit();  // after the data are on disk: raises committed_rows, which readers trust
+  void write();  // what is buffered, into the file; `committed_rows` says how many rows readers may trust
 
   const TableSpec& spec() const { return spec_; }
   std::int64_t rows() const { return written_rows_ + buffered_rows_; }
-  std::int64_t buffered_rows() const { return buffered_rows_; }
   std::string last_row_as_json() const;
 
  private:
@@ -87,6 +90,7 @@ class Table {
   };
 
   void finish_row(std::size_t fields);
+  void drop_unfinished_row();
   void buffer_bytes(std::size_t column, DType dtype, const void* values, std::int64_t bytes);
   template <class T>
   void buffer(std::size_t c, const T& value) {

@@ -29,7 +29,9 @@ TEST_CASE("require throws the sentence with its numbers, only when the condition
 }
 
 TEST_CASE("error text cannot command the terminal") {
-  CHECK(escape_control("a\x1b[31mb\x07\nc\t") == "a\\x1b[31mb\\x07\nc\\x09");
+  CHECK(escape_control("a\x1b[31mb\x07\nc\t") == "a\\x1b[31mb\\x07\\x0ac\\x09");
+  CHECK(escape_control("\xc2\x9b"
+                       "2J µ") == "\\x9b2J µ");
   CHECK(std::string(Error(Exit::usage, "x\x1b", "", "").what()) == "x\\x1b");
 }
 

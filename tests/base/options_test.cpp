@@ -8,6 +8,7 @@
 #include "src/base/launch.hpp"
 #include "src/base/settings.hpp"
 #include "tests/catch.hpp"
+#include "tests/temporary.hpp"
 
 using namespace chorale;
 using Words = std::vector<std::string>;
@@ -49,11 +50,13 @@ std::string refused(const Words& arguments, const Words& variables = {}) {
   return "accepted";
 }
 
-std::string file_with(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() / ("chorale-test-" + name);
-  std::ofstream(path) << text;
-  return path.string();
-}
+// A file that goes with the test.
+struct FileWith {
+  FileWith(const char* name, const std::string& text) : path((folder / name).string()) { std::ofstream(path) << text; }
+  operator const std::string&() const { return path; }
+  test::TemporaryFolder folder;
+  std::string path;
+};
 
 bool contains(const std::string& text, const std::string& part) {
   INFO(text);
@@ -76,16 +79,16 @@ TEST_CASE("options take values from the command line, in every way of writing th
 }
 
 TEST_CASE("the command line beats the environment, which beats the file, the preset and the default") {
-  const std::string file = file_with("a.toml", "ranks = 4\nrate = 0.4\ndtype = \"bf16\"\n");
+  const FileWith file("a.toml", "ranks = 4\nrate = 0.4\ndtype = \"bf16\"\n");
   Fields f;
-  f.resolve({"--config", file, "--ranks", "6"}, {"CHORALE_RANKS=5", "CHORALE_RATE=0.3", "HOME=/"});
+  f.resolve({"--config", file.path, "--ranks", "6"}, {"CHORALE_RANKS=5", "CHORALE_RATE=0.3", "HOME=/"});
   CHECK((f.ranks == 6 && f.rate == 0.3 && f.dtype == "bf16" && !f.check));
   CHECK(f.options.origin("ranks") == "command line");
   CHECK(f.options.origin("rate") == "CHORALE_RATE");
-  CHECK(f.options.origin("dtype") == file + ":3");
+  CHECK(f.options.origin("dtype") == file.path + ":3");
   CHECK(f.options.origin("check") == "default");
   Fields g;
-  g.resolve({"--preset", "tiny", "--config", file});
+  g.resolve({"--preset", "tiny", "--config", file.path});
   CHECK((g.ranks == 4 && g.rate == 0.4));
   Fields h;
   h.resolve({}, {"CHORALE_PRESET=tiny"});
@@ -93,9 +96,9 @@ TEST_CASE("the command line beats the environment, which beats the file, the pre
 }
 
 TEST_CASE("JSON and TOML files say the same, lists and switches included") {
-  for (const std::string& file :
-       {file_with("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n"),
-        file_with("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}")}) {
+  const FileWith toml("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n");
+  const FileWith json("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}");
+  for (const std::string& file : {toml.path, json.path}) {
     Fields f;
     f.resolve({"--config", file});
     CHECK((f.ranks == 7 && f.check && f.rate == 2 && f.backends == Words{"ucx", "mpi"}));
@@ -105,9 +108,9 @@ TEST_CASE("JSON and TOML files say the same, lists and switches included") {
 
 TEST_CASE("the config file that a run keeps gives the same values again") {
   Fields f;
-  f.resolve({"--ranks", "9", "--rate", "0.125", "--check", "--backend", "ucx,shm"});
+  f.resolve({"--ranks", "009", "--rate", ".125", "--check", "--backend", "ucx,shm"});
   Fields g;
-  g.resolve({"--config", file_with("kept.toml", f.options.toml())});
+  g.resolve({"--config", FileWith("kept.toml", f.options.toml()).path});
   CHECK((g.ranks == 9 && g.rate == 0.125 && g.check && g.backends == Words{"ucx", "shm"}));
 }
 
@@ -128,8 +131,9 @@ TEST_CASE("what cannot be is refused in three lines with the nearest name and th
 }
 
 TEST_CASE("mistakes in a file are named with their line") {
-  const auto in_file = [](const std::string& name, const std::string& text) {
-    return refused({"--config", file_with(name, text)});
+  const auto in_file = [](const char* name, const std::string& text) {
+    const FileWith file(name, text);
+    return refused({"--config", file.path});
   };
   CHECK(contains(in_file("c.toml", "ranks = 2\n\nrnaks = 3\n"), "c.toml:3"));
   CHECK(contains(in_file("c.json", "{\"ranks\": 2,\n\"rnaks\": 3}"), "c.json:2"));
@@ -137,6 +141,7 @@ TEST_CASE("mistakes in a file are named with their line") {
   CHECK(contains(in_file("d.json", "{\"ranks\": 2,\n oops}"), "d.json:2"));
   CHECK(contains(in_file("e.toml", "[model]\nranks = 2\n"), "\"model\" cannot be a table"));
   CHECK(contains(in_file("f.json", "[1, 2]"), "one object"));
+  CHECK(contains(in_file("g.toml", "config = 'x.toml'\n"), "cannot name another"));
   CHECK(contains(refused({"--config", "/nowhere/x.toml"}), "no such file"));
   CHECK(contains(refused({"--config", "/tmp"}), "it is a folder"));
 }

@@ -1,5 +1,6 @@
 #include "src/base/text.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "src/base/host.hpp"
@@ -17,6 +18,9 @@ TEST_CASE("numbers become words") {
   CHECK(human_seconds(3e-9) == "3 ns");
   CHECK(human_seconds(0.00012) == "120 µs");
   CHECK(human_seconds(0.25) == "250 ms");
+  CHECK(human_seconds(0.9996) == "1.0 s");  // not 1e+03 ms
+  CHECK(human_seconds(59.97) == "1 min 00 s");
+  CHECK(human_seconds(std::nan("")) == "nan s");
   CHECK(human_seconds(75) == "1 min 15 s");
   CHECK(human_seconds(3700) == "1 h 01 min");
 }
@@ -45,6 +49,7 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK(json[0]["name"] == "a,\"b\"");
   CHECK(json[1]["time"] == 20);
   CHECK_THROWS(table.add({"one cell only"}));
+  CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
 }
 
 TEST_CASE("cores are listed as ranges, and shared among the ranks that may use them") {

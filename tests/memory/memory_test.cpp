@@ -6,6 +6,7 @@
 
 #include "src/base/error.hpp"
 #include "src/memory/buffer.hpp"
+#include "src/memory/device_plugin.hpp"
 #include "src/memory/tensor.hpp"
 #include "tests/catch.hpp"
 
@@ -35,6 +36,8 @@ TEST_CASE("memory beyond the limit is refused by name, and nothing is lost") {
   const Buffer held = allocator.allocate(3000, Category::params);
   CHECK_THROWS_WITH(allocator.allocate(2000, Category::optimizer),
                     says("memory refused: 2.0 KiB for optimizer") && says("held now: params 2.9 KiB"));
+  CHECK_THROWS(allocator.allocate(INT64_MAX, Category::optimizer));
+  CHECK_THROWS(allocator.allocate(INT64_MAX / 2, Category::optimizer));
   CHECK(ledger.total() == 3000);
   CHECK_NOTHROW(allocator.allocate(1096, Category::optimizer));
 }
@@ -72,7 +75,7 @@ TEST_CASE("host and file memory lend aligned bytes that keep what is written") {
   }
   FileMemory nowhere("/nonexistent");
   Ledger ledger;
-  CHECK_THROWS_WITH(Buffer(nowhere, ledger, 100, Category::data), says("file memory has no room"));
+  CHECK_THROWS_WITH(Buffer(nowhere, ledger, 100, Category::data), says("file memory: No such file or directory"));
   CHECK(name_of(Device{Device::Kind::cuda, 3}) == "cuda:3");
 }
 
@@ -94,6 +97,8 @@ TEST_CASE("tensors share storage; narrowing and viewing move no bytes") {
 
   CHECK_THROWS(x.narrow(2, 2));
   CHECK_THROWS(x.narrow(-1, 1));
+  CHECK_THROWS(x.narrow(INT64_MAX, 1));
+  CHECK_THROWS(x.slice().narrow(1, INT64_MAX));
   CHECK_THROWS(x.view({5, -1}));
   CHECK_THROWS(x.view({13}));
   CHECK_THROWS(x.dim(2));
@@ -112,4 +117,25 @@ TEST_CASE("a phantom tensor has a shape and a cost, but no values") {
   CHECK((huge.phantom() && huge.narrow(5, 2).phantom() && huge.slice().data == nullptr));
   CHECK(huge.slice().narrow(10, 10).data == nullptr);
   CHECK_THROWS_WITH(huge.values<float>(), says("a phantom tensor of shape [175000, 1000000] has no values"));
+}
+
+TEST_CASE("CUDA memory lends where a device is, and is refused by name where none is") {
+  const DevicePlugin plugin;
+  if (!plugin.loaded()) {
+    CHECK_THROWS_WITH(cuda_memory(plugin, 0), says("no CUDA here"));
+    return;
+  }
+  std::string why_none;
+  const bool has_device = !cuda_devices(plugin, &why_none).empty();
+  CHECK(has_device == why_none.empty());
+  Ledger ledger;
+  for (const int index : {-1, 0}) {
+    const auto memory = cuda_memory(plugin, index);
+    CHECK(name_of(memory->device()) == (index < 0 ? "pinned" : "cuda:0"));
+    if (has_device)
+      CHECK(Buffer(*memory, ledger, 1 << 20, Category::workspace).data() != nullptr);
+    else
+      CHECK_THROWS_WITH(Buffer(*memory, ledger, 1 << 20, Category::workspace),
+                        says("memory refused: 1.0 MiB for workspace"));
+  }
 }

@@ -47,7 +47,8 @@ class Kills(unittest.TestCase):
             with self.subTest(seed=seed, kill=kill), tempfile.TemporaryDirectory() as folder:
                 acknowledged, _ = record_until(signal.SIGKILL, chance.uniform(0, 0.4), folder)
                 total += acknowledged
-                self.check_rows(os.path.join(folder, "run.h5"), acknowledged)
+                if acknowledged or os.path.exists(os.path.join(folder, "run.h5")):
+                    self.check_rows(os.path.join(folder, "run.h5"), acknowledged)
         self.assertGreater(total, 100, "hardly anything was written: the test proves nothing")
 
     def check_rows(self, path, acknowledged):
@@ -66,6 +67,23 @@ class Kills(unittest.TestCase):
             np.testing.assert_array_equal(times[:, 2, 1], np.arange(acknowledged, dtype=np.float32))
         report = start([chorale, "report", path, "--group", "train", "--rows", "1"])
         self.assertEqual(report.returncode, 0, report.stderr)
+
+    def test_no_system_call_is_a_bad_moment_to_die(self):
+        """strace kills the writer as it enters the k-th call that changes the disk, for many k."""
+        calls = "pwrite64,link,rename,renameat,unlink,ftruncate,fsync,write"
+        strace = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", f"trace={calls}"]
+        if subprocess.run([*strace, "true"], capture_output=True).returncode != 0:
+            self.skipTest("strace may not trace here")
+        for k in [*range(1, 40), *range(40, 900, 37)]:
+            with self.subTest(call=k), tempfile.TemporaryDirectory() as folder:
+                kill = ["-e", f"inject={calls}:signal=KILL:when={k}"]
+                done = start([*strace, *kill, tests_run, "[endless-record]"], TEST_FOLDER=folder)
+                self.assertNotEqual(done.returncode, 0)
+                said = [line for line in done.stdout.splitlines() if line.startswith("acknowledged")]
+                if os.path.exists(os.path.join(folder, "run.h5")):
+                    self.check_rows(os.path.join(folder, "run.h5"), int(said[-1].split()[1]) if said else 0)
+                else:
+                    self.assertEqual(said, [])
 
     def test_a_polite_signal_finishes_the_record(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):

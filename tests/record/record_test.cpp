@@ -15,19 +15,13 @@
 #include "src/record/run_folder.hpp"
 #include "tests/catch.hpp"
 #include "tests/record/rows.hpp"
+#include "tests/temporary.hpp"
 
 using namespace chorale;
 using namespace chorale::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = fs::temp_directory_path() / ("chorale-test-" + name);
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
-}
 
 const Variable& named(const std::vector<Variable>& all, const std::string& name) {
   for (const Variable& variable : all)
@@ -44,7 +38,7 @@ std::string text_of(const fs::path& file) {
 }  // namespace
 
 TEST_CASE("what is recorded is read back, tables of several dimensions and words included") {
-  const fs::path folder = fresh_folder("sample");
+  const TemporaryFolder folder;
   write_sample_record(folder);
   const Reader reader(folder / "run.h5");
   CHECK(reader.groups() == std::vector<std::string>{"/", "/config", "/ranks", "/train", "/phases", "/bench", "/empty"});
@@ -72,7 +66,7 @@ TEST_CASE("what is recorded is read back, tables of several dimensions and words
 }
 
 TEST_CASE("a live table's rows reach metrics.jsonl at once") {
-  const fs::path folder = fresh_folder("live");
+  const TemporaryFolder folder;
   VirtualClock clock;
   Recorder recorder(folder, {}, clock);
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
@@ -83,39 +77,72 @@ TEST_CASE("a live table's rows reach metrics.jsonl at once") {
 
 TEST_CASE("a flush is due after 50 steps or 10 seconds") {
   VirtualClock clock;
-  Recorder recorder(fresh_folder("due"), {}, clock);
+  const TemporaryFolder folder;
+  Recorder recorder(folder, {}, clock);
   CHECK_FALSE(recorder.due(49));
   CHECK(recorder.due(50));
-  recorder.flush(50);
+  recorder.flush();
   CHECK_FALSE(recorder.due(99));
   clock.sleep(10);
   CHECK(recorder.due(51));
 }
 
-TEST_CASE("only committed rows are read; a record that is not finished says so") {
-  const fs::path folder = fresh_folder("cut");
+TEST_CASE("only what was flushed is seen; a record that is not finished says so") {
+  const TemporaryFolder folder;
   VirtualClock clock;
   {
     Recorder recorder(folder, {}, clock);
     Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
     for (std::int64_t i = 0; i < 10; ++i) recorder.append(train, train_row(i));
+    CHECK_FALSE(fs::exists(folder / "run.h5"));
     recorder.flush();
     for (std::int64_t i = 10; i < 15; ++i) recorder.append(train, train_row(i));
-    train.write();  // in the file, but not acknowledged
-    const auto seen = Reader(folder / "run.h5");
-    CHECK(seen.rows("/train") == 10);
+    train.write();  // in the image, but not published
+    CHECK(Reader(folder / "run.h5").rows("/train") == 10);
+    CHECK(named(Reader(folder / "run.h5").variables("/train"), "step").cells.size() == 10);
   }
   const Reader reader(folder / "run.h5");  // the destructor flushed the rest
   CHECK(reader.rows("/train") == 15);
-  for (const auto& [name, value] : reader.attributes())
-    if (name == "status") CHECK(value == "failed");
+  const auto facts = reader.attributes();
+  CHECK(std::count(facts.begin(), facts.end(), std::pair<std::string, std::string>{"status", "failed"}) == 1);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5 and metrics.jsonl: no spare copy stays
+}
+
+TEST_CASE("rows beyond the committed ones are left out") {
+  const TemporaryFolder folder;
+  write_sample_record(folder);
+  {
+    const h5::File file(H5Fopen((folder / "run.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    const h5::Group train(H5Gopen2(file.get(), "train", H5P_DEFAULT));
+    h5::set_attribute(train.get(), "committed_rows", std::int64_t{7});
+  }
+  const Reader reader(folder / "run.h5");
+  CHECK(reader.rows("/train") == 7);
+  CHECK(named(reader.variables("/train"), "step").cells.back() == "6");
 }
 
 TEST_CASE("a row that does not fit its table is refused") {
   VirtualClock clock;
-  Recorder recorder(fresh_folder("misfit"), {}, clock);
+  const TemporaryFolder folder;
+  Recorder recorder(folder, {}, clock);
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
+  recorder.append(train, train_row(0));
   CHECK_THROWS(recorder.append(train, BenchRow{}));
+  struct Almost {  // fits in its first two columns
+    std::int64_t step = 77;
+    double time = 77, loss = 77;
+    std::uint8_t skipped = 0;
+    static auto columns() {
+      return std::tuple{column("step", &Almost::step, "", ""), column("time", &Almost::time, "", ""),
+                        column("loss", &Almost::loss, "", ""), column("skipped", &Almost::skipped, "", "")};
+    }
+  };
+  CHECK_THROWS(recorder.append(train, Almost{}));
+  recorder.append(train, train_row(1));
+  recorder.flush();
+  const auto kept = Reader(recorder.file()).variables("/train");
+  CHECK(named(kept, "step").cells == std::vector<std::string>{"0", "1"});
+  CHECK(named(kept, "time").cells == std::vector<std::string>{"0", "0.25"});
   CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));   // the group exists
   CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"}));  // no dimension called rank
   recorder.dimension({.name = "rank", .size = 3});
@@ -126,7 +153,7 @@ TEST_CASE("a row that does not fit its table is refused") {
 }
 
 TEST_CASE("files that are not ours are refused in words") {
-  const fs::path folder = fresh_folder("foreign");
+  const TemporaryFolder folder;
   write_sample_record(folder);
   const auto refused = [](const fs::path& path) -> std::string {
     try {
@@ -157,8 +184,35 @@ TEST_CASE("files that are not ours are refused in words") {
   CHECK(refused(folder / "newer.h5").find("its schema is version 2") != std::string::npos);
 }
 
+TEST_CASE("a record that leads outside itself, or in a circle, does no harm") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name) {
+    h5::File made(H5Fcreate((folder / name).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    h5::set_attribute(made.get(), "schema", schema_name);
+    return made;
+  };
+  {
+    const auto circle = file("circle.h5");
+    const auto group = h5::make_group(circle.get(), "a/b");
+    h5::write_text(group.get(), "text", "inside");
+    for (const char* name : {"x", "y", "z"}) H5Lcreate_hard(circle.get(), "a", group.get(), name, H5P_DEFAULT, H5P_DEFAULT);
+  }
+  CHECK(Reader(folder / "circle.h5").groups() == std::vector<std::string>{"/a/b"});
+  {
+    const auto outside = file("outside.h5");
+    const h5::Properties properties(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_external(properties.get(), "/etc/hostname", 0, 4);
+    const hsize_t four = 4;
+    const h5::Space space(H5Screate_simple(1, &four, nullptr));
+    const auto group = h5::make_group(outside.get(), "g");
+    h5::Dataset(
+        H5Dcreate2(group.get(), "secret", H5T_NATIVE_UINT8, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT));
+  }
+  CHECK_THROWS_WITH(Reader(folder / "outside.h5").variables("/g"), says("leads outside itself"));
+}
+
 TEST_CASE("a flipped bit in the data is noticed, not believed") {
-  const fs::path folder = fresh_folder("flip");
+  const TemporaryFolder folder;
   write_sample_record(folder);
   std::string bytes = text_of(folder / "run.h5");
   float value = loss_at(7);
@@ -171,7 +225,7 @@ TEST_CASE("a flipped bit in the data is noticed, not believed") {
 }
 
 TEST_CASE("a full disk is an error at the flush, not a silent loss") {
-  const fs::path folder = fresh_folder("full");
+  const TemporaryFolder folder;
   SystemClock clock;
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -180,10 +234,11 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
     Recorder recorder(folder, {}, clock);
     Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
     recorder.flush();
-    const rlimit tight{60'000, before.rlim_max};
+    const rlimit tight{30'000, before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &tight);
     for (std::int64_t i = 0; i < 20'000; ++i) recorder.append(train, train_row(i));
     CHECK_THROWS(recorder.flush());
+    CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // what was published before is whole
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_NOTHROW(recorder.flush());  // the rows were kept, and there is room again
     CHECK_NOTHROW(recorder.finish("ok"));
@@ -193,7 +248,8 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
 }
 
 TEST_CASE("run folders are never overwritten, and latest is the newest") {
-  const fs::path parent = fresh_folder("runs") / "deep" / "er";
+  const TemporaryFolder folder;
+  const fs::path parent = folder / "deep" / "er";
   require_writable(parent);
   VirtualClock clock;  // the same second every time
   std::vector<fs::path> folders;
@@ -209,7 +265,8 @@ TEST_CASE("run folders are never overwritten, and latest is the newest") {
 
 TEST_CASE("how fast rows are recorded", "[!benchmark]") {
   SystemClock clock;
-  Recorder recorder(fresh_folder("speed"), {}, clock);
+  const TemporaryFolder folder;
+  Recorder recorder(folder, {}, clock);
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
   BENCHMARK("append 1000 rows") {
     for (std::int64_t i = 0; i < 1000; ++i) recorder.append(train, train_row(i));

@@ -24,7 +24,7 @@ void write_sample_record(const std::filesystem::path& folder) {
   recorder.table<BenchRow>({.group = "empty", .rows = "sample"});
   for (std::int64_t step = 0; step < 120; ++step) {
     recorder.append(train, train_row(step));
-    if (recorder.due(step)) recorder.flush(step);
+    if (recorder.due(step)) recorder.flush();
   }
   for (int step = 0; step < 4; ++step) {
     PhaseRow row{step, {}};
@@ -56,7 +56,7 @@ TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
     recorder.append(train, train_row(step));
     recorder.append(phases, PhaseRow{step, std::vector<float>(6, static_cast<float>(step))});
     if (step % 17 != 0) continue;
-    recorder.flush(step);
+    recorder.flush();
     std::printf("acknowledged %lld\n", static_cast<long long>(step + 1)), std::fflush(stdout);
   }
   recorder.finish("stopped");

@@ -1,0 +1,76 @@
+#include "src/record/snapshot_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+[[noreturn]] void refuse(const std::filesystem::path& path) {
+  const int reason = errno;
+  throw Error(Exit::runtime, "the record cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)),
+              "free some space, or choose another --run-dir; what was published before is still there");
+}
+
+}  // namespace
+
+SnapshotFile::SnapshotFile(std::filesystem::path path) : path_(std::move(path)) {
+  if (std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
+  for (int copy : {0, 1}) {
+    const auto name = hidden(copy ? "1" : "0");
+    copies_[copy].reset(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!copies_[copy]) refuse(name);
+  }
+}
+
+SnapshotFile::~SnapshotFile() {
+  for (const char* suffix : {"0", "1", "new"}) unlink(hidden(suffix).c_str());
+}
+
+std::filesystem::path SnapshotFile::hidden(const char* suffix) const {
+  return path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), suffix);
+}
+
+void SnapshotFile::publish(std::span<const std::byte> image) {
+  const int copy = published_ % 2;
+  bring_up_to_date(copy, image);
+  // A second name for the copy, moved onto the visible one: the only step that anybody can see, and it is atomic.
+  const auto name = hidden(copy ? "1" : "0"), next = hidden("new");
+  unlink(next.c_str());
+  if (link(name.c_str(), next.c_str()) != 0 || rename(next.c_str(), path_.c_str()) != 0) refuse(path_);
+  const Descriptor folder(open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || (fsync(folder.get()) != 0 && errno != EINVAL)) refuse(path_);  // some file systems sync no folders
+  ++published_;
+}
+
+void SnapshotFile::bring_up_to_date(int copy, std::span<const std::byte> image) {
+  const int fd = copies_[copy].get();
+  const auto name = hidden(copy ? "1" : "0");
+  std::vector<std::byte> there(64 * page);
+  for (std::size_t at = 0; at < image.size(); at += there.size()) {
+    const auto wanted = image.subspan(at, std::min(there.size(), image.size() - at));
+    const ssize_t got = pread(fd, there.data(), wanted.size(), static_cast<off_t>(at));
+    if (got < 0) refuse(name);
+    for (std::size_t first = 0; first < wanted.size(); first += page) {
+      const auto part = wanted.subspan(first, std::min(page, wanted.size() - first));
+      const bool same = first + part.size() <= static_cast<std::size_t>(got) &&
+                        std::memcmp(part.data(), there.data() + first, part.size()) == 0;
+      if (same) continue;
+      const ssize_t put = pwrite(fd, part.data(), part.size(), static_cast<off_t>(at + first));
+      if (put >= 0 && put < static_cast<ssize_t>(part.size())) errno = ENOSPC;
+      if (put != static_cast<ssize_t>(part.size())) refuse(name);
+    }
+  }
+  if (ftruncate(fd, static_cast<off_t>(image.size())) != 0 || fsync(fd) != 0) refuse(name);
+}
+
+}  // namespace chorale
