@@ -4,6 +4,8 @@ namespace chorale {
 
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_report();
+std::unique_ptr<Command> make_show();
+std::unique_ptr<Command> make_verify();
 
 // To add a subcommand: a file beside this one, and its line here.
 const std::vector<CommandRow>& all_commands() {
@@ -12,6 +14,9 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
+      {"show", "the schedule of a collective algorithm, rank by rank", "build/chorale show all_reduce ring --ranks 4", false,
+       make_show},
+      {"verify", "prove every collective algorithm", "build/chorale verify --ranks 16", false, make_verify},
   };
   return table;
 }

@@ -118,7 +118,7 @@ Option& Options::add(const std::string& name, const std::string& about) {
 }
 
 Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "FILE", .positional = true, .is_list = true});
+  Option& option = insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true});
   option.assign = [&field, &option](const std::string& text) {
     return field = split(option.text = text, '\n'), "";
   };  // commas may be in names
@@ -169,7 +169,7 @@ void Options::set(const Setting& setting) {
 std::string Options::help_text() const {
   std::string out;
   for (const Option& option : options_) {
-    std::string head = option.positional ? option.metavar + "…" : "--" + option.name;
+    std::string head = option.positional ? option.metavar : "--" + option.name;
     if (!option.positional && !option.is_switch)
       head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
     std::string tail = option.about;

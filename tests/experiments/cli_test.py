@@ -57,7 +57,7 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = [line.split()[0] for line in overview.stdout.split("commands\n")[1].splitlines() if line.startswith("  ")]
-        self.assertEqual(names, ["info", "report"])
+        self.assertEqual(names, ["info", "report", "show", "verify"])
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(start([chorale, "info", "--run-dir", f"{folder}/runs"]).returncode, 0)
             for name in names:
@@ -107,6 +107,21 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("3 processes were launched, but each of them is alone", result.stderr)
         self.assertIn("make MPICXX=", result.stderr)
+
+    def test_verify_proves_every_algorithm(self):
+        result = start([chorale, "verify"], limit_seconds=300)  # 1 to 64 ranks
+        self.assertEqual(result.returncode, 0, result.stdout)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[-1], f"{len(lines) - 1} of {len(lines) - 1} algorithms proved")
+        self.assertGreaterEqual(len(lines), 12)
+
+    def test_show_prints_every_rank_or_says_what_there_is(self):
+        result = start([chorale, "show", "all_reduce", "ring", "--ranks", "3"])
+        self.assertEqual(result.stdout.count("sends 8 elements"), 3, result.stdout)
+        self.assertEqual(result.stdout.count("recv_reduce"), 6)
+        self.refused("show", "all_reduce", "rnig", says=['did you mean "all_reduce ring"?'])
+        self.refused("show", "all_reduce", says=["1 words were given"])
+        self.refused("show", "broadcast", "binomial_tree", "--root", "4", says=["root 4 of 4 ranks"])
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:

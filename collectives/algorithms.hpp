@@ -1,0 +1,20 @@
+// The table of algorithms. Tests, `verify` and `show` go through it, so a new algorithm is one file and one line here.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "collectives/schedule.hpp"
+
+namespace chorale {
+
+struct Algorithm {
+  Collective what;
+  const char* name;
+  Schedule (*plan)(const Problem&);  // pure: the problem alone decides the schedule
+  const char* about;
+};
+
+const std::vector<Algorithm>& all_algorithms();
+std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
+
+}  // namespace chorale

@@ -1,0 +1,27 @@
+// Direct all-gather: each rank sends its block to all the others at once.
+// One round; each rank sends (p−1)/p of the vector, in p−1 messages.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void direct_all_gather(Schedule& s, Range own, const Home& home) {
+  const Problem& p = s.problem();
+  std::vector<int> others;
+  for (int k = 1; k < p.size; ++k) others.push_back(modulo(p.rank + k, p.size));
+  s.round();
+  if (!others.empty()) s.send(others, own);
+  for (const int peer : others) s.recv(peer, home(peer));
+}
+
+namespace all_gather {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.count(p.rank));
+  if (!p.in_place) s.copy(own, in_output(p)(p.rank));
+  direct_all_gather(s, own, in_output(p));
+  return s;
+}
+
+}  // namespace all_gather
+}  // namespace chorale

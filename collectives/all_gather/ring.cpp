@@ -1,0 +1,28 @@
+// Ring all-gather: blocks travel once around; each rank keeps a copy of what passes.
+// p−1 rounds; each rank sends (p−1)/p of the vector.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void ring_all_gather(Schedule& s, Range own, const Home& home) {
+  const Problem& p = s.problem();
+  const int next = modulo(p.rank + 1, p.size), previous = modulo(p.rank - 1, p.size);
+  for (int k = 0; k < p.size - 1; ++k) {
+    s.round();
+    s.send(next, k == 0 ? own : home(modulo(p.rank - k, p.size)));
+    s.recv(previous, home(modulo(p.rank - k - 1, p.size)));
+  }
+}
+
+namespace all_gather {
+
+Schedule ring(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.count(p.rank));
+  if (!p.in_place) s.copy(own, in_output(p)(p.rank));
+  ring_all_gather(s, own, in_output(p));
+  return s;
+}
+
+}  // namespace all_gather
+}  // namespace chorale

@@ -1,0 +1,15 @@
+// Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast from it. 2⌈log₂ p⌉ rounds of whole vectors: simple, and
+// good for small ones.
+#include "collectives/parts.hpp"
+
+namespace chorale::all_reduce {
+
+Schedule binomial_tree(const Problem& p) {
+  Schedule s(p);
+  const Range whole = output(0, p.blocks.total());
+  binomial_reduce(s, 0, input(0, whole.count), [&] { return whole; });
+  binomial_broadcast(s, 0, whole);
+  return s;
+}
+
+}  // namespace chorale::all_reduce

@@ -1,0 +1,14 @@
+// Direct all-reduce: each rank sums its own block, then sends it to all. Two rounds; 2(p−1)/p of the vector a rank, in 2(p−1)
+// messages. On mapped memory each rank reads its block of every input and writes the sum into every output.
+#include "collectives/parts.hpp"
+
+namespace chorale::all_reduce {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  direct_reduce_scatter(s, in_output(p)(p.rank));
+  direct_all_gather(s, in_output(p)(p.rank), in_output(p));
+  return s;
+}
+
+}  // namespace chorale::all_reduce

@@ -1,0 +1,51 @@
+// Recursive doubling: in round k, ranks 2^k apart exchange whole vectors, and both add. ⌈log₂ p⌉ rounds of n: for small vectors.
+// Where p is no power of two, the first 2·(p − 2^⌊log₂ p⌋) ranks are folded in pairs before, and unfolded after.
+//
+//   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
+#include <bit>
+
+#include "collectives/parts.hpp"
+
+namespace chorale::all_reduce {
+
+Schedule recursive_doubling(const Problem& p) {
+  Schedule s(p);
+  const std::int64_t n = p.blocks.total();
+  const Range whole = output(0, n);
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size))), folded = p.size - power;
+  const bool in_a_pair = p.rank < 2 * folded;
+  const auto rank_of = [&](int place) { return place < folded ? 2 * place + 1 : place + folded; };
+
+  Range have = input(0, n);
+  if (in_a_pair && p.rank % 2 == 0) {
+    s.round();
+    s.send(p.rank + 1, have);
+    s.recv(p.rank + 1, whole);
+    return s;
+  }
+  if (in_a_pair) {
+    const Range sum = s.scratch(n);
+    s.round();
+    s.recv_reduce(p.rank - 1, have, sum);
+    have = sum;
+  }
+  const int place = in_a_pair ? p.rank / 2 : p.rank - folded;
+  for (int bit = 1; bit < power; bit *= 2) {
+    // The sum may not land on what is still being sent, or both partners would wait for one another.
+    const bool may_end = 2 * bit == power && !(p.in_place && have.place == Place::input);
+    const Range sum = may_end ? whole : s.scratch(n);
+    const int partner = rank_of(place ^ bit);
+    s.round();
+    s.send(partner, have);
+    s.recv_reduce(partner, have, sum);
+    have = sum;
+  }
+  if (have.place != Place::output && !(p.in_place && have.place == Place::input)) s.copy(have, whole);
+  if (in_a_pair) {
+    s.round();
+    s.send(p.rank - 1, whole);
+  }
+  return s;
+}
+
+}  // namespace chorale::all_reduce

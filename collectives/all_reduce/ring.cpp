@@ -1,0 +1,14 @@
+// Ring all-reduce: a reduce-scatter ring, then an all-gather ring (Patarasuk & Yuan 2009).
+// 2(p−1) rounds; each rank sends 2(p−1)/p of the vector, and only to its neighbour. Partial sums lie in the output.
+#include "collectives/parts.hpp"
+
+namespace chorale::all_reduce {
+
+Schedule ring(const Problem& p) {
+  Schedule s(p);
+  ring_reduce_scatter(s, in_output(p));
+  ring_all_gather(s, in_output(p)(p.rank), in_output(p));
+  return s;
+}
+
+}  // namespace chorale::all_reduce

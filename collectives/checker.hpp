@@ -1,0 +1,23 @@
+// Proves a schedule, for all its ranks at once, by running it on symbols in one process. Each element of each buffer is the set of
+// ranks that have contributed to it; at the end it must be exactly the set it should be, each rank once. Shown along the way:
+//
+//   nothing is read before it is written                 every message that is sent is received, with the same length
+//   no two unordered steps touch the same element        no deadlock, even when every send waits for its receive
+//
+// Messages from one rank to another are matched in the order in which their steps stand, as on every backend.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "collectives/schedule.hpp"
+
+namespace chorale {
+
+// "" when the schedules (one a rank, in rank order) are proved; else what is wrong, naming the rank, the step and the element.
+std::string find_flaw(const std::vector<Schedule>& ranks);
+
+// Its parts that need no symbols, in checker_order.cpp.
+std::string find_hazard(const Schedule& schedule);
+std::string find_deadlock(const std::vector<Schedule>& ranks);
+
+}  // namespace chorale

@@ -1,0 +1,50 @@
+// What an algorithm is asked to solve: which collective, on how many ranks, on which blocks. Counts are elements, 64-bit.
+//
+//   collective       input            output            blocks
+//   all_reduce       n                n                 n cut evenly
+//   reduce_scatter   n                own block         one a rank, of any sizes
+//   all_gather       own block        n                 one a rank, of any sizes
+//   broadcast        n (root's)       n                 n cut evenly
+//   reduce           n                n (root's)        n cut evenly
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace chorale {
+
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce };
+inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"};
+inline const char* name_of(Collective what) { return collective_names[static_cast<std::size_t>(what)]; }
+
+// A vector of elements cut into consecutive blocks, one a rank.
+class Blocks {
+ public:
+  static Blocks even(std::int64_t count, int size);  // sizes differ by one at most
+  explicit Blocks(const std::vector<std::int64_t>& counts);
+
+  std::int64_t first(int block) const { return starts_[static_cast<std::size_t>(block)]; }
+  std::int64_t count(int block) const { return starts_[static_cast<std::size_t>(block) + 1] - first(block); }
+  std::int64_t total() const { return starts_.back(); }
+
+ private:
+  std::vector<std::int64_t> starts_{0};
+};
+
+struct Problem {
+  Collective what;
+  int rank = 0;
+  int size = 1;
+  int root = 0;
+  Blocks blocks;
+  bool in_place = false;  // input and output are one buffer: element i of either lies at `home + i` of the whole vector
+
+  std::int64_t input_count() const;
+  std::int64_t output_count() const;
+  Problem at(int other_rank) const { return {what, other_rank, size, root, blocks, in_place}; }
+  std::int64_t input_home() const { return what == Collective::all_gather ? blocks.first(rank) : 0; }
+  std::int64_t output_home() const { return what == Collective::reduce_scatter ? blocks.first(rank) : 0; }
+};
+
+inline int modulo(int a, int size) { return (a % size + size) % size; }  // of ranks around a ring
+
+}  // namespace chorale

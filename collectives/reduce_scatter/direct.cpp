@@ -1,0 +1,31 @@
+// Direct reduce-scatter: each rank gets its own block from all the others at once and sums it in rank order.
+// One round; each rank sends (p−1)/p of the vector, in p−1 messages.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void direct_reduce_scatter(Schedule& s, Range into) {
+  const Problem& p = s.problem();
+  const Home own = in_input(p);
+  std::vector<int> others;
+  s.round();
+  for (int k = 1; k < p.size; ++k) {  // everybody starts with another peer
+    others.push_back(modulo(p.rank + k, p.size));
+    s.send(others.back(), own(others.back()));
+  }
+  if (p.size == 1)
+    s.copy(own(0), into);
+  else
+    s.recv_reduce(others, own(p.rank), into);
+}
+
+namespace reduce_scatter {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  direct_reduce_scatter(s, output(0, p.blocks.count(p.rank)));
+  return s;
+}
+
+}  // namespace reduce_scatter
+}  // namespace chorale

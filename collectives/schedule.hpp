@@ -1,0 +1,79 @@
+// A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
+// step waits for which. The same value is proved (checker.hpp), drawn, priced and executed.
+//
+//   ring all-reduce, rank 0 of 2      0  send         to 1    input[0..4)
+//                                     1  recv_reduce  from 1  input[4..8) + theirs → output[4..8)
+//                                     2  send         to 1    output[4..8)                          after 1
+//                                     3  recv         from 1  output[0..4)                          after 0
+//
+// An algorithm only lists steps; a step waits for the earlier ones whose data it would read or overwrite, and for no others. Steps
+// that would move nothing are left out, on both sides alike.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/problem.hpp"
+
+namespace chorale {
+
+enum class Place : std::uint8_t { input, output, scratch };
+
+struct Range {
+  Place place = Place::input;
+  std::int64_t first = 0, count = 0;
+};
+
+enum class Kind : std::uint8_t { send, recv, recv_reduce, reduce, copy };
+inline constexpr const char* kind_names[] = {"send", "recv", "recv_reduce", "reduce", "copy"};
+
+struct Step {
+  Kind kind = Kind::send;
+  std::vector<int> peers;  // send: to each; recv: from the one; recv_reduce: from all, in rank order with our own
+  std::vector<Range> src;  // send, copy: what; recv_reduce: our own contribution; reduce: the addends, each as long as dst
+  Range dst;               // recv, recv_reduce, reduce, copy
+  std::vector<int> after = {};  // steps of this rank that must be over
+  int round = 0;                // for drawing
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const Problem& problem) : problem_(problem) {}
+
+  // What follows is drawn one line further down; it orders nothing.
+  void round() { ++round_; }
+
+  void send(int peer, Range what) { add({Kind::send, {peer}, {what}, {}}); }
+  void send(std::vector<int> peers, Range what) { add({Kind::send, std::move(peers), {what}, {}}); }
+  void recv(int peer, Range into) { add({Kind::recv, {peer}, {}, into}); }
+  void recv_reduce(int peer, Range own, Range into) { add({Kind::recv_reduce, {peer}, {own}, into}); }
+  void recv_reduce(std::vector<int> peers, Range own, Range into) {
+    add({Kind::recv_reduce, std::move(peers), {own}, into});
+  }
+  void copy(Range from, Range into) { add({Kind::copy, {}, {from}, into}); }
+  void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into}); }
+  Range scratch(std::int64_t count);  // fresh elements
+
+  // The steps as they are: for algorithms that compose others, and for tests that break one.
+  std::vector<Step> steps;
+
+  const Problem& problem() const { return problem_; }
+  std::int64_t scratch_count() const { return scratch_; }
+  std::int64_t elements_sent() const;
+  std::string describe() const;  // a line a step
+
+ private:
+  void add(Step step);
+  Problem problem_;
+  int round_ = 0;
+  std::int64_t scratch_ = 0;
+};
+
+// Whether two accesses of one rank touch the same element, in place or not.
+bool overlap(const Problem& problem, const Range& a, const Range& b);
+bool conflict(const Problem& problem, const Step& a, const Step& b);  // one of them writes what the other touches
+
+inline Range input(std::int64_t first, std::int64_t count) { return {Place::input, first, count}; }
+inline Range output(std::int64_t first, std::int64_t count) { return {Place::output, first, count}; }
+
+}  // namespace chorale
