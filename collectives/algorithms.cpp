@@ -6,23 +6,40 @@ namespace all_reduce {
 Schedule ring(const Problem&);
 Schedule binomial_tree(const Problem&);
 Schedule recursive_doubling(const Problem&);
+Schedule rabenseifner(const Problem&);
+Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
 Schedule one_shot(const Problem&);
 }  // namespace all_reduce
 namespace reduce_scatter {
 Schedule ring(const Problem&);
+Schedule recursive_halving(const Problem&);
+Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
 }  // namespace reduce_scatter
 namespace all_gather {
 Schedule ring(const Problem&);
+Schedule recursive_doubling(const Problem&);
+Schedule bruck(const Problem&);
+Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
 }  // namespace all_gather
 namespace broadcast {
 Schedule binomial_tree(const Problem&);
-}
+Schedule scatter_all_gather(const Problem&);
+}  // namespace broadcast
 namespace reduce {
 Schedule binomial_tree(const Problem&);
-}
+Schedule reduce_scatter_gather(const Problem&);
+}  // namespace reduce
+namespace gather {
+Schedule binomial_tree(const Problem&);
+Schedule direct(const Problem&);
+}  // namespace gather
+namespace scatter {
+Schedule binomial_tree(const Problem&);
+Schedule direct(const Problem&);
+}  // namespace scatter
 
 const std::vector<Algorithm>& all_algorithms() {
   using enum Collective;
@@ -30,14 +47,28 @@ const std::vector<Algorithm>& all_algorithms() {
       {all_reduce, "ring", all_reduce::ring, "reduce-scatter ring, then all-gather ring; neighbours only"},
       {all_reduce, "binomial_tree", all_reduce::binomial_tree, "reduce to rank 0, then broadcast; log₂ p steps each"},
       {all_reduce, "recursive_doubling", all_reduce::recursive_doubling, "whole vectors with partners 1, 2, 4, … away"},
+      {all_reduce, "rabenseifner", all_reduce::rabenseifner, "halves with partners …, 2, 1 away, then back"},
+      {all_reduce, "circulant", all_reduce::circulant, "halving for any number of ranks: skips p/2, p/4, …, then back"},
       {all_reduce, "direct", all_reduce::direct, "each rank sums its own block, then sends it to all"},
       {all_reduce, "one_shot", all_reduce::one_shot, "everybody sends everything to all, and sums in rank order"},
       {reduce_scatter, "ring", reduce_scatter::ring, "partial sums travel once around"},
+      {reduce_scatter, "recursive_halving", reduce_scatter::recursive_halving, "halves with partners …, 2, 1 away"},
+      {reduce_scatter, "circulant", reduce_scatter::circulant, "halving for any number of ranks: skips p/2, p/4, …"},
       {reduce_scatter, "direct", reduce_scatter::direct, "each rank gets its block from all and sums it"},
       {all_gather, "ring", all_gather::ring, "blocks travel once around"},
+      {all_gather, "recursive_doubling", all_gather::recursive_doubling, "with partners 1, 2, 4, … away",
+       power_of_two_ranks},
+      {all_gather, "bruck", all_gather::bruck, "what one has goes 1, 2, 4, … ranks away"},
+      {all_gather, "circulant", all_gather::circulant, "the circulant reduce-scatter, backwards"},
       {all_gather, "direct", all_gather::direct, "each rank sends its block to all"},
       {broadcast, "binomial_tree", broadcast::binomial_tree, "who has it passes it on; log₂ p steps"},
+      {broadcast, "scatter_all_gather", broadcast::scatter_all_gather, "a binomial scatter, then an all-gather ring"},
       {reduce, "binomial_tree", reduce::binomial_tree, "the broadcast's tree, the other way round"},
+      {reduce, "reduce_scatter_gather", reduce::reduce_scatter_gather, "a circulant reduce-scatter, then a binomial gather"},
+      {gather, "binomial_tree", gather::binomial_tree, "blocks are collected on the way to the root"},
+      {gather, "direct", gather::direct, "everybody sends to the root"},
+      {scatter, "binomial_tree", scatter::binomial_tree, "half of the blocks to the farthest rank first"},
+      {scatter, "direct", scatter::direct, "the root sends to everybody"},
   };
   return table;
 }

@@ -12,7 +12,11 @@ struct Algorithm {
   const char* name;
   Schedule (*plan)(const Problem&);  // pure: the problem alone decides the schedule
   const char* about;
+  bool (*fits)(const Problem&) = nullptr;  // which problems it can solve; nullptr: all
 };
+
+inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !algorithm.fits || algorithm.fits(problem); }
+inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)) == 0; }
 
 const std::vector<Algorithm>& all_algorithms();
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);

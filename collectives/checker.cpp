@@ -58,9 +58,9 @@ class Memory {
 // Who must have contributed to element e of the whole vector at the end.
 std::bitset<most_ranks> wanted(const Problem& p, std::int64_t e) {
   std::bitset<most_ranks> from;
-  if (p.what == Collective::broadcast) return from.set(static_cast<std::size_t>(p.root));
+  if (p.what == Collective::broadcast || p.what == Collective::scatter) return from.set(static_cast<std::size_t>(p.root));
   for (int r = 0; r < p.size; ++r)
-    if (p.what != Collective::all_gather || (e >= p.blocks.first(r) && e < p.blocks.first(r) + p.blocks.count(r)))
+    if (!p.takes_block() || (e >= p.blocks.first(r) && e < p.blocks.first(r) + p.blocks.count(r)))
       from.set(static_cast<std::size_t>(r));
   return from;
 }

@@ -19,13 +19,15 @@ Blocks::Blocks(const std::vector<std::int64_t>& counts) {
 }
 
 std::int64_t Problem::input_count() const {
-  if (what == Collective::all_gather) return blocks.count(rank);
-  return what == Collective::broadcast && rank != root ? 0 : blocks.total();
+  if (takes_block()) return blocks.count(rank);
+  const bool only_root = what == Collective::broadcast || what == Collective::scatter;
+  return only_root && rank != root ? 0 : blocks.total();
 }
 
 std::int64_t Problem::output_count() const {
-  if (what == Collective::reduce_scatter) return blocks.count(rank);
-  return what == Collective::reduce && rank != root ? 0 : blocks.total();
+  if (gives_block()) return blocks.count(rank);
+  const bool only_root = what == Collective::reduce || what == Collective::gather;
+  return only_root && rank != root ? 0 : blocks.total();
 }
 
 }  // namespace chorale

@@ -6,14 +6,17 @@
 //   all_gather       own block        n                 one a rank, of any sizes
 //   broadcast        n (root's)       n                 n cut evenly
 //   reduce           n                n (root's)        n cut evenly
+//   gather           own block        n (root's)        one a rank, of any sizes
+//   scatter          n (root's)       own block         one a rank, of any sizes
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace chorale {
 
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce };
-inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"};
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter };
+inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                                   "reduce",     "gather",         "scatter"};
 inline const char* name_of(Collective what) { return collective_names[static_cast<std::size_t>(what)]; }
 
 // A vector of elements cut into consecutive blocks, one a rank.
@@ -41,8 +44,10 @@ struct Problem {
   std::int64_t input_count() const;
   std::int64_t output_count() const;
   Problem at(int other_rank) const { return {what, other_rank, size, root, blocks, in_place}; }
-  std::int64_t input_home() const { return what == Collective::all_gather ? blocks.first(rank) : 0; }
-  std::int64_t output_home() const { return what == Collective::reduce_scatter ? blocks.first(rank) : 0; }
+  bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
+  bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
+  std::int64_t input_home() const { return takes_block() ? blocks.first(rank) : 0; }
+  std::int64_t output_home() const { return gives_block() ? blocks.first(rank) : 0; }
 };
 
 inline int modulo(int a, int size) { return (a % size + size) % size; }  // of ranks around a ring

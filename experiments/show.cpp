@@ -31,6 +31,9 @@ class Show final : public Command {
       known.push_back(fmt::format("{} {}", name_of(algorithm.what), algorithm.name));
       if (known.back() == join(words_, " ")) algorithm_ = &algorithm;
     }
+    if (algorithm_ && !fits(*algorithm_, problem()))
+      usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
+                  "it wants a power of two of them");
     if (algorithm_) return;
     const std::string near = nearest(join(words_, " "), known);
     usage_error(fmt::format("no algorithm \"{}\"", join(words_, " ")), "there are " + join(known, ", "),
@@ -38,17 +41,19 @@ class Show final : public Command {
   }
 
   int run(Session&) override {
-    const int size = static_cast<int>(ranks_);
-    const Blocks blocks = Blocks::even(count_ ? count_ : 2 * ranks_, size);
-    const Problem problem{algorithm_->what, 0, size, static_cast<int>(root_), blocks, in_place_};
-    fmt::print("{} {}: {}\n{} ranks, {} elements{}\n", name_of(algorithm_->what), algorithm_->name, algorithm_->about, size,
-               blocks.total(), in_place_ ? ", in place" : "");
-    for (const Schedule& schedule : plan_all_ranks(*algorithm_, problem))
+    fmt::print("{} {}: {}\n{} ranks, {} elements{}\n", name_of(algorithm_->what), algorithm_->name, algorithm_->about,
+               ranks_, problem().blocks.total(), in_place_ ? ", in place" : "");
+    for (const Schedule& schedule : plan_all_ranks(*algorithm_, problem()))
       fmt::print("\nrank {}, sends {} elements\n{}", schedule.problem().rank, schedule.elements_sent(), schedule.describe());
     return 0;
   }
 
  private:
+  Problem problem() const {
+    const int size = static_cast<int>(ranks_);
+    return {algorithm_->what, 0, size, static_cast<int>(root_), Blocks::even(count_ ? count_ : 2 * ranks_, size), in_place_};
+  }
+
   std::vector<std::string> words_;
   std::int64_t ranks_ = 4, count_ = 0, root_ = 0;
   bool in_place_ = false;

@@ -46,6 +46,7 @@ class Verify final : public Command {
     for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
       for (const bool in_place : {false, true}) {
         const Problem problem{algorithm.what, 0, size, size / 2, Blocks::even(count, size), in_place};
+        if (!fits(algorithm, problem)) continue;
         const std::string trouble = find_flaw(plan_all_ranks(algorithm, problem));
         if (!trouble.empty())
           return fmt::format("{} ranks, {} elements{}: {}", size, count, in_place ? ", in place" : "", trouble);

@@ -1,0 +1,21 @@
+// Bruck's all-gather (1997): having blocks r … r+d−1, a rank sends all it may to r − d and gets as many from r + d, for d = 1, 2, 4, …
+// ⌈log₂ p⌉ rounds for any p. Blocks are put where they belong at once, so nothing is rotated at the end.
+#include "collectives/parts.hpp"
+
+namespace chorale::all_gather {
+
+Schedule bruck(const Problem& p) {
+  Schedule s(p);
+  const Home home = in_output(p);
+  if (!p.in_place) s.copy(input(0, p.blocks.count(p.rank)), home(p.rank));
+  for (int distance = 1; distance < p.size; distance *= 2) {
+    const int moved = std::min(distance, p.size - distance);
+    s.round();
+    for (const Range& piece : around(home, p.size, p.rank, moved)) s.send(modulo(p.rank - distance, p.size), piece);
+    for (const Range& piece : around(home, p.size, p.rank + distance, moved))
+      s.recv(modulo(p.rank + distance, p.size), piece);
+  }
+  return s;
+}
+
+}  // namespace chorale::all_gather

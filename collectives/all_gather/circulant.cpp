@@ -1,0 +1,29 @@
+// Circulant all-gather: the circulant reduce-scatter backwards. Having blocks r … r+s−1, a rank sends the first of them to r − s and gets
+// the next ones from r + s. ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void circulant_all_gather(Schedule& s, const Home& home) {
+  const Problem& p = s.problem();
+  std::vector<int> skips;
+  for (int left = p.size; left > 1; left = (left + 1) / 2) skips.push_back((left + 1) / 2);
+  for (std::size_t k = skips.size(); k-- > 0;) {
+    const int skip = skips[k], moved = (k == 0 ? p.size : skips[k - 1]) - skip;
+    s.round();
+    for (const Range& piece : around(home, p.size, p.rank, moved)) s.send(modulo(p.rank - skip, p.size), piece);
+    for (const Range& piece : around(home, p.size, p.rank + skip, moved)) s.recv(modulo(p.rank + skip, p.size), piece);
+  }
+}
+
+namespace all_gather {
+
+Schedule circulant(const Problem& p) {
+  Schedule s(p);
+  if (!p.in_place) s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
+  circulant_all_gather(s, in_output(p));
+  return s;
+}
+
+}  // namespace all_gather
+}  // namespace chorale

@@ -1,0 +1,35 @@
+// Binomial gather: in round k, ranks whose number (counted from the root) has bit k send all the blocks they have collected to the
+// rank without it. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void binomial_gather(Schedule& s, int root, const Home& home) {
+  const Problem& p = s.problem();
+  const int me = modulo(p.rank - root, p.size);
+  for (int bit = 1; bit < p.size; bit *= 2) {
+    s.round();
+    if (me & bit) {
+      for (const Range& piece : around(home, p.size, p.rank, std::min(bit, p.size - me)))
+        s.send(modulo(p.rank - bit, p.size), piece);
+      return;
+    }
+    if (me + bit < p.size)
+      for (const Range& piece : around(home, p.size, p.rank + bit, std::min(bit, p.size - me - bit)))
+        s.recv(modulo(p.rank + bit, p.size), piece);
+  }
+}
+
+namespace gather {
+
+Schedule binomial_tree(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.count(p.rank));
+  const Home home = p.rank == p.root ? in_output(p) : in_scratch(s);
+  if (p.rank != p.root || !p.in_place) s.copy(own, home(p.rank));
+  binomial_gather(s, p.root, home);
+  return s;
+}
+
+}  // namespace gather
+}  // namespace chorale

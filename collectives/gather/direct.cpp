@@ -1,0 +1,20 @@
+// Direct gather: everybody sends to the root, which receives in any order. One round, p−1 messages into one rank.
+#include "collectives/parts.hpp"
+
+namespace chorale::gather {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.count(p.rank));
+  const Home home = in_output(p);
+  s.round();
+  if (p.rank != p.root) {
+    s.send(p.root, own);
+    return s;
+  }
+  if (!p.in_place) s.copy(own, home(p.rank));
+  for (int k = 1; k < p.size; ++k) s.recv(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
+  return s;
+}
+
+}  // namespace chorale::gather

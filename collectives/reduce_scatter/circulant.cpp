@@ -1,0 +1,47 @@
+// Circulant reduce-scatter (Träff 2023): halving that needs no power of two. Rank r numbers blocks from its own: i means block
+// r + i. With s' blocks left to care for and s = ⌈s'/2⌉, it sends blocks s … s'−1 to rank r + s, whose blocks 0 … they are.
+// ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
+//
+//   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, one's own, is whole
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void circulant_reduce_scatter(Schedule& s, const Home& home) {
+  const Problem& p = s.problem();
+  const Home own = in_input(p);
+  std::vector<bool> summed(static_cast<std::size_t>(p.size),
+                           false);  // by i: whether it lies in home yet, on every rank alike
+  const auto is_summed = [&](int i) -> bool { return summed[static_cast<std::size_t>(i)]; };
+  for (int left = p.size; left > 1;) {
+    const int skip = (left + 1) / 2, moved = left - skip;
+    const int to = modulo(p.rank + skip, p.size), from = modulo(p.rank - skip, p.size);
+    s.round();
+    // Pieces that lie in one place both where they are sent and where they are added.
+    for (int i = 0; i < moved;) {
+      int end = i + 1;
+      while (end < moved && is_summed(skip + end) == is_summed(skip + i) && is_summed(end) == is_summed(i)) ++end;
+      for (const Range& piece : around(is_summed(skip + i) ? home : own, p.size, to + i, end - i)) s.send(to, piece);
+      const auto ours = around(is_summed(i) ? home : own, p.size, p.rank + i, end - i);
+      const auto into = around(home, p.size, p.rank + i, end - i);
+      for (std::size_t k = 0; k < into.size(); ++k) s.recv_reduce(from, ours[k], into[k]);
+      i = end;
+    }
+    for (int i = 0; i < moved; ++i) summed[static_cast<std::size_t>(i)] = true;
+    left = skip;
+  }
+  if (p.size == 1) s.copy(own(0), home(0));
+}
+
+namespace reduce_scatter {
+
+Schedule circulant(const Problem& p) {
+  Schedule s(p);
+  const Home partial = in_scratch(s);
+  circulant_reduce_scatter(s, partial);
+  s.copy(partial(p.rank), output(0, p.blocks.count(p.rank)));
+  return s;
+}
+
+}  // namespace reduce_scatter
+}  // namespace chorale

@@ -1,0 +1,27 @@
+// Recursive halving: partners half the ranks apart exchange halves of what each still cares for, and add. ⌈log₂ p⌉ rounds; each rank
+// sends (p−1)/p of the vector. Where p is no power of two, the first ranks are folded in pairs before: the even one lends its
+// vector to the odd one, which gives its block back at the end.
+#include "collectives/halving.hpp"
+
+namespace chorale::reduce_scatter {
+
+Schedule recursive_halving(const Problem& p) {
+  Schedule s(p);
+  const Range mine = output(0, p.blocks.count(p.rank));
+  const Halving halving(p);
+  if (p.size == 1) {
+    s.copy(input(0, mine.count), mine);
+  } else if (halving.folded_away()) {
+    s.send(p.rank + 1, input(0, p.blocks.total()));
+    s.recv(p.rank + 1, mine);
+  } else {
+    const Home partial = in_scratch(s);
+    halving.reduce_scatter(s, partial);
+    s.round();
+    if (halving.in_a_pair()) s.send(p.rank - 1, partial(p.rank - 1));
+    s.copy(partial(p.rank), mine);
+  }
+  return s;
+}
+
+}  // namespace chorale::reduce_scatter

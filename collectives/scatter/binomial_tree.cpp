@@ -1,0 +1,34 @@
+// Binomial scatter: the gather's tree, the other way round: half of the blocks go to the farthest rank first. ⌈log₂ p⌉ rounds.
+#include "collectives/parts.hpp"
+
+namespace chorale {
+
+void binomial_scatter(Schedule& s, int root, const Home& home) {
+  const Problem& p = s.problem();
+  const int me = modulo(p.rank - root, p.size);
+  int bit = 1;
+  while (bit < p.size && !(me & bit)) bit *= 2;
+  if (me != 0)
+    for (const Range& piece : around(home, p.size, p.rank, std::min(bit, p.size - me)))
+      s.recv(modulo(p.rank - bit, p.size), piece);
+  for (bit /= 2; bit >= 1; bit /= 2) {
+    s.round();
+    if (me + bit < p.size)
+      for (const Range& piece : around(home, p.size, p.rank + bit, std::min(bit, p.size - me - bit)))
+        s.send(modulo(p.rank + bit, p.size), piece);
+  }
+}
+
+namespace scatter {
+
+Schedule binomial_tree(const Problem& p) {
+  Schedule s(p);
+  const Range mine = output(0, p.blocks.count(p.rank));
+  const Home home = p.rank == p.root ? in_input(p) : in_scratch(s);
+  binomial_scatter(s, p.root, home);
+  if (p.rank != p.root || !p.in_place) s.copy(home(p.rank), mine);
+  return s;
+}
+
+}  // namespace scatter
+}  // namespace chorale

@@ -1,0 +1,20 @@
+// Direct scatter: the root sends to everybody. One round, p−1 messages out of one rank.
+#include "collectives/parts.hpp"
+
+namespace chorale::scatter {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const Range mine = output(0, p.blocks.count(p.rank));
+  const Home home = in_input(p);
+  s.round();
+  if (p.rank != p.root) {
+    s.recv(p.root, mine);
+    return s;
+  }
+  for (int k = 1; k < p.size; ++k) s.send(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
+  if (!p.in_place) s.copy(home(p.rank), mine);
+  return s;
+}
+
+}  // namespace chorale::scatter
