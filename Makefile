@@ -46,7 +46,9 @@ pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
 quirks   := -Wno-restrict -Wno-stringop-overflow $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
-compile   = $(mpicxx) -std=c++20 -march=$(ARCH) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
+# Loops with floats are vectorised only when nobody looks at errno or traps; results stay the same bits (unlike -ffast-math).
+maths    := -fno-math-errno -fno-trapping-math
+compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(sanitize) $(found_flags) $(CXXFLAGS)
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
 link      = $(mpicxx) $(sanitize) -pthread -rdynamic $(LDFLAGS)

@@ -39,26 +39,25 @@ struct f16 {
   constexpr explicit f16(float value) : bits(narrow(value)) {}
   constexpr operator float() const { return widen(bits); }
 
+  // Both without branches, so that a loop over them is vectorised: every case is computed, one is picked.
   static constexpr std::uint16_t narrow(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
-    const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000u);
     const std::uint32_t magnitude = word & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
-    if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to 65536 or more: infinity
-    if (magnitude < 0x38800000u) {                        // below 2^-14: subnormal, a multiple of 2^-24
-      // Adding 0.5 aligns the last bit of the sum with 2^-24, so the adder itself rounds to nearest even.
-      const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-      return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(aligned) - 0x3f000000u);
-    }
-    const std::uint32_t rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
-    return sign | static_cast<std::uint16_t>((rounded - 0x38000000u) >> 13);
+    const std::uint32_t normal = (magnitude + 0x0fffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
+    // Below 2^-14 halves are multiples of 2^-24: adding 0.5 aligns that bit with the sum's last, so the adder rounds to nearest even.
+    const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+    std::uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
+    half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // rounds to 65536 or more: infinity
+    half = magnitude > 0x7f800000u ? 0x7e00u : half;   // NaN
+    return static_cast<std::uint16_t>(half | (word >> 16 & 0x8000u));
   }
   static constexpr float widen(std::uint16_t half) {
     const std::uint32_t sign = (half & 0x8000u) << 16, magnitude = half & 0x7fffu;
-    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-    if (magnitude >= 0x0400u) return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
-    const float value = static_cast<float>(magnitude) * 0x1p-24f;
-    return sign ? -value : value;
+    const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
+    const std::uint32_t normal = (magnitude << 13) + 0x38000000u;
+    std::uint32_t word = magnitude < 0x0400u ? subnormal : normal;
+    word = magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : word;  // infinity and NaN
+    return std::bit_cast<float>(word | sign);
   }
 };
 

@@ -1,0 +1,126 @@
+#include "src/math/reduction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+template <class T>
+constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T>
+using Wide = std::conditional_t<is_small<T>, float, T>;  // what T is reduced in
+
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+// Equal floats differ at most in the sign of zero, so joining their bits picks the right one: −0 | +0 = −0, −0 & +0 = +0.
+// Written without branches on the data, so that the loop is vectorised.
+template <Redop op, class T>
+T extreme(T a, T b) {
+  constexpr bool wants_min = op == Redop::min;
+  if constexpr (std::is_integral_v<T>) {
+    return wants_min ? std::min(a, b) : std::max(a, b);
+  } else {
+    const auto bits_a = std::bit_cast<Bits<T>>(a), bits_b = std::bit_cast<Bits<T>>(b);
+    const T joined = std::bit_cast<T>(wants_min ? bits_a | bits_b : bits_a & bits_b);
+    const T picked = (wants_min ? a < b : a > b) ? a : b;
+    const T chosen = a == b ? joined : picked;
+    return a == a && b == b ? chosen : std::numeric_limits<T>::quiet_NaN();
+  }
+}
+
+template <Redop op, class T>
+T combine(T a, T b) {
+  if constexpr (op == Redop::min || op == Redop::max) {
+    return extreme<op>(a, b);
+  } else if constexpr (std::is_integral_v<T>) {
+    using Unsigned =
+        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // wraps, where int overflows
+    const auto x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
+    return static_cast<T>(op == Redop::prod ? x * y : x + y);
+  } else {
+    return op == Redop::prod ? a * b : a + b;
+  }
+}
+
+// In pieces that stay in the first cache while the sources pass over them.
+template <Redop op, class T>
+void reduce_typed(T* out, std::span<const void* const> sources, std::int64_t count) {
+  constexpr std::int64_t piece = 2048;
+  Wide<T> sum[piece];
+  for (std::int64_t first = 0; first < count; first += piece) {
+    const std::int64_t here = std::min(piece, count - first);
+    const T* source = static_cast<const T*>(sources[0]) + first;
+    for (std::int64_t i = 0; i < here; ++i) sum[i] = static_cast<Wide<T>>(source[i]);
+    for (std::size_t s = 1; s < sources.size(); ++s) {
+      source = static_cast<const T*>(sources[s]) + first;
+      for (std::int64_t i = 0; i < here; ++i) sum[i] = combine<op>(sum[i], static_cast<Wide<T>>(source[i]));
+    }
+    for (std::int64_t i = 0; i < here; ++i) out[first + i] = static_cast<T>(sum[i]);
+  }
+}
+
+template <class F>
+void with_op(Redop op, F&& f) {
+  switch (op) {
+    case Redop::sum:
+    case Redop::avg: return f(std::integral_constant<Redop, Redop::sum>{});
+    case Redop::prod: return f(std::integral_constant<Redop, Redop::prod>{});
+    case Redop::min: return f(std::integral_constant<Redop, Redop::min>{});
+    case Redop::max: return f(std::integral_constant<Redop, Redop::max>{});
+  }
+}
+
+}  // namespace
+
+void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count) {
+  require(!sources.empty(), "a reduction wants at least one source");
+  with_op(op, [&](auto constant) {
+    visit(dtype, [&]<class T>(Type<T>) { reduce_typed<constant()>(static_cast<T*>(out), sources, count); });
+  });
+}
+
+void divide(DType dtype, void* out, std::int64_t count, std::int64_t by) {
+  require(by > 0, "an average of {} contributions does not exist", by);
+  visit(dtype, [&]<class T>(Type<T>) {
+    auto* values = static_cast<T*>(out);
+    for (std::int64_t i = 0; i < count; ++i)
+      values[i] = static_cast<T>(static_cast<Wide<T>>(values[i]) / static_cast<Wide<T>>(by));
+  });
+}
+
+void reduce_reference(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count) {
+  visit(dtype, [&]<class T>(Type<T>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto sum = static_cast<Wide<T>>(static_cast<const T*>(sources[0])[i]);
+      for (std::size_t s = 1; s < sources.size(); ++s) {
+        const auto next = static_cast<Wide<T>>(static_cast<const T*>(sources[s])[i]);
+        if constexpr (std::is_floating_point_v<Wide<T>>) {
+          const bool below = next < sum || (next == sum && std::signbit(next) && !std::signbit(sum));
+          if (op == Redop::sum || op == Redop::avg) sum = sum + next;
+          if (op == Redop::prod) sum = sum * next;
+          if (op == Redop::min || op == Redop::max) {
+            if (std::isnan(sum) || std::isnan(next))
+              sum = std::numeric_limits<Wide<T>>::quiet_NaN();
+            else if ((op == Redop::min) == below)
+              sum = next;
+          }
+        } else {
+          const auto x = static_cast<std::uint64_t>(sum), y = static_cast<std::uint64_t>(next);
+          if (op == Redop::sum || op == Redop::avg) sum = static_cast<T>(x + y);
+          if (op == Redop::prod) sum = static_cast<T>(x * y);
+          if (op == Redop::min) sum = next < sum ? next : sum;
+          if (op == Redop::max) sum = next < sum ? sum : next;
+        }
+      }
+      static_cast<T*>(out)[i] = static_cast<T>(sum);
+    }
+  });
+}
+
+}  // namespace chorale

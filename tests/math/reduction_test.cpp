@@ -1,0 +1,127 @@
+#include "src/math/reduction.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/base/random.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+constexpr Redop all_redops[] = {Redop::sum, Redop::prod, Redop::min, Redop::max, Redop::avg};
+
+// Any bits, one in four of them a value where mistakes live.
+std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t seed) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * size_of(dtype)));
+  const Random random{.seed = seed};
+  visit(dtype, [&]<class T>(Type<T>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint64_t bits = std::uint64_t{random.bits(static_cast<std::uint64_t>(2 * i))} << 32 |
+                                 random.bits(static_cast<std::uint64_t>(2 * i + 1));
+      T value;
+      std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
+      if constexpr (!std::is_integral_v<T>) {
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        const float special[] = {0.0f, -0.0f, infinity, -infinity, NAN, 1.0f, -1.0f, 1e-40f};
+        if (bits % 4 == 0) value = static_cast<T>(special[bits / 4 % 8]);
+      }
+      std::memcpy(bytes.data() + i * size_of(dtype), &value, sizeof value);
+    }
+  });
+  return bytes;
+}
+
+// Equal bits; a NaN from a sum or product is any NaN, because the machine may keep either payload.
+bool same(DType dtype, bool any_nan, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  return visit(dtype, [&]<class T>(Type<T>) {
+    for (std::size_t i = 0; i < a.size(); i += sizeof(T)) {
+      T x, y;
+      std::memcpy(static_cast<void*>(&x), &a[i], sizeof x);
+      std::memcpy(static_cast<void*>(&y), &b[i], sizeof y);
+      if constexpr (!std::is_integral_v<T>)
+        if (any_nan && std::isnan(static_cast<double>(x)) && std::isnan(static_cast<double>(y))) continue;
+      if (std::memcmp(&x, &y, sizeof x) != 0) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("the fast reduction gives the reference's bits, for every type, operator and odd length") {
+  for (const DType dtype : all_dtypes)
+    for (const Redop op : all_redops)
+      for (const std::int64_t count : {0, 1, 7, 33, 2047, 2048, 4099})
+        for (const std::uint32_t sources : {1u, 2u, 3u, 8u}) {
+          std::vector<std::vector<std::byte>> inputs;
+          std::vector<const void*> places;
+          for (std::uint32_t s = 0; s < sources; ++s) inputs.push_back(vector_of(dtype, count, s + 1));
+          for (const auto& input : inputs) places.push_back(input.data());
+          auto fast = vector_of(dtype, count, 99), plain = fast;
+          reduce(op, dtype, fast.data(), places, count);
+          reduce_reference(op, dtype, plain.data(), places, count);
+          INFO(name_of(dtype) << " " << redop_names[static_cast<std::size_t>(op)] << ", " << count << " of " << sources);
+          REQUIRE(same(dtype, op != Redop::min && op != Redop::max, fast, plain));
+          // Into one of its sources, as collectives in place do.
+          reduce(op, dtype, inputs.back().data(), places, count);
+          REQUIRE(same(dtype, op != Redop::min && op != Redop::max, inputs.back(), plain));
+        }
+}
+
+TEST_CASE("min and max do not depend on the order, whatever comes") {
+  const float quiet = std::numeric_limits<float>::quiet_NaN();
+  const float values[] = {0.0f, -0.0f, INFINITY, -INFINITY, std::bit_cast<float>(0xffc12345u), 1e-45f, -3.0f};
+  for (const Redop op : {Redop::min, Redop::max})
+    for (const float a : values)
+      for (const float b : values)
+        for (const float c : values) {
+          const auto of = [&](float x, float y, float z) {
+            const void* sources[] = {&x, &y, &z};
+            float out = 0;
+            reduce(op, DType::f32, &out, sources, 1);
+            return std::bit_cast<std::uint32_t>(out);
+          };
+          const std::uint32_t bits = of(a, b, c);
+          REQUIRE((bits == of(b, c, a) && bits == of(c, b, a) && bits == of(b, a, c)));
+          if (std::isnan(a) || std::isnan(b) || std::isnan(c)) REQUIRE(bits == std::bit_cast<std::uint32_t>(quiet));
+        }
+  const float zeros[] = {0.0f, -0.0f};
+  const void* sources[] = {&zeros[0], &zeros[1]};
+  float out = 1;
+  reduce(Redop::min, DType::f32, &out, sources, 1);
+  CHECK(std::signbit(out));
+  reduce(Redop::max, DType::f32, &out, sources, 1);
+  CHECK_FALSE(std::signbit(out));
+}
+
+TEST_CASE("16-bit sums round once, in the end") {
+  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds back to 1: nine such steps would lose all of them
+  const void* sources[] = {&one, &small, &small, &small, &small, &small, &small, &small, &small};
+  bf16 out;
+  reduce(Redop::sum, DType::bf16, &out, sources, 1);
+  CHECK(float(out) == 1.0f + 0x1p-6f);
+  divide(DType::bf16, &out, 1, 2);
+  CHECK(float(out) == 0.5f + 0x1p-7f);
+  std::int32_t odd = -7;
+  divide(DType::i32, &odd, 1, 2);
+  CHECK(odd == -3);
+  CHECK_THROWS(divide(DType::i32, &odd, 1, 0));
+  CHECK_THROWS(reduce(Redop::sum, DType::f32, &out, {}, 1));
+}
+
+TEST_CASE("how fast vectors are added", "[!benchmark]") {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    std::vector<std::byte> a(1 << 16), b(1 << 16), out(1 << 16);
+    const void* sources[] = {a.data(), b.data()};
+    BENCHMARK("64 KiB + 64 KiB of " + std::string(name_of(dtype))) {
+      reduce(Redop::sum, dtype, out.data(), sources, static_cast<std::int64_t>(out.size()) / size_of(dtype));
+      return out[0];
+    };
+  }
+}
