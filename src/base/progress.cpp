@@ -9,6 +9,11 @@
 #include "src/base/text.hpp"
 
 namespace chorale {
+namespace {
+
+constexpr double interval_on_terminal = 0.1, interval = 5, first_after = 2;  // seconds
+
+}  // namespace
 
 Progress::Screen Progress::screen_of(std::FILE* stream) {
   winsize size{};
@@ -19,7 +24,12 @@ Progress::Screen Progress::screen_of(std::FILE* stream) {
 }
 
 Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen screen)
-    : what_(std::move(what)), total_(total), clock_(clock), screen_(screen), started_(clock.seconds()) {}
+    : what_(std::move(what)),
+      total_(total),
+      clock_(clock),
+      screen_(screen),
+      started_(clock.seconds()),
+      shown_(started_ - (screen.terminal ? interval_on_terminal : interval - first_after)) {}
 
 Progress::~Progress() {
   if (on_screen_) std::fputs("\r\x1b[K", screen_.stream), std::fflush(screen_.stream);
@@ -36,9 +46,8 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
 }
 
 void Progress::update(std::int64_t done, const std::string& note) {
-  const double interval = screen_.terminal ? 0.1 : 5;
   const double now = clock_.seconds();
-  if (now - shown_ < interval) return;
+  if (now - shown_ < (screen_.terminal ? interval_on_terminal : interval)) return;
   shown_ = now;
   show(line(done, note), false);
 }

@@ -1,5 +1,6 @@
 // The line that tells a person how far a long job is. On a terminal one line is rewritten in place, ten times a second
-// at most; elsewhere (a pipe, a batch job) a plain line comes every few seconds. Never silence, never a flood.
+// at most; elsewhere (a pipe, a batch job) a plain line comes after two seconds and then every five. Never silence, never a
+// flood, and nothing for a job that is over at once.
 //
 //   prove  312/1000  31 %  12.4 s, 27.4 s to go  ring, 7 ranks
 #pragma once
@@ -37,7 +38,7 @@ class Progress {
   Clock& clock_;
   Screen screen_;
   double started_;
-  double shown_ = -1e9;
+  double shown_;
   bool on_screen_ = false;
 };
 
