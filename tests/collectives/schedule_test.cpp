@@ -135,3 +135,18 @@ TEST_CASE("a schedule can be read") {
         "   2  send         to 1          output[0..4)  after 1\n"
         "   3  recv         from 1        output[4..8)\n");
 }
+
+TEST_CASE("in place, a block and its place in the whole vector are the same memory") {
+  Problem gather = even(Collective::all_gather, 9, 3, true);
+  gather.rank = 2;  // its block is elements 6 to 8
+  CHECK(overlap(gather, input(0, 3), output(6, 1)));
+  CHECK(overlap(gather, input(2, 1), output(8, 1)));
+  CHECK_FALSE(overlap(gather, input(0, 3), output(0, 6)));
+  CHECK_FALSE(overlap(gather, {Place::scratch, 6, 1}, output(6, 1)));
+  gather.in_place = false;
+  CHECK_FALSE(overlap(gather, input(0, 3), output(6, 1)));
+  Problem scatter = even(Collective::reduce_scatter, 9, 3, true);
+  scatter.rank = 1;
+  CHECK(overlap(scatter, output(0, 1), input(3, 1)));
+  CHECK_FALSE(overlap(scatter, output(0, 3), input(0, 3)));
+}
