@@ -16,6 +16,10 @@ std::int64_t home(const Problem& problem, const Range& range) {
   return range.first + (range.place == Place::input ? problem.input_home() : problem.output_home());
 }
 
+bool same_buffer(const Problem& problem, const Range& a, const Range& b) {
+  return a.place == b.place || (problem.in_place && a.place != Place::scratch && b.place != Place::scratch);
+}
+
 std::string words_for(const Range& range) {
   constexpr const char* names[] = {"input", "output", "scratch"};
   return fmt::format("{}[{}..{})", names[static_cast<std::size_t>(range.place)], range.first, range.first + range.count);
@@ -24,8 +28,7 @@ std::string words_for(const Range& range) {
 }  // namespace
 
 bool overlap(const Problem& problem, const Range& a, const Range& b) {
-  const bool one_buffer = problem.in_place && a.place != Place::scratch && b.place != Place::scratch;
-  if (a.place != b.place && !one_buffer) return false;
+  if (!same_buffer(problem, a, b)) return false;
   const std::int64_t start_a = home(problem, a), start_b = home(problem, b);
   return start_a < start_b + b.count && start_b < start_a + a.count;
 }
@@ -37,6 +40,11 @@ bool conflict(const Problem& problem, const Step& a, const Step& b) {
     return std::any_of(other.src.begin(), other.src.end(), [&](const Range& r) { return overlap(problem, writer.dst, r); });
   };
   return writes_over(a, b) || writes_over(b, a);
+}
+
+void Schedule::copy(Range from, Range into) {
+  if (same_buffer(problem_, from, into) && home(problem_, from) == home(problem_, into)) return;
+  add({Kind::copy, {}, {from}, into});
 }
 
 Range Schedule::scratch(std::int64_t count) {

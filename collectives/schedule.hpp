@@ -50,7 +50,7 @@ class Schedule {
   void recv_reduce(std::vector<int> peers, Range own, Range into) {
     add({Kind::recv_reduce, std::move(peers), {own}, into});
   }
-  void copy(Range from, Range into) { add({Kind::copy, {}, {from}, into}); }
+  void copy(Range from, Range into);  // nothing, where both are the same memory already
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into}); }
   Range scratch(std::int64_t count);  // fresh elements
 

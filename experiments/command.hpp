@@ -9,14 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "src/base/launch.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale {
 
 struct Session {
-  const Launch& launch;
   const Options& options;  // as resolved
   const std::string& command_line;
   const std::string& log_level;  // of the console

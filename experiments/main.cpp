@@ -103,7 +103,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   SystemClock clock;
   if (row.needs_ranks) runtime.emplace(launch);
   const std::string command_line = join(words, " ");
-  Session session{launch, options, command_line, log_level, clock, runtime ? &*runtime : nullptr};
+  Session session{options, command_line, log_level, clock, runtime ? &*runtime : nullptr};
   return command->run(session);
 }
 

@@ -7,7 +7,7 @@ namespace chorale::all_gather {
 Schedule bruck(const Problem& p) {
   Schedule s(p);
   const Home home = in_output(p);
-  if (!p.in_place) s.copy(input(0, p.blocks.count(p.rank)), home(p.rank));
+  s.copy(input(0, p.blocks.count(p.rank)), home(p.rank));
   for (int distance = 1; distance < p.size; distance *= 2) {
     const int moved = std::min(distance, p.size - distance);
     s.round();

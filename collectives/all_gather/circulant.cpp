@@ -20,7 +20,7 @@ namespace all_gather {
 
 Schedule circulant(const Problem& p) {
   Schedule s(p);
-  if (!p.in_place) s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
+  s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
   circulant_all_gather(s, in_output(p));
   return s;
 }

@@ -18,7 +18,7 @@ namespace all_gather {
 Schedule direct(const Problem& p) {
   Schedule s(p);
   const Range own = input(0, p.blocks.count(p.rank));
-  if (!p.in_place) s.copy(own, in_output(p)(p.rank));
+  s.copy(own, in_output(p)(p.rank));
   direct_all_gather(s, own, in_output(p));
   return s;
 }

@@ -6,7 +6,7 @@ namespace chorale::all_gather {
 
 Schedule recursive_doubling(const Problem& p) {
   Schedule s(p);
-  if (!p.in_place) s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
+  s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
   Halving(p).all_gather(s, in_output(p));
   return s;
 }

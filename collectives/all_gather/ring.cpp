@@ -19,7 +19,7 @@ namespace all_gather {
 Schedule ring(const Problem& p) {
   Schedule s(p);
   const Range own = input(0, p.blocks.count(p.rank));
-  if (!p.in_place) s.copy(own, in_output(p)(p.rank));
+  s.copy(own, in_output(p)(p.rank));
   ring_all_gather(s, own, in_output(p));
   return s;
 }

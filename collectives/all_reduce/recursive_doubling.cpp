@@ -40,7 +40,7 @@ Schedule recursive_doubling(const Problem& p) {
     s.recv_reduce(partner, have, sum);
     have = sum;
   }
-  if (have.place != Place::output && !(p.in_place && have.place == Place::input)) s.copy(have, whole);
+  s.copy(have, whole);
   if (in_a_pair) {
     s.round();
     s.send(p.rank - 1, whole);

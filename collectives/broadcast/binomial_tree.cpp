@@ -23,7 +23,7 @@ namespace broadcast {
 Schedule binomial_tree(const Problem& p) {
   Schedule s(p);
   const Range whole = output(0, p.blocks.total());
-  if (p.rank == p.root && !p.in_place) s.copy(input(0, whole.count), whole);
+  if (p.rank == p.root) s.copy(input(0, whole.count), whole);
   binomial_broadcast(s, p.root, p.rank == p.root ? input(0, whole.count) : whole);
   return s;
 }

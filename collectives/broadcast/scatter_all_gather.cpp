@@ -7,7 +7,7 @@ namespace chorale::broadcast {
 Schedule scatter_all_gather(const Problem& p) {
   Schedule s(p);
   const Home home = in_output(p);
-  if (p.rank == p.root && !p.in_place) s.copy(input(0, p.blocks.total()), output(0, p.blocks.total()));
+  if (p.rank == p.root) s.copy(input(0, p.blocks.total()), output(0, p.blocks.total()));
   binomial_scatter(s, p.root, home);
   ring_all_gather(s, home(p.rank), home);
   return s;

@@ -26,7 +26,7 @@ Schedule binomial_tree(const Problem& p) {
   Schedule s(p);
   const Range own = input(0, p.blocks.count(p.rank));
   const Home home = p.rank == p.root ? in_output(p) : in_scratch(s);
-  if (p.rank != p.root || !p.in_place) s.copy(own, home(p.rank));
+  s.copy(own, home(p.rank));
   binomial_gather(s, p.root, home);
   return s;
 }

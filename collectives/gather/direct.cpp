@@ -12,7 +12,7 @@ Schedule direct(const Problem& p) {
     s.send(p.root, own);
     return s;
   }
-  if (!p.in_place) s.copy(own, home(p.rank));
+  s.copy(own, home(p.rank));
   for (int k = 1; k < p.size; ++k) s.recv(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
   return s;
 }

@@ -21,7 +21,7 @@ void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range
     s.recv_reduce(modulo(p.rank + bit, p.size), have, into);
     have = into;
   }
-  if (p.size == 1 && !p.in_place) s.copy(own, sum());
+  if (p.size == 1) s.copy(own, sum());
 }
 
 namespace reduce {

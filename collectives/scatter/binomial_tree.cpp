@@ -26,7 +26,7 @@ Schedule binomial_tree(const Problem& p) {
   const Range mine = output(0, p.blocks.count(p.rank));
   const Home home = p.rank == p.root ? in_input(p) : in_scratch(s);
   binomial_scatter(s, p.root, home);
-  if (p.rank != p.root || !p.in_place) s.copy(home(p.rank), mine);
+  s.copy(home(p.rank), mine);
   return s;
 }
 

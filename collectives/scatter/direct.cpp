@@ -13,7 +13,7 @@ Schedule direct(const Problem& p) {
     return s;
   }
   for (int k = 1; k < p.size; ++k) s.send(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
-  if (!p.in_place) s.copy(home(p.rank), mine);
+  s.copy(home(p.rank), mine);
   return s;
 }
 

@@ -150,3 +150,15 @@ TEST_CASE("in place, a block and its place in the whole vector are the same memo
   CHECK(overlap(scatter, output(0, 1), input(3, 1)));
   CHECK_FALSE(overlap(scatter, output(0, 3), input(0, 3)));
 }
+
+TEST_CASE("what lies where it belongs already is not copied") {
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (algorithm.what != Collective::all_gather) continue;
+    for (const bool in_place : {false, true}) {
+      const auto ranks = plan_all_ranks(algorithm, even(Collective::all_gather, 8, 4, in_place));
+      const auto is_copy = [](const Step& step) { return step.kind == Kind::copy; };
+      INFO(algorithm.name << (in_place ? ", in place" : ""));
+      CHECK(std::count_if(ranks[1].steps.begin(), ranks[1].steps.end(), is_copy) == (in_place ? 0 : 1));
+    }
+  }
+}
