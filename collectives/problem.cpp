@@ -18,6 +18,19 @@ Blocks::Blocks(const std::vector<std::int64_t>& counts) {
   }
 }
 
+Problem Problem::even(Collective what, std::int64_t count, int size, int root, bool in_place) {
+  Problem problem{what, 0, size, root, Blocks::even(what == Collective::barrier ? 1 : count, size), in_place};
+  if (what == Collective::all_to_all)
+    problem.taken = problem.blocks = Blocks(std::vector<std::int64_t>(static_cast<std::size_t>(size), count / size));
+  return problem;
+}
+
+Problem Problem::at(int other_rank) const {
+  Problem other = *this;
+  other.rank = other_rank;
+  return other;
+}
+
 std::int64_t Problem::input_count() const {
   if (takes_block()) return blocks.count(rank);
   const bool only_root = what == Collective::broadcast || what == Collective::scatter;
@@ -25,6 +38,7 @@ std::int64_t Problem::input_count() const {
 }
 
 std::int64_t Problem::output_count() const {
+  if (what == Collective::all_to_all) return taken.total();
   if (gives_block()) return blocks.count(rank);
   const bool only_root = what == Collective::reduce || what == Collective::gather;
   return only_root && rank != root ? 0 : blocks.total();

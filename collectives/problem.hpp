@@ -8,21 +8,34 @@
 //   reduce           n                n (root's)        n cut evenly
 //   gather           own block        n (root's)        one a rank, of any sizes
 //   scatter          n (root's)       own block         one a rank, of any sizes
+//   all_to_all       one a rank       one a rank        `blocks` go out, `taken` come in; of any sizes
+//   barrier          a token          all tokens        1 element
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace chorale {
 
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter };
-inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                                   "reduce",     "gather",         "scatter"};
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  barrier
+};
+inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
+                                                   "gather",     "scatter",        "all_to_all", "barrier"};
 inline const char* name_of(Collective what) { return collective_names[static_cast<std::size_t>(what)]; }
 
 // A vector of elements cut into consecutive blocks, one a rank.
 class Blocks {
  public:
   static Blocks even(std::int64_t count, int size);  // sizes differ by one at most
+  Blocks() = default;
   explicit Blocks(const std::vector<std::int64_t>& counts);
 
   std::int64_t first(int block) const { return starts_[static_cast<std::size_t>(block)]; }
@@ -39,11 +52,15 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;  // input and output are one buffer: element i of either lies at `home + i` of the whole vector
+  bool in_place = false;   // input and output are one buffer: element i of either lies at `home + i` of the whole vector
+  Blocks taken = {};       // all_to_all: what this rank gets from each; `blocks` is what it gives to each
+  int ranks_per_node = 0;  // consecutive ranks that share a node, for hierarchical algorithms; 0: all of them
 
+  // `count` elements cut evenly, as most calls want it; an all_to_all's blocks are all of count / size.
+  static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false);
   std::int64_t input_count() const;
   std::int64_t output_count() const;
-  Problem at(int other_rank) const { return {what, other_rank, size, root, blocks, in_place}; }
+  Problem at(int other_rank) const;  // the same call on another rank; an uneven all_to_all is not the same there
   bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
   bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
   std::int64_t input_home() const { return takes_block() ? blocks.first(rank) : 0; }

@@ -51,7 +51,7 @@ class Show final : public Command {
  private:
   Problem problem() const {
     const int size = static_cast<int>(ranks_);
-    return {algorithm_->what, 0, size, static_cast<int>(root_), Blocks::even(count_ ? count_ : 2 * ranks_, size), in_place_};
+    return Problem::even(algorithm_->what, count_ ? count_ : 2 * ranks_, size, static_cast<int>(root_), in_place_);
   }
 
   std::vector<std::string> words_;

@@ -45,7 +45,7 @@ class Verify final : public Command {
   static std::string prove(const Algorithm& algorithm, int size, std::int64_t& problems) {
     for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
       for (const bool in_place : {false, true}) {
-        const Problem problem{algorithm.what, 0, size, size / 2, Blocks::even(count, size), in_place};
+        const Problem problem = Problem::even(algorithm.what, count, size, size / 2, in_place);
         if (!fits(algorithm, problem)) continue;
         const std::string trouble = find_flaw(plan_all_ranks(algorithm, problem));
         if (!trouble.empty())

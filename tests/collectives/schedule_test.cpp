@@ -18,7 +18,7 @@ const Algorithm& named(Collective what, const std::string& name) {
 }
 
 Problem even(Collective what, std::int64_t count, int size, bool in_place = false, int root = 0) {
-  return {what, 0, size, root, Blocks::even(count, size), in_place};
+  return Problem::even(what, count, size, root, in_place);
 }
 
 }  // namespace

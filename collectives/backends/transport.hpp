@@ -1,0 +1,75 @@
+// What a backend offers: a Transport joins a rank to all others of the world, a Group is a set of them that call collectives
+// together, and an Operation is one collective of one group, prepared once and run many times.
+//
+//   Communicator ── holds ── Group ── prepares ── Operation          start(buffers) … progress() … progress() → true
+//                              └── of one Transport (mpi, ucx, shm, threads, nccl)
+//
+// A backend that carries messages gives its two verbs (post, test) to MessageOperation, which runs any schedule over them; memory
+// that peers can map is run by MappedOperation, where a message is a look into the other's memory.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms.hpp"
+#include "src/math/reduction.hpp"
+#include "src/memory/memory.hpp"
+
+namespace chorale {
+
+// What an operation is prepared for.
+struct Plan {
+  const Algorithm* algorithm = nullptr;  // nullptr: the library's own, "native"
+  Problem problem;
+  DType dtype = DType::f32;
+  Redop op = Redop::sum;        // avg is a sum here: the communicator divides
+  int chunks = 1;               // pieces that the schedule is cut into, so that they follow one another
+  std::uint64_t signature = 0;  // of the call; equal on all ranks, or the call is an error; 0: not checked
+  std::string words;            // "all_reduce ring of 16 f32, sum", for errors
+};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  // Begins a run; the one before must be over. `sequence` counts the group's calls from 1, alike on all its ranks.
+  virtual void start(void* input, void* output, std::uint64_t sequence, bool blocking) = 0;
+  // Goes as far as it can without waiting; true when the run is over. Throws when it failed.
+  virtual bool progress() = 0;
+  // Nothing has moved for a while: throws if a peer called something else, or gave up.
+  virtual void examine() {}
+};
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual std::unique_ptr<Operation> prepare(const Plan& plan) = 0;
+  // This rank gives up: whoever waits for it on this group is told why, when he examines.
+  virtual void poison(const std::string& why) noexcept = 0;
+};
+
+struct Membership {
+  std::vector<int> members;          // ranks of the world, in the group's order
+  int rank = 0;                      // this rank's place among them
+  std::uint32_t id = 0;              // no two living groups that share a rank have the same
+  std::vector<std::int64_t> offers;  // what each member's offer() gave
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual bool has_native(Collective) const { return false; }
+  virtual bool reaches(Device device) const { return device.kind == Device::Kind::host; }
+  virtual Memory& memory() = 0;  // what peers reach fastest: mapped by all of them, where there is such memory
+
+  // Set-up, on all ranks of the world at once: everybody's number, in rank order.
+  virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
+  // What the other members of a coming group of so many ranks must know of this rank: where its board lies, on mapped memory.
+  virtual std::int64_t offer(int /*members*/) { return 0; }
+  virtual std::unique_ptr<Group> join(const Membership& membership) = 0;
+};
+
+}  // namespace chorale

@@ -1,0 +1,114 @@
+// A Communicator is what callers hold: a group of ranks that call collectives together, on one backend.
+//
+//   Communicator world = open_world("shm", runtime, clock);     every rank
+//   Buffer x = world.allocate(bytes);                           symmetric memory: peers read it directly
+//   world.all_reduce(slice);                                    blocks; throws on failure
+//   Request sum = world.start_all_reduce(slice);                … other work …  sum.wait();
+//   Communicator row = world.split(rank / 4, rank % 4);
+//
+// All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
+// `input` and `output` may be one buffer: then they are one vector, of which a block lies where it belongs. Where counts are given
+// they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in wait(), test() and
+// in every blocking call, for all that this rank has in flight, on any group.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "collectives/problem.hpp"
+#include "src/base/clock.hpp"
+#include "src/base/mpi.hpp"
+#include "src/math/reduction.hpp"
+#include "src/memory/buffer.hpp"
+
+namespace chorale {
+
+class Transport;
+using Counts = std::span<const std::int64_t>;
+
+// A collective in flight. Its buffers must stay as they are until it is over.
+class [[nodiscard]] Request {
+ public:
+  Request() = default;
+  Request(Request&&) noexcept;
+  Request& operator=(Request&&) noexcept;
+  ~Request();  // waits; if that fails, or while an exception flies, it poisons the group and ends the rank
+  void wait();
+  bool test();    // makes progress; true when over
+  struct Flight;  // one run of one operation
+
+ private:
+  friend class Communicator;
+  explicit Request(Flight* flight) : flight_(flight) {}
+  Flight* flight_ = nullptr;
+};
+
+struct Traffic {  // what a communicator has carried for this rank
+  std::int64_t calls = 0;
+  std::int64_t bytes_sent =
+      0;  // the sum over the schedules' send steps; −1 once a native call, which nobody can count, was made
+};
+
+class Communicator {
+ public:
+  struct State;
+  explicit Communicator(std::shared_ptr<State> state);
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  ~Communicator();
+
+  int rank() const;
+  int size() const;
+  const std::string& backend() const;
+  Transport& transport() const;
+  Allocator& allocator() const;  // of symmetric memory, where the backend has it
+  Clock& clock() const;
+  const Traffic& traffic() const;
+
+  // "auto", "native" or a name of the table, for one collective or for all that know it; pieces are the schedule's chunks.
+  void choose(Collective what, const std::string& algorithm, int pieces = 1);
+  void choose(const std::string& algorithm);
+  void check_calls(bool on);  // whether calls are compared between ranks; on at first
+  std::string chosen(Collective what, std::int64_t bytes, DType dtype) const;  // the algorithm that a call would run
+
+  // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
+  Communicator split(int color, int key) const;
+  explicit operator bool() const { return state_ != nullptr; }
+
+  void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
+  void all_reduce(Slice input, Slice output, Redop op = Redop::sum);
+  void reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {});
+  void all_gather(Slice input, Slice output, Counts counts = {});
+  void broadcast(Slice x, int root);
+  void reduce(Slice input, Slice output, int root, Redop op = Redop::sum);
+  void gather(Slice input, Slice output, int root, Counts counts = {});
+  void scatter(Slice input, Slice output, int root, Counts counts = {});
+  void all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {});
+  void barrier();
+  void send(Slice x, int to);
+  void recv(Slice x, int from);
+
+  Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start_all_reduce(x, x, op); }
+  Request start_all_reduce(Slice input, Slice output, Redop op = Redop::sum);
+  Request start_reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {});
+  Request start_all_gather(Slice input, Slice output, Counts counts = {});
+  Request start_broadcast(Slice x, int root);
+  Request start_reduce(Slice input, Slice output, int root, Redop op = Redop::sum);
+  Request start_gather(Slice input, Slice output, int root, Counts counts = {});
+  Request start_scatter(Slice input, Slice output, int root, Counts counts = {});
+  Request start_all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {});
+  Request start_barrier();
+  Request start_send(Slice x, int to);
+  Request start_recv(Slice x, int from);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// The world on a backend, on every rank at once; throws one line that says why the backend is not available.
+Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock);
+// The same over a transport that is already there: tests, and ranks that are threads.
+Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, int ranks_on_this_host);
+
+}  // namespace chorale
