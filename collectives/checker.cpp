@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <bitset>
-#include <deque>
-#include <map>
 
+#include "collectives/checker_parts.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -14,180 +13,133 @@ namespace {
 
 constexpr int most_ranks = 256;
 
-// One element: whose contributions it holds, of which element of the whole vector. Nobody's: not written yet.
+// One element: whose contributions it holds, of which element of the whole vector. Nobody's: not written yet. In an all_to_all every
+// rank has a whole vector of its own; there they lie one behind the other, in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;
 };
 using Values = std::vector<Symbol>;
 
-std::string at(int rank, std::size_t step) { return fmt::format("rank {}, step {}", rank, step); }
-
-// The buffers of one rank. In place, input and output are one vector, and an index into either is one into that.
-class Memory {
- public:
-  explicit Memory(const Schedule& schedule) : problem_(schedule.problem()) {
-    const Problem& p = problem_;
-    const auto of = [](std::int64_t count) { return Values(static_cast<std::size_t>(count)); };
-    input_ = of(p.in_place ? p.blocks.total() : p.input_count());
-    output_ = of(p.in_place ? 0 : p.output_count());
-    scratch_ = of(schedule.scratch_count());
-    for (std::int64_t i = 0; i < p.input_count(); ++i) {
-      find(Place::input, i)->element = p.input_home() + i;
-      find(Place::input, i)->from.set(static_cast<std::size_t>(p.rank));
-    }
-  }
-
-  Symbol* find(Place place, std::int64_t index) {  // nullptr outside the buffer
-    const Problem& p = problem_;
-    const std::int64_t count = place == Place::input    ? p.input_count()
-                               : place == Place::output ? p.output_count()
-                                                        : static_cast<std::int64_t>(scratch_.size());
-    if (index < 0 || index >= count) return nullptr;
-    if (place == Place::scratch) return &scratch_[static_cast<std::size_t>(index)];
-    if (p.in_place)
-      return &input_[static_cast<std::size_t>(index + (place == Place::input ? p.input_home() : p.output_home()))];
-    return &(place == Place::input ? input_ : output_)[static_cast<std::size_t>(index)];
-  }
-
- private:
-  const Problem& problem_;
-  Values input_, output_, scratch_;
-};
-
-// Who must have contributed to element e of the whole vector at the end.
-std::bitset<most_ranks> wanted(const Problem& p, std::int64_t e) {
-  std::bitset<most_ranks> from;
-  if (p.what == Collective::broadcast || p.what == Collective::scatter) return from.set(static_cast<std::size_t>(p.root));
-  for (int r = 0; r < p.size; ++r)
-    if (!p.takes_block() || (e >= p.blocks.first(r) && e < p.blocks.first(r) + p.blocks.count(r)))
-      from.set(static_cast<std::size_t>(r));
-  return from;
-}
-
 class Simulation {
  public:
   explicit Simulation(const std::vector<Schedule>& ranks) : ranks_(ranks) {
     for (const Schedule& schedule : ranks) {
-      memory_.emplace_back(schedule);
-      done_.emplace_back(schedule.steps.size(), false);
-    }
-    first_open_.resize(ranks.size(), 0);
-  }
-
-  std::string run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        while (first_open_[r] < done_[r].size() && done_[r][first_open_[r]]) ++first_open_[r];
-        for (std::size_t s = first_open_[r]; s < ranks_[r].steps.size(); ++s) {
-          if (done_[r][s] || !ready(r, s)) continue;
-          if (const std::string trouble = execute(r, s); !trouble.empty()) return trouble;
-          moved = done_[r][s] = true;
-        }
+      const Problem& p = schedule.problem();
+      layouts_.emplace_back(schedule);
+      memory_.emplace_back(layouts_.back().size());
+      vector_start_.push_back(p.what == Collective::all_to_all ? inputs_ : 0);
+      inputs_ += p.input_count();
+      for (std::int64_t i = 0; i < p.input_count(); ++i) {
+        Symbol& symbol = memory_.back()[layouts_.back().at(Place::input, i)];
+        symbol.element = vector_start_.back() + p.input_home() + i;
+        symbol.from.set(static_cast<std::size_t>(p.rank));
       }
+      auto& arrived = arrived_.emplace_back();
+      for (const Step& step : schedule.steps) arrived.emplace_back(step.kind == Kind::send ? 0 : step.peers.size());
     }
-    return leftovers();
   }
 
-  std::string compare() {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const Problem& p = ranks_[r].problem();
-      for (std::int64_t i = 0; i < p.output_count(); ++i) {
-        const Symbol& symbol = *memory_[r].find(Place::output, i);
-        const std::int64_t element = p.output_home() + i;
-        if (symbol.element == element && symbol.from == wanted(p, element)) continue;
+  std::string run(const Flow& flow) {
+    std::string trouble;
+    const auto unless_broken = [&](auto what) {
+      return [&, what](std::size_t r, std::size_t s) {
+        if (trouble.empty()) trouble = what(r, s);
+      };
+    };
+    const auto [rank, step] = flow.run(true, unless_broken([&](std::size_t r, std::size_t s) { return send(flow, r, s); }),
+                                       unless_broken([&](std::size_t r, std::size_t s) { return store(r, s); }));
+    if (!trouble.empty()) return trouble;
+    if (rank >= 0) return fmt::format("{}: waits for ever", at(rank, static_cast<std::size_t>(step)));
+    return flow.unmatched();
+  }
+
+  std::string compare() const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      for (std::int64_t i = 0; i < ranks_[r].problem().output_count(); ++i) {
+        const Symbol& symbol = memory_[r][layouts_[r].at(Place::output, i)];
+        const Symbol wanted = expected(r, i);
+        if (symbol.element == wanted.element && symbol.from == wanted.from) continue;
         return fmt::format("rank {}, output element {}: {} of {} contributions, of element {} instead of {}", r, i,
-                           symbol.from.count(), wanted(p, element).count(), symbol.element, element);
+                           symbol.from.count(), wanted.from.count(), symbol.element, wanted.element);
       }
-    }
     return "";
   }
 
  private:
-  bool ready(std::size_t r, std::size_t s) {
-    const Step& step = ranks_[r].steps[s];
-    for (const int before : step.after)
-      if (!done_[r][static_cast<std::size_t>(before)]) return false;
-    // A channel is first in, first out: this receive must be the next one of its channel.
-    for (std::size_t earlier = first_open_[r]; earlier < s; ++earlier)
-      if (!done_[r][earlier] && (step.kind == Kind::send) == (ranks_[r].steps[earlier].kind == Kind::send))
-        for (const int peer : step.peers)
-          for (const int other : ranks_[r].steps[earlier].peers)
-            if (peer == other) return false;
-    if (step.kind == Kind::recv || step.kind == Kind::recv_reduce)
-      for (const int peer : step.peers)
-        if (channels_[{peer, static_cast<int>(r)}].empty()) return false;
-    return true;
+  // What element i of a rank's output must be at the end.
+  Symbol expected(std::size_t rank, std::int64_t i) const {
+    const Problem& p = ranks_[rank].problem();
+    Symbol symbol;
+    if (p.what == Collective::all_to_all) {
+      int source = 0;
+      while (i >= p.taken.first(source) + p.taken.count(source)) ++source;
+      const auto from = static_cast<std::size_t>(source);
+      symbol.element = vector_start_[from] + ranks_[from].problem().blocks.first(p.rank) + i - p.taken.first(source);
+      symbol.from.set(from);
+      return symbol;
+    }
+    const std::int64_t e = symbol.element = p.output_home() + i;
+    const bool from_root = p.what == Collective::broadcast || p.what == Collective::scatter;
+    for (int r = 0; r < p.size; ++r) {
+      const bool in_block = e >= p.blocks.first(r) && e < p.blocks.first(r) + p.blocks.count(r);
+      if (from_root ? r == p.root : !p.takes_block() || in_block) symbol.from.set(static_cast<std::size_t>(r));
+    }
+    return symbol;
   }
 
-  std::string execute(std::size_t r, std::size_t s) {
-    const Step& step = ranks_[r].steps[s];
-    const int rank = static_cast<int>(r);
-    std::vector<Values> addends;
-    for (const Range& range : step.src) {
-      Values values;
-      for (std::int64_t i = 0; i < range.count; ++i) {
-        const Symbol* symbol = memory_[r].find(range.place, range.first + i);
-        if (!symbol) return fmt::format("{}: reads outside its buffer, at {}", at(rank, s), range.first + i);
-        if (symbol->from.none())
-          return fmt::format("{}: reads element {} before it is written", at(rank, s), range.first + i);
-        values.push_back(*symbol);
-      }
-      addends.push_back(std::move(values));
-    }
-    if (step.kind == Kind::send) {
-      for (const int peer : step.peers) channels_[{rank, peer}].push_back(addends.at(0));
-      return "";
-    }
-    if (step.kind == Kind::recv || step.kind == Kind::recv_reduce)
-      for (const int peer : step.peers) {
-        auto& channel = channels_[{peer, rank}];
-        addends.push_back(std::move(channel.front()));
-        channel.pop_front();
-      }
-    return store(r, s, addends);
-  }
-
-  std::string store(std::size_t r, std::size_t s, const std::vector<Values>& addends) {
-    const Step& step = ranks_[r].steps[s];
-    const int rank = static_cast<int>(r);
-    for (const Values& values : addends)
-      if (static_cast<std::int64_t>(values.size()) != step.dst.count)
-        return fmt::format("{}: {} elements come, {} are expected", at(rank, s), values.size(), step.dst.count);
-    for (std::int64_t i = 0; i < step.dst.count; ++i) {
-      Symbol sum = addends.at(0)[static_cast<std::size_t>(i)];
-      for (std::size_t a = 1; a < addends.size(); ++a) {
-        const Symbol& other = addends[a][static_cast<std::size_t>(i)];
-        if (other.element != sum.element)
-          return fmt::format("{}: adds element {} to element {}", at(rank, s), other.element, sum.element);
-        if ((other.from & sum.from).any())
-          return fmt::format("{}: a contribution to element {} comes twice", at(rank, s), sum.element);
-        sum.from |= other.from;
-      }
-      Symbol* place = memory_[r].find(step.dst.place, step.dst.first + i);
-      if (!place) return fmt::format("{}: writes outside its buffer, at {}", at(rank, s), step.dst.first + i);
-      *place = sum;
+  std::string read(std::size_t r, std::size_t s, const Range& range, Values& values) const {
+    for (std::int64_t i = 0; i < range.count; ++i) {
+      values.push_back(memory_[r][layouts_[r].at(range.place, range.first + i)]);
+      if (values.back().from.none())
+        return fmt::format("{}: reads element {} before it is written", at(static_cast<int>(r), s), range.first + i);
     }
     return "";
   }
 
-  std::string leftovers() {
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      for (std::size_t s = 0; s < ranks_[r].steps.size(); ++s)
-        if (!done_[r][s]) return fmt::format("{}: waits for ever", at(static_cast<int>(r), s));
-    for (const auto& [channel, messages] : channels_)
-      if (!messages.empty())
-        return fmt::format("rank {}: {} messages to rank {} are never received", channel.first, messages.size(),
-                           channel.second);
+  std::string send(const Flow& flow, std::size_t r, std::size_t s) {
+    const Step& step = ranks_[r].steps[s];
+    if (step.kind != Kind::send) return "";
+    Values values;
+    if (const std::string trouble = read(r, s, step.src.at(0), values); !trouble.empty()) return trouble;
+    for (const Flow::Meeting& to : flow.meetings(r, s))
+      if (to.rank >= 0) arrived_[static_cast<std::size_t>(to.rank)][static_cast<std::size_t>(to.step)][to.slot] = values;
+    return "";
+  }
+
+  std::string store(std::size_t r, std::size_t s) {
+    const Step& step = ranks_[r].steps[s];
+    if (step.kind == Kind::send) return "";
+    const std::string here = at(static_cast<int>(r), s);
+    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // arrived is arrived
+    std::vector<Values> addends(step.src.size());
+    for (std::size_t k = 0; k < step.src.size(); ++k)
+      if (const std::string trouble = read(r, s, step.src[k], addends[k]); !trouble.empty()) return trouble;
+    for (Values& values : arrived_[r][s]) addends.push_back(std::move(values));
+    for (const Values& values : addends)
+      if (static_cast<std::int64_t>(values.size()) != step.dst.count)
+        return fmt::format("{}: {} elements come, {} are expected", here, values.size(), step.dst.count);
+    for (std::size_t i = 0; i < addends.at(0).size(); ++i) {
+      Symbol sum = addends[0][i];
+      for (std::size_t a = 1; a < addends.size(); ++a) {
+        const Symbol& other = addends[a][i];
+        if (other.element != sum.element)
+          return fmt::format("{}: adds element {} to element {}", here, other.element, sum.element);
+        if ((other.from & sum.from).any() && !may_come_twice)
+          return fmt::format("{}: a contribution to element {} comes twice", here, sum.element);
+        sum.from |= other.from;
+      }
+      memory_[r][layouts_[r].at(step.dst.place, step.dst.first + static_cast<std::int64_t>(i))] = sum;
+    }
     return "";
   }
 
   const std::vector<Schedule>& ranks_;
-  std::vector<Memory> memory_;
-  std::vector<std::vector<bool>> done_;
-  std::vector<std::size_t> first_open_;  // all steps before it are done
-  std::map<std::pair<int, int>, std::deque<Values>> channels_;
+  std::vector<Layout> layouts_;
+  std::vector<Values> memory_;
+  std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
+  std::vector<std::int64_t> vector_start_;                 // of each rank's input among the symbols
+  std::int64_t inputs_ = 0;
 };
 
 }  // namespace
@@ -196,10 +148,11 @@ std::string find_flaw(const std::vector<Schedule>& ranks) {
   require(ranks.size() <= most_ranks, "{} ranks are more than the checker's {}", ranks.size(), most_ranks);
   for (const Schedule& schedule : ranks)
     if (const std::string trouble = find_hazard(schedule); !trouble.empty()) return trouble;
+  const Flow flow(ranks);
   Simulation simulation(ranks);
-  if (const std::string trouble = simulation.run(); !trouble.empty()) return trouble;
+  if (const std::string trouble = simulation.run(flow); !trouble.empty()) return trouble;
   if (const std::string trouble = simulation.compare(); !trouble.empty()) return trouble;
-  return find_deadlock(ranks);
+  return find_deadlock(flow);
 }
 
 }  // namespace chorale

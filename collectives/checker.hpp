@@ -4,7 +4,8 @@
 //   nothing is read before it is written                 every message that is sent is received, with the same length
 //   no two unordered steps touch the same element        no deadlock, even when every send waits for its receive
 //
-// Messages from one rank to another are matched in the order in which their steps stand, as on every backend.
+// Messages from one rank to another are matched in the order in which their steps stand, as on every backend. A barrier's token is a
+// symbol too: it must carry everybody's arrival at the end, and there may do so twice.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ namespace chorale {
 std::string find_flaw(const std::vector<Schedule>& ranks);
 
 // Its parts that need no symbols, in checker_order.cpp.
+class Flow;
 std::string find_hazard(const Schedule& schedule);
-std::string find_deadlock(const std::vector<Schedule>& ranks);
+std::string find_deadlock(const Flow& flow);
 
 }  // namespace chorale

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -44,7 +46,7 @@ bool conflict(const Problem& problem, const Step& a, const Step& b) {
 
 void Schedule::copy(Range from, Range into) {
   if (same_buffer(problem_, from, into) && home(problem_, from) == home(problem_, into)) return;
-  add({Kind::copy, {}, {from}, into});
+  add({Kind::copy, {}, {from}, into, {}, round_});
 }
 
 Range Schedule::scratch(std::int64_t count) {
@@ -52,22 +54,69 @@ Range Schedule::scratch(std::int64_t count) {
   return {Place::scratch, scratch_ - count, count};
 }
 
-void Schedule::add(Step step) {
-  if ((step.kind == Kind::send ? step.src.at(0) : step.dst).count == 0) return;
-  step.round = round_;
+void Schedule::wait_for_all() {
+  const int end = static_cast<int>(steps.size());
+  if (end != fence_) fence_before_ = std::exchange(fence_, end);
+}
+
+Touched& Schedule::touched(const Range& range) {
+  const bool shared = problem_.in_place && range.place == Place::output;
+  return touched_[static_cast<std::size_t>(shared ? Place::input : range.place)];
+}
+
+int Schedule::add(Step step, const std::vector<int>& ordered) {
+  if ((step.kind == Kind::send ? step.src.at(0) : step.dst).count == 0) return -1;
+  const int number = static_cast<int>(steps.size());
   std::sort(step.peers.begin(), step.peers.end());
-  // Backwards, leaving out what an already named step waits for: few names say all.
-  std::vector<bool> implied(steps.size(), false);
-  for (std::size_t earlier = steps.size(); earlier-- > 0;) {
-    if (!implied[earlier] && conflict(problem_, steps[earlier], step)) {
-      step.after.push_back(static_cast<int>(earlier));
-      implied[earlier] = true;
-    }
-    if (implied[earlier])
-      for (const int before : steps[earlier].after) implied[static_cast<std::size_t>(before)] = true;
-  }
-  std::reverse(step.after.begin(), step.after.end());
+  std::vector<int> earlier = ordered;
+  for (const Range& range : step.src) touched(range).read(home(problem_, range), range.count, number, earlier);
+  if (step.kind != Kind::send) touched(step.dst).write(home(problem_, step.dst), step.dst.count, number, earlier);
+  for (int before = fence_before_; before < fence_; ++before) earlier.push_back(before);
+  step.after = needed(earlier);
   steps.push_back(std::move(step));
+  return number;
+}
+
+// Those of the steps that none of the others waits for already: few names say all.
+std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
+  std::sort(earlier.begin(), earlier.end(), std::greater<>());
+  earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
+  if (earlier.size() < 2) return earlier;
+  const int last = earlier.back();
+  std::vector<bool> implied(static_cast<std::size_t>(earlier.front() - last + 1), false);
+  std::vector<int> named;
+  auto next = earlier.begin();
+  for (int step = earlier.front(); step >= last; --step) {
+    const bool wanted = next != earlier.end() && *next == step;
+    if (wanted) ++next;
+    if (!wanted && !implied[static_cast<std::size_t>(step - last)]) continue;
+    if (!implied[static_cast<std::size_t>(step - last)]) named.push_back(step);
+    for (const int before : steps[static_cast<std::size_t>(step)].after)
+      if (before >= last) implied[static_cast<std::size_t>(before - last)] = true;
+  }
+  std::reverse(named.begin(), named.end());
+  return named;
+}
+
+void Schedule::append(const Schedule& part, const std::vector<int>& members, Range input, Range output) {
+  const Range rest = scratch(part.scratch_count());
+  const int first_round = round_;
+  std::vector<int> numbers, ordered;
+  for (Step step : part.steps) {
+    for (int& peer : step.peers) peer = members[static_cast<std::size_t>(peer)];
+    const auto move = [&](Range& range) {
+      const Range& into = range.place == Place::input ? input : range.place == Place::output ? output : rest;
+      range.place = into.place;
+      range.first += into.first;
+    };
+    for (Range& range : step.src) move(range);
+    move(step.dst);
+    ordered.clear();
+    for (const int before : step.after) ordered.push_back(numbers[static_cast<std::size_t>(before)]);
+    step.round += first_round;
+    round_ = std::max(round_, step.round);
+    numbers.push_back(add(std::move(step), ordered));
+  }
 }
 
 std::int64_t Schedule::elements_sent() const {

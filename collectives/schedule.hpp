@@ -6,14 +6,16 @@
 //                                     2  send         to 1    output[4..8)                          after 1
 //                                     3  recv         from 1  output[0..4)                          after 0
 //
-// An algorithm only lists steps; a step waits for the earlier ones whose data it would read or overwrite, and for no others. Steps
-// that would move nothing are left out, on both sides alike.
+// An algorithm only lists steps; a step waits for the earlier ones whose data it would read or overwrite, and for no others, unless
+// the algorithm says so. Steps that would move nothing are left out, on both sides alike.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "collectives/problem.hpp"
+#include "collectives/touched.hpp"
 
 namespace chorale {
 
@@ -42,17 +44,24 @@ class Schedule {
 
   // What follows is drawn one line further down; it orders nothing.
   void round() { ++round_; }
+  // What follows waits for all that stands above: for algorithms whose point is not to do everything at once.
+  void wait_for_all();
 
-  void send(int peer, Range what) { add({Kind::send, {peer}, {what}, {}}); }
-  void send(std::vector<int> peers, Range what) { add({Kind::send, std::move(peers), {what}, {}}); }
-  void recv(int peer, Range into) { add({Kind::recv, {peer}, {}, into}); }
-  void recv_reduce(int peer, Range own, Range into) { add({Kind::recv_reduce, {peer}, {own}, into}); }
+  void send(int peer, Range what) { send(std::vector<int>{peer}, what); }
+  void send(std::vector<int> peers, Range what) { add({Kind::send, std::move(peers), {what}, {}, {}, round_}); }
+  void recv(int peer, Range into) { add({Kind::recv, {peer}, {}, into, {}, round_}); }
+  void recv_reduce(int peer, Range own, Range into) { recv_reduce(std::vector<int>{peer}, own, into); }
   void recv_reduce(std::vector<int> peers, Range own, Range into) {
-    add({Kind::recv_reduce, std::move(peers), {own}, into});
+    add({Kind::recv_reduce, std::move(peers), {own}, into, {}, round_});
   }
   void copy(Range from, Range into);  // nothing, where both are the same memory already
-  void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into}); }
+  void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
   Range scratch(std::int64_t count);  // fresh elements
+
+  // Any step, which also waits for the steps `ordered`; its number, or −1 where it would move nothing.
+  int add(Step step, const std::vector<int>& ordered = {});
+  // All of `part`, planned for the ranks `members` of this problem; its input and output are these ranges.
+  void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
   // The steps as they are: for algorithms that compose others, and for tests that break one.
   std::vector<Step> steps;
@@ -63,9 +72,12 @@ class Schedule {
   std::string describe() const;  // a line a step
 
  private:
-  void add(Step step);
+  Touched& touched(const Range& range);
+  std::vector<int> needed(std::vector<int>& earlier) const;
   Problem problem_;
+  std::array<Touched, 3> touched_;  // in place the output's is the input's
   int round_ = 0;
+  int fence_ = 0, fence_before_ = 0;  // the steps between them are those that new ones wait for
   std::int64_t scratch_ = 0;
 };
 

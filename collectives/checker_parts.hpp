@@ -1,0 +1,57 @@
+// What both halves of the checker stand on: where a rank's elements lie, and who meets whom.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.hpp"
+
+namespace chorale {
+
+std::string at(int rank, std::size_t step);  // "rank 3, step 7"
+
+// All elements of a rank in one line. In place, input and output are the same elements.
+class Layout {
+ public:
+  explicit Layout(const Schedule& schedule);
+  std::size_t size() const { return static_cast<std::size_t>(size_); }
+  bool holds(const Range& range) const;
+  std::size_t at(Place place, std::int64_t i) const {
+    return static_cast<std::size_t>(start_[static_cast<std::size_t>(place)] + i);
+  }
+
+ private:
+  std::int64_t start_[3], count_[3], size_;
+};
+
+// The sends and receives of all ranks, matched, and the steps run in an order in which they can: a step begins when those it waits for
+// are over and those before it on its channels have begun; a receive is over when its sends have begun. Unless messages are
+// buffered, a send too is over only when its receives have begun.
+class Flow {
+ public:
+  struct Meeting {
+    int rank, step;
+    std::size_t slot;  // which of that step's peers we are
+  };
+  using Called = std::function<void(std::size_t rank, std::size_t step)>;
+
+  explicit Flow(const std::vector<Schedule>& ranks);
+  const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
+  const std::string& unmatched() const { return unmatched_; }  // a message that is sent, and never received
+  // Runs all; a step that could not end, as (rank, step), or (−1, −1).
+  std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
+
+ private:
+  struct Node {
+    std::vector<Meeting> meetings;  // by peer; fewer where messages are missing
+    std::vector<int> dependents;    // wait until this is over
+    std::vector<int> successors;    // of its channels: wait until this has begun
+    int waits = 0;                  // steps that must be over, or have begun, before this begins
+    bool is_send = false;
+  };
+  std::vector<std::vector<Node>> nodes_;
+  std::string unmatched_;
+};
+
+}  // namespace chorale

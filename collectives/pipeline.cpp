@@ -1,0 +1,88 @@
+#include "collectives/pipeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+Step piece_of(const Step& step, int chunk, int chunks) {
+  const auto cut = [&](Range& range) {
+    const std::int64_t first = range.count * chunk / chunks, end = range.count * (chunk + 1) / chunks;
+    range.first += first;
+    range.count = end - first;
+  };
+  Step piece = step;
+  for (Range& range : piece.src) cut(range);
+  cut(piece.dst);
+  piece.round += chunk;
+  piece.after.clear();
+  return piece;
+}
+
+// Pieces stand in the order of their rounds, as far as those they wait for, and the channels, let them: messages from one rank to
+// another are matched in the order in which they stand, so on a channel all pieces of a step come before those of the next.
+void interleave(std::vector<Step>& steps) {
+  std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
+  std::vector<std::vector<int>> followers(steps.size());
+  std::map<std::pair<bool, int>, int> last_of_channel;
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
+    const auto comes_after = [&](int earlier) {
+      followers[index(earlier)].push_back(i);
+      ++waits[index(i)];
+    };
+    for (const int earlier : steps[index(i)].after) comes_after(earlier);
+    for (const int peer : steps[index(i)].peers) {
+      const auto [last, first_use] = last_of_channel.try_emplace({steps[index(i)].kind == Kind::send, peer}, i);
+      if (!first_use) comes_after(std::exchange(last->second, i));
+    }
+  }
+  using Turn = std::pair<int, int>;  // round, step
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> open;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (waits[i] == 0) open.emplace(steps[i].round, i);
+  std::vector<Step> ordered;
+  ordered.reserve(steps.size());
+  while (!open.empty()) {
+    const std::size_t i = index(open.top().second);
+    open.pop();
+    place[i] = static_cast<int>(ordered.size());
+    for (int& earlier : steps[i].after) earlier = place[index(earlier)];
+    std::sort(steps[i].after.begin(), steps[i].after.end());
+    ordered.push_back(std::move(steps[i]));
+    for (const int follower : followers[i])
+      if (--waits[index(follower)] == 0) open.emplace(steps[index(follower)].round, follower);
+  }
+  steps = std::move(ordered);
+}
+
+}  // namespace
+
+Schedule pipeline(const Schedule& whole, int chunks) {
+  require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
+  if (chunks == 1) return whole;
+  Schedule cut(whole.problem());
+  cut.scratch(whole.scratch_count());
+  std::vector<std::vector<int>> pieces(whole.steps.size());  // of each step, by number
+  for (std::size_t i = 0; i < whole.steps.size(); ++i) {
+    const Step& step = whole.steps[i];
+    // What waits without touching the same elements does so because its algorithm says so: then for all the pieces.
+    std::vector<int> ordered;
+    for (const int earlier : step.after) {
+      const auto before = static_cast<std::size_t>(earlier);
+      if (!conflict(whole.problem(), whole.steps[before], step))
+        ordered.insert(ordered.end(), pieces[before].begin(), pieces[before].end());
+    }
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      if (const int number = cut.add(piece_of(step, chunk, chunks), ordered); number >= 0) pieces[i].push_back(number);
+  }
+  interleave(cut.steps);
+  return cut;
+}
+
+}  // namespace chorale
