@@ -27,6 +27,16 @@ namespace chorale {
 class Transport;
 using Counts = std::span<const std::int64_t>;
 
+// One collective call. What the named calls below are made of; `run` and `start` take any.
+struct Call {
+  Collective what;
+  Slice input = {}, output = {};
+  Redop op = Redop::sum;
+  int root = 0;
+  Counts counts = {};  // the blocks' sizes, one a rank, where they are not even
+  Counts taken = {};   // all_to_all: `counts` go out, these come in
+};
+
 // A collective in flight. Its buffers must stay as they are until it is over.
 class [[nodiscard]] Request {
  public:
@@ -53,14 +63,14 @@ struct Traffic {  // what a communicator has carried for this rank
 class Communicator {
  public:
   struct State;
-  explicit Communicator(std::shared_ptr<State> state);
+  explicit Communicator(std::shared_ptr<State> state);  // open_world and split make them
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
   int rank() const;
   int size() const;
-  const std::string& backend() const;
+  std::string backend() const;
   Transport& transport() const;
   Allocator& allocator() const;  // of symmetric memory, where the backend has it
   Clock& clock() const;
@@ -69,46 +79,64 @@ class Communicator {
   // "auto", "native" or a name of the table, for one collective or for all that know it; pieces are the schedule's chunks.
   void choose(Collective what, const std::string& algorithm, int pieces = 1);
   void choose(const std::string& algorithm);
-  void check_calls(bool on);  // whether calls are compared between ranks; on at first
-  std::string chosen(Collective what, std::int64_t bytes, DType dtype) const;  // the algorithm that a call would run
+  void check_calls(bool on);      // whether calls are compared between ranks; on at first
+  void pretend_nodes(int ranks);  // so many consecutive ranks are one node to hierarchical algorithms; 0: all are
+  std::string route(const Call& call) const;  // what a call would run: "all_reduce of 16 f32, sum, direct, in place"
 
   // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
 
-  void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
-  void all_reduce(Slice input, Slice output, Redop op = Redop::sum);
-  void reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {});
-  void all_gather(Slice input, Slice output, Counts counts = {});
-  void broadcast(Slice x, int root);
-  void reduce(Slice input, Slice output, int root, Redop op = Redop::sum);
-  void gather(Slice input, Slice output, int root, Counts counts = {});
-  void scatter(Slice input, Slice output, int root, Counts counts = {});
-  void all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {});
-  void barrier();
-  void send(Slice x, int to);
-  void recv(Slice x, int from);
+  void run(const Call& call);  // blocks; throws on failure
+  Request start(const Call& call);
 
-  Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start_all_reduce(x, x, op); }
-  Request start_all_reduce(Slice input, Slice output, Redop op = Redop::sum);
-  Request start_reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {});
-  Request start_all_gather(Slice input, Slice output, Counts counts = {});
-  Request start_broadcast(Slice x, int root);
-  Request start_reduce(Slice input, Slice output, int root, Redop op = Redop::sum);
-  Request start_gather(Slice input, Slice output, int root, Counts counts = {});
-  Request start_scatter(Slice input, Slice output, int root, Counts counts = {});
-  Request start_all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {});
-  Request start_barrier();
+  void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
+  void all_reduce(Slice input, Slice output, Redop op = Redop::sum) { run({Collective::all_reduce, input, output, op}); }
+  void reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {}) {
+    run({Collective::reduce_scatter, input, output, op, 0, counts});
+  }
+  void all_gather(Slice input, Slice output, Counts counts = {}) {
+    run({Collective::all_gather, input, output, Redop::sum, 0, counts});
+  }
+  void broadcast(Slice x, int root) { run({Collective::broadcast, x, x, Redop::sum, root}); }
+  void reduce(Slice input, Slice output, int root, Redop op = Redop::sum) {
+    run({Collective::reduce, input, output, op, root});
+  }
+  void gather(Slice input, Slice output, int root, Counts counts = {}) {
+    run({Collective::gather, input, output, Redop::sum, root, counts});
+  }
+  void scatter(Slice input, Slice output, int root, Counts counts = {}) {
+    run({Collective::scatter, input, output, Redop::sum, root, counts});
+  }
+  void all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}) {
+    run({Collective::all_to_all, input, output, Redop::sum, 0, given, taken});
+  }
+  void barrier() { run({Collective::barrier}); }
+
+  Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start({Collective::all_reduce, x, x, op}); }
+  Request start_reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {}) {
+    return start({Collective::reduce_scatter, input, output, op, 0, counts});
+  }
+  Request start_all_gather(Slice input, Slice output, Counts counts = {}) {
+    return start({Collective::all_gather, input, output, Redop::sum, 0, counts});
+  }
+  Request start_broadcast(Slice x, int root) { return start({Collective::broadcast, x, x, Redop::sum, root}); }
+  Request start_barrier() { return start({Collective::barrier}); }
+
+  // From one rank to another; messages between two ranks arrive in the order in which they were sent.
+  void send(Slice x, int to) { start_send(x, to).wait(); }
+  void recv(Slice x, int from) { start_recv(x, from).wait(); }
   Request start_send(Slice x, int to);
   Request start_recv(Slice x, int from);
 
  private:
+  void forget_routes();
   std::shared_ptr<State> state_;
 };
 
 // The world on a backend, on every rank at once; throws one line that says why the backend is not available.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock);
 // The same over a transport that is already there: tests, and ranks that are threads.
-Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, int ranks_on_this_host);
+Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock);
 
 }  // namespace chorale

@@ -3,8 +3,12 @@
 // To add one: its file beside this one, and its line in backends.cpp. A backend whose library the build did without is a
 // null row: its name stays known, and `chorale info` says why it is not there.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "collectives/backends/transport.hpp"
+#include "src/base/mpi.hpp"
 
 namespace chorale {
 
@@ -18,9 +22,11 @@ struct Backend {
   const char* about;
   Availability (*probe)();  // looks at this machine; takes milliseconds; nullptr when not built in
   const char* missing;      // the build's fact that says why (src/base/built.hpp)
+  std::unique_ptr<Transport> (*open)(const mpi::Runtime&);  // by all ranks at once; nullptr where ranks are no processes
 };
 
 const std::vector<Backend>& all_backends();
 Availability probe(const Backend& backend);
+const Backend& backend_named(const std::string& name);  // a usage error with the nearest name when there is none
 
 }  // namespace chorale

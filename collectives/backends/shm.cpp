@@ -1,61 +1,145 @@
 // Mapped memory between the ranks of one host. What it needs is tried, not assumed: a segment that can be created, sized,
 // mapped and touched. Whether a rank may read its neighbour's heap directly is inferred: the call works on ourselves, and Yama's
 // scope says for whom else.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/mapped/transport.hpp"
 #include "src/base/descriptor.hpp"
+#include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
+#include "src/memory/arena.hpp"
 
 namespace chorale {
 namespace {
 
-std::string try_segment() {
-  constexpr off_t bytes = 1 << 16;
-  const std::string name = fmt::format("/chorale-{}-{}-probe", getuid(), getpid());
-  const Descriptor segment(shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!segment) return fmt::format("shm_open: {}", std::strerror(errno));
-  shm_unlink(name.c_str());
-  if (const int error = posix_fallocate(segment.get(), 0, bytes); error != 0)
-    return fmt::format("/dev/shm has no room: {}", std::strerror(error));
-  void* place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment.get(), 0);
-  if (place == MAP_FAILED) return fmt::format("mmap: {}", std::strerror(errno));
-  std::memset(place, 1, bytes);
-  munmap(place, bytes);
-  return "";
+using namespace mapped;
+
+std::string try_arena() {
+  try {
+    const Arena arena(1 << 16);
+    const Mapping again = Arena::of_process(getpid(), arena.file(), 1 << 16);
+    *arena.mapping().start() = std::byte{1};
+    return *again.start() == std::byte{1} ? "" : "memory that is shared shows different contents";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 // Yama's scope 1 lets only a parent read its children, unless the target allows it by prctl, which we can do.
-std::string direct_reads() {
+Availability direct_reads() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};
   if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1)
-    return fmt::format("no process_vm_readv ({})", std::strerror(errno));
+    return {false, fmt::format("no process_vm_readv ({})", std::strerror(errno))};
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
-  if (scope.empty() || scope == "0") return "process_vm_readv";
-  return scope == "1" ? "process_vm_readv after prctl" : "no process_vm_readv (ptrace_scope " + scope + ")";
+  if (scope.empty() || scope == "0") return {true, "process_vm_readv"};
+  if (scope == "1") return {true, "process_vm_readv after prctl"};
+  return {false, "no process_vm_readv (ptrace_scope " + scope + ")"};
 }
+
+// Mapped for the peers of one host: each rank's arena by offset; everything else is ordinary memory.
+class SharedReach final : public Reach {
+ public:
+  // As much address space as the machine has memory: what is not touched costs nothing.
+  SharedReach(const mpi::Runtime& runtime, bool can_read)
+      : arena_(memory_bytes()), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // where Yama asks for it; elsewhere it changes nothing
+    const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
+    std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
+    mpi::check(PMPI_Allgather(mine, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, runtime.world()));
+    for (int r = 0; r < runtime.size(); ++r) {
+      const auto* theirs = &all[3 * static_cast<std::size_t>(r)];
+      processes_.push_back(static_cast<pid_t>(theirs[0]));
+      views_.push_back(r == rank_ ? Mapping()
+                                  : Arena::of_process(processes_.back(), static_cast<int>(theirs[1]), theirs[2]));
+    }
+  }
+
+  Location locate(const void* mine) const override {
+    if (!arena_.mapping().holds(mine)) return std::bit_cast<Location>(mine);
+    return static_cast<Location>(arena_.offset_of(mine)) | is_mapped;
+  }
+  void* map(int rank, Location location) const override {
+    if (!(location & is_mapped)) return nullptr;
+    const Mapping& view = rank == rank_ ? arena_.mapping() : views_[static_cast<std::size_t>(rank)];
+    const auto offset = static_cast<std::int64_t>(location & ~is_mapped);
+    require(offset < view.bytes(), "rank {} has no byte {} in its shared memory of {}", rank, offset, view.bytes());
+    return view.start() + offset;
+  }
+  bool can_read() const override { return can_read_; }
+  void read(int rank, Location from, void* into, std::int64_t bytes) const override {
+    while (bytes > 0) {  // the kernel may copy less than asked
+      const iovec local{into, static_cast<std::size_t>(bytes)};
+      const iovec remote{std::bit_cast<void*>(from), static_cast<std::size_t>(bytes)};
+      const ssize_t got = process_vm_readv(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
+      if (got <= 0)
+        throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be read", rank),
+                    fmt::format("process_vm_readv of {} bytes: {}", bytes, std::strerror(errno)),
+                    "is that rank still alive? else keep buffers in symmetric memory");
+      into = static_cast<std::byte*>(into) + got;
+      from += static_cast<Location>(got);
+      bytes -= got;
+    }
+  }
+  Allocator& memory() override { return allocator_; }
+
+ private:
+  Arena arena_;
+  Ledger ledger_;
+  Allocator allocator_;
+  bool can_read_;
+  int rank_;
+  std::vector<pid_t> processes_;
+  std::vector<Mapping> views_;
+};
+
+class SharedTransport final : public MappedTransport {
+ public:
+  SharedTransport(const mpi::Runtime& runtime, bool can_read)
+      : MappedTransport(std::make_shared<Boards>(std::make_unique<SharedReach>(runtime, can_read))), runtime_(runtime) {}
+  const char* name() const override { return "shm"; }
+  int rank() const override { return runtime_.rank(); }
+  int size() const override { return runtime_.size(); }
+  std::vector<std::int64_t> exchange(std::int64_t mine) override {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
+    mpi::check(PMPI_Allgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, runtime_.world()));
+    return all;
+  }
+
+ private:
+  const mpi::Runtime& runtime_;
+};
 
 }  // namespace
 
 Availability probe_shm() {
-  if (const std::string why = try_segment(); !why.empty()) return {false, why};
-  struct statvfs room {};
-  statvfs("/dev/shm", &room);
+  if (const std::string why = try_arena(); !why.empty()) return {false, why};
   const std::string huge = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   return {true,
-          fmt::format("{} free in /dev/shm, {}, huge pages {}",
-                      human_bytes(static_cast<std::int64_t>(room.f_bavail * room.f_frsize)), direct_reads(),
+          fmt::format("{} of memory, {}, huge pages {}", human_bytes(memory_bytes()), direct_reads().detail,
                       huge.empty() ? "unknown" : huge.substr(huge.find('[') + 1, huge.find(']') - huge.find('[') - 1))};
+}
+
+std::unique_ptr<Transport> open_shm(const mpi::Runtime& runtime) {
+  std::string hosts;
+  for (const std::string& host : mpi::gather(runtime.world(), host_name()))
+    if (hosts.find(host + " ") == std::string::npos) hosts += host + " ";
+  hosts = mpi::broadcast(runtime.world(), hosts);
+  if (hosts.find(' ') + 1 != hosts.size())
+    throw Error(Exit::usage, "shm joins the ranks of one host", "the ranks are on " + hosts, "use --backend ucx or mpi");
+  // Everybody must come to the same end: whoever cannot be read must not be waited for.
+  const bool all_can = mpi::ranks_where(runtime.world(), !direct_reads().works).empty();
+  return std::make_unique<SharedTransport>(runtime, all_can);
 }
 
 }  // namespace chorale

@@ -1,12 +1,71 @@
-// Ranks as threads of one process: many ranks without a launcher.
+#include "collectives/backends/threads.hpp"
+
 #include <fmt/format.h>
 
+#include <bit>
+#include <cstring>
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/mapped/transport.hpp"
+#include "src/base/wait.hpp"
 
 namespace chorale {
 
+using namespace mapped;
+
 Availability probe_threads() { return {true, fmt::format("{} hardware threads", std::thread::hardware_concurrency())}; }
+
+// An address means the same to all. It may have its highest bit set on no machine we know.
+class ThreadWorld::ThreadReach final : public Reach {
+ public:
+  Location locate(const void* mine) const override { return std::bit_cast<Location>(mine) | is_mapped; }
+  void* map(int, Location location) const override { return std::bit_cast<void*>(location & ~is_mapped); }
+  bool can_read() const override { return true; }
+  void read(int, Location from, void* into, std::int64_t bytes) const override {
+    std::memcpy(into, map(0, from), static_cast<std::size_t>(bytes));
+  }
+  Allocator& memory() override { return allocator_; }
+
+ private:
+  HostMemory heap_;
+  Ledger ledger_;
+  Allocator allocator_{heap_, ledger_};
+};
+
+class ThreadWorld::ThreadTransport final : public MappedTransport {
+ public:
+  ThreadTransport(ThreadWorld& world, int rank)
+      : MappedTransport(world.boards_[static_cast<std::size_t>(rank)]), world_(world), rank_(rank) {}
+
+  const char* name() const override { return "threads"; }
+  int rank() const override { return rank_; }
+  int size() const override { return world_.size(); }
+  std::vector<std::int64_t> exchange(std::int64_t mine) override {
+    world_.numbers_[static_cast<std::size_t>(rank_)] = mine;
+    world_.meet();
+    const std::vector<std::int64_t> all = world_.numbers_;
+    world_.meet();  // nobody overwrites his number while another reads
+    return all;
+  }
+
+ private:
+  ThreadWorld& world_;
+  int rank_;
+};
+
+ThreadWorld::ThreadWorld(int size) : numbers_(static_cast<std::size_t>(size)) {
+  for (int r = 0; r < size; ++r) boards_.push_back(std::make_shared<Boards>(std::make_unique<ThreadReach>()));
+}
+
+ThreadWorld::~ThreadWorld() = default;
+
+std::shared_ptr<Transport> ThreadWorld::transport(int rank) { return std::make_shared<ThreadTransport>(*this, rank); }
+
+void ThreadWorld::meet() {
+  const int all = (arrivals_++ / size() + 1) * size();
+  SystemClock clock;
+  wait_until([&] { return arrivals_ >= all; }, {.clock = clock, .spins = 100}, "the other threads");
+}
 
 }  // namespace chorale

@@ -23,12 +23,17 @@ namespace chorale {
 struct Plan {
   const Algorithm* algorithm = nullptr;  // nullptr: the library's own, "native"
   Problem problem;
+  std::vector<Problem> problems = {};  // of all ranks, where they are not `problem.at(rank)`: an uneven all_to_all
   DType dtype = DType::f32;
-  Redop op = Redop::sum;        // avg is a sum here: the communicator divides
+  Redop op = Redop::sum;        // avg is a sum here …
+  bool divide = false;          // … that the communicator divides at the end
   int chunks = 1;               // pieces that the schedule is cut into, so that they follow one another
   std::uint64_t signature = 0;  // of the call; equal on all ranks, or the call is an error; 0: not checked
   std::string words;            // "all_reduce ring of 16 f32, sum", for errors
 };
+
+// Of all its ranks, cut into the plan's pieces.
+std::vector<Schedule> schedules_of(const Plan& plan);
 
 class Operation {
  public:
@@ -45,6 +50,8 @@ class Group {
  public:
   virtual ~Group() = default;
   virtual std::unique_ptr<Operation> prepare(const Plan& plan) = 0;
+  // The group of two that carries what `from` sends to `to`, one of which is this rank; made without asking the other.
+  virtual std::unique_ptr<Group> pair(int from, int to) = 0;
   // This rank gives up: whoever waits for it on this group is told why, when he examines.
   virtual void poison(const std::string& why) noexcept = 0;
 };
@@ -59,6 +66,7 @@ struct Membership {
 class Transport {
  public:
   virtual ~Transport() = default;
+  virtual const char* name() const = 0;  // of its row in the table of backends
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
@@ -69,6 +77,8 @@ class Transport {
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
   // What the other members of a coming group of so many ranks must know of this rank: where its board lies, on mapped memory.
   virtual std::int64_t offer(int /*members*/) { return 0; }
+  // Whether an operation must know what the other ranks do, and not only what this one does.
+  virtual bool plans_for_all() const { return false; }
   virtual std::unique_ptr<Group> join(const Membership& membership) = 0;
 };
 

@@ -48,20 +48,41 @@ T combine(T a, T b) {
   }
 }
 
+// Two sources, the commonest case, without a detour through memory. An element is read before it is written and no other is
+// touched, so outs may be sources: that is what ivdep says.
+template <Redop op, class T>
+void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_t count) {
+  const auto sum = [&](std::int64_t i) {
+    return static_cast<T>(combine<op>(static_cast<Wide<T>>(a[i]), static_cast<Wide<T>>(b[i])));
+  };
+  T* first = static_cast<T*>(outs[0]);
+  if (outs.size() == 1) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) first[i] = sum(i);
+  } else {
+    T* second = static_cast<T*>(outs[1]);
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) first[i] = second[i] = sum(i);
+  }
+}
+
 // In pieces that stay in the first cache while the sources pass over them.
 template <Redop op, class T>
-void reduce_typed(T* out, std::span<const void* const> sources, std::int64_t count) {
+void reduce_typed(std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
+  const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]); };
+  if (sources.size() == 2 && outs.size() <= 2) return reduce_two<op, T>(outs, source(0), source(1), count);
   constexpr std::int64_t piece = 2048;
   Wide<T> sum[piece];
   for (std::int64_t first = 0; first < count; first += piece) {
     const std::int64_t here = std::min(piece, count - first);
-    const T* source = static_cast<const T*>(sources[0]) + first;
-    for (std::int64_t i = 0; i < here; ++i) sum[i] = static_cast<Wide<T>>(source[i]);
+    const T* a = source(0) + first;
+    for (std::int64_t i = 0; i < here; ++i) sum[i] = static_cast<Wide<T>>(a[i]);
     for (std::size_t s = 1; s < sources.size(); ++s) {
-      source = static_cast<const T*>(sources[s]) + first;
-      for (std::int64_t i = 0; i < here; ++i) sum[i] = combine<op>(sum[i], static_cast<Wide<T>>(source[i]));
+      const T* b = source(s) + first;
+      for (std::int64_t i = 0; i < here; ++i) sum[i] = combine<op>(sum[i], static_cast<Wide<T>>(b[i]));
     }
-    for (std::int64_t i = 0; i < here; ++i) out[first + i] = static_cast<T>(sum[i]);
+    for (void* out : outs)
+      for (std::int64_t i = 0; i < here; ++i) (static_cast<T*>(out) + first)[i] = static_cast<T>(sum[i]);
   }
 }
 
@@ -79,9 +100,13 @@ void with_op(Redop op, F&& f) {
 }  // namespace
 
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count) {
-  require(!sources.empty(), "a reduction wants at least one source");
+  reduce(op, dtype, std::span(&out, 1), sources, count);
+}
+
+void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
+  require(!sources.empty() && !outs.empty(), "a reduction wants at least one source and one result");
   with_op(op, [&](auto constant) {
-    visit(dtype, [&]<class T>(Type<T>) { reduce_typed<constant()>(static_cast<T*>(out), sources, count); });
+    visit(dtype, [&]<class T>(Type<T>) { reduce_typed<constant(), T>(outs, sources, count); });
   });
 }
 

@@ -17,6 +17,8 @@ inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"
 
 // avg sums here; `divide` ends it once all contributions are in.
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
+// The same into several vectors at once; each may be one of the sources, as a whole.
+void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count);
 
 // out[i] /= by: 16-bit floats in f32, integers towards zero.
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by);

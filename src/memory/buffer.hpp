@@ -50,6 +50,7 @@ class Allocator {
   Allocator(Memory& memory, Ledger& ledger) : memory_(memory), ledger_(ledger) {}
   Buffer allocate(std::int64_t bytes, Category category) { return Buffer(memory_, ledger_, bytes, category); }
   Ledger& ledger() const { return ledger_; }
+  Memory& memory() const { return memory_; }
   Device device() const { return memory_.device(); }
 
  private:

@@ -1,0 +1,26 @@
+#include "collectives/backends/mapped/boards.hpp"
+
+#include <cstring>
+
+namespace chorale::mapped {
+
+Buffer Boards::put_up(int members) {
+  std::erase_if(left_, [](Left& left) {
+    for (int r = 0; r < left.members; ++r)
+      if (look(member(*static_cast<Board*>(left.board.data()), r).gone) == 0) return false;
+    return true;
+  });
+  Buffer board = reach_->memory().allocate(board_bytes(members), Category::comm);
+  // Only what is looked at before it is first written: the words' tags, and the counters. Pages of the rest stay untouched.
+  auto* fresh = static_cast<Board*>(board.data());
+  show(fresh->finished, 0);
+  show(fresh->poisoned, 0);
+  for (Slot& slot : fresh->slot) {
+    slot.word = 0;
+    std::memset(slot.more, 0, sizeof slot.more);
+  }
+  for (int r = 0; r < members; ++r) member(*fresh, r) = Member{};
+  return board;
+}
+
+}  // namespace chorale::mapped

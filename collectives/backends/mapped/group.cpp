@@ -1,0 +1,91 @@
+#include "collectives/backends/mapped/group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/backends/mapped/operation.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale::mapped {
+
+MappedGroup::MappedGroup(std::shared_ptr<Boards> boards, Membership membership, Buffer board)
+    : site_(std::move(boards)), membership_(std::move(membership)), board_(std::move(board)) {
+  for (int r = 0; r < size(); ++r)
+    boards_.push_back(static_cast<Board*>(
+        r == rank() ? board_.data()
+                    : reach().map(world_rank(r), static_cast<Location>(membership_.offers[static_cast<std::size_t>(r)]))));
+}
+
+// A pair is made by each of the two when it first needs it: so each tells the other on its board of the parent group.
+MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
+    : site_(parent.site_), board_(site_->put_up(2)), boards_(2, nullptr) {
+  const bool sends = parent.rank() == from;
+  const int other = sends ? to : from;
+  membership_ = {{parent.world_rank(from), parent.world_rank(to)}, sends ? 0 : 1, parent.membership_.id, {}};
+  boards_[static_cast<std::size_t>(rank())] = &own();
+  Member& told = member(parent.own(), other);
+  Member& heard = member(*parent.board_of(other), parent.rank());
+  announced_ = sends ? &heard.from : &heard.to;
+  show(sends ? told.to : told.from, reach().locate(board_.data()));
+}
+
+MappedGroup::~MappedGroup() {
+  for (int r = 0; r < size(); ++r)
+    if (Board* board = board_of(r)) show(member(*board, rank()).gone, 1);
+  // Of a pair that was never met nobody but this rank knows the board.
+  if (!announced_ || board_of(1 - rank())) site_->take_down(std::move(board_), size());
+}
+
+std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) { return std::make_unique<MappedOperation>(*this, plan); }
+
+std::unique_ptr<Group> MappedGroup::pair(int from, int to) {
+  return std::unique_ptr<Group>(new MappedGroup(*this, from, to));
+}
+
+Board* MappedGroup::board_of(int rank) {
+  Board*& board = boards_[static_cast<std::size_t>(rank)];
+  if (!board && announced_)
+    if (const Location location = look(*announced_)) board = static_cast<Board*>(reach().map(world_rank(rank), location));
+  return board;
+}
+
+bool MappedGroup::may_enter(std::uint64_t sequence) {
+  if (sequence <= all_finished_ + slots) return true;
+  std::uint64_t slowest = ~std::uint64_t{0};
+  for (int r = 0; r < size(); ++r) {
+    const Board* board = board_of(r);
+    slowest = std::min(slowest, board ? look(board->finished) : 0);
+  }
+  all_finished_ = slowest;
+  return sequence <= all_finished_ + slots;
+}
+
+void MappedGroup::finished(std::uint64_t sequence) {
+  if (sequence != own_finished_ + 1) {
+    out_of_order_ |= std::uint64_t{1} << (sequence - own_finished_ - 2);
+    return;
+  }
+  for (++own_finished_; out_of_order_ & 1; ++own_finished_) out_of_order_ >>= 1;
+  out_of_order_ >>= 1;
+  show(own().finished, own_finished_);
+}
+
+void MappedGroup::poison(const std::string& why) noexcept {
+  Board& board = own();
+  if (board.poisoned) return;
+  const std::size_t length = std::min(why.size(), sizeof board.why - 1);
+  std::memcpy(board.why, why.data(), length);
+  board.why[length] = 0;
+  show(board.poisoned, 1);
+}
+
+void MappedGroup::throw_if_poisoned() {
+  for (int r = 0; r < size(); ++r)
+    if (const Board* board = board_of(r); board && look(board->poisoned))
+      throw Error(Exit::runtime, fmt::format("rank {} of the group gave up", r), board->why,
+                  "mend what is said there; this group can do nothing more");
+}
+
+}  // namespace chorale::mapped

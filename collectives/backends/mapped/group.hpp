@@ -1,0 +1,44 @@
+// The ranks of one group on mapped memory, and their boards.
+#pragma once
+#include <memory>
+
+#include "collectives/backends/mapped/boards.hpp"
+#include "collectives/backends/transport.hpp"
+
+namespace chorale::mapped {
+
+class MappedGroup final : public Group {
+ public:
+  // The own board was offered when the group was made; where the others' lie came back.
+  MappedGroup(std::shared_ptr<Boards> boards, Membership membership, Buffer board);
+  ~MappedGroup() override;
+
+  std::unique_ptr<Operation> prepare(const Plan& plan) override;
+  std::unique_ptr<Group> pair(int from, int to) override;
+  void poison(const std::string& why) noexcept override;
+
+  int rank() const { return membership_.rank; }
+  int size() const { return static_cast<int>(membership_.members.size()); }
+  int world_rank(int rank) const { return membership_.members[static_cast<std::size_t>(rank)]; }
+  Reach& reach() const { return site_->reach(); }
+
+  Board& own() const { return *static_cast<Board*>(board_.data()); }
+  Board* board_of(int rank);               // null while the other rank of a pair has not put up its board
+  bool may_enter(std::uint64_t sequence);  // all have finished with the slot
+  void finished(std::uint64_t sequence);
+  void throw_if_poisoned();
+
+ private:
+  MappedGroup(MappedGroup& parent, int from, int to);
+
+  std::shared_ptr<Boards> site_;
+  Membership membership_;
+  Buffer board_;
+  std::vector<Board*> boards_;
+  const std::uint64_t* announced_ = nullptr;  // of a pair: where the other rank will say where its board is
+  std::uint64_t all_finished_ = 0;            // what is known of the slowest
+  std::uint64_t own_finished_ = 0;            // all up to this one
+  std::uint64_t out_of_order_ = 0;            // bit i: own_finished_ + 2 + i is finished too
+};
+
+}  // namespace chorale::mapped

@@ -1,0 +1,27 @@
+// The Transport of both backends on mapped memory; what differs is how a rank reaches another, and how they first meet.
+#pragma once
+#include "collectives/backends/mapped/group.hpp"
+
+namespace chorale::mapped {
+
+class MappedTransport : public Transport {
+ public:
+  explicit MappedTransport(std::shared_ptr<Boards> boards) : boards_(std::move(boards)) {}
+
+  Memory& memory() override { return boards_->reach().memory().memory(); }
+  bool plans_for_all() const override { return true; }
+
+  std::int64_t offer(int members) override {
+    board_ = boards_->put_up(members);
+    return static_cast<std::int64_t>(boards_->reach().locate(board_.data()));
+  }
+  std::unique_ptr<Group> join(const Membership& membership) override {
+    return std::make_unique<MappedGroup>(boards_, membership, std::move(board_));
+  }
+
+ private:
+  std::shared_ptr<Boards> boards_;
+  Buffer board_;  // between the offer and the group
+};
+
+}  // namespace chorale::mapped

@@ -1,0 +1,36 @@
+// Ranks as threads of one process: many ranks without a launcher, and every place of memory is everybody's.
+//
+//   ThreadWorld world(7);
+//   on each of 7 threads:  Communicator c = open_world(world.transport(rank), clock);
+#pragma once
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "collectives/backends/transport.hpp"
+
+namespace chorale {
+
+namespace mapped {
+class Boards;
+}
+
+// Must outlive the transports.
+class ThreadWorld {
+ public:
+  explicit ThreadWorld(int size);
+  ~ThreadWorld();
+  std::shared_ptr<Transport> transport(int rank);
+  int size() const { return static_cast<int>(numbers_.size()); }
+
+ private:
+  class ThreadReach;
+  class ThreadTransport;
+  void meet();
+
+  std::vector<std::int64_t> numbers_;
+  std::atomic<int> arrivals_{0};
+  std::vector<std::shared_ptr<mapped::Boards>> boards_;
+};
+
+}  // namespace chorale

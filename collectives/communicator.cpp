@@ -1,0 +1,130 @@
+#include "collectives/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/flight.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+// ── requests ──
+
+Request::Request(Request&& other) noexcept : flight_(std::exchange(other.flight_, nullptr)) {}
+
+Request& Request::operator=(Request&& other) noexcept {
+  std::swap(flight_, other.flight_);
+  return *this;
+}
+
+bool Request::test() {
+  if (!flight_) return true;
+  flight_->group->engine->progress();
+  if (flight_->over) wait();
+  return !flight_;
+}
+
+void Request::wait() {
+  if (!flight_) return;
+  Engine& engine = *flight_->group->engine;
+  const auto done = [&] {
+    engine.progress();
+    return flight_->over;
+  };
+  if (!flight_->over)
+    engine.wait(
+        done, [&] { engine.examine(); }, flight_->route->plan.words.c_str());
+  const std::unique_ptr<Flight> ended(std::exchange(flight_, nullptr));
+  if (ended->trouble) std::rethrow_exception(ended->trouble);
+}
+
+// Its buffers are about to go while peers may still read and write them: there is no way on for this rank.
+Request::~Request() {
+  if (!flight_) return;
+  std::string why = "an error ended the work that had a collective in flight";
+  if (std::uncaught_exceptions() == 0) try {
+      wait();
+      return;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  else
+    flight_->group->give_up(why);
+  fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n", why);
+  std::_Exit(static_cast<int>(Exit::runtime));
+}
+
+// ── communicators ──
+
+Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return state_->rank(); }
+int Communicator::size() const { return state_->size(); }
+std::string Communicator::backend() const { return state_->transport->name(); }
+Transport& Communicator::transport() const { return *state_->transport; }
+Allocator& Communicator::allocator() const { return *state_->allocator; }
+Clock& Communicator::clock() const { return state_->engine->clock(); }
+const Traffic& Communicator::traffic() const { return state_->traffic; }
+
+void Communicator::forget_routes() {
+  state_->routes.clear();
+  state_->last_key = nullptr;
+}
+
+void Communicator::choose(Collective what, const std::string& algorithm, int pieces) {
+  std::vector<std::string> known{"auto", "native"};
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == what) known.push_back(row.name);
+  if (std::find(known.begin(), known.end(), algorithm) == known.end())
+    usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
+                "choose one of these");
+  require(pieces >= 1, "a schedule cannot be cut into {} pieces", pieces);
+  state_->chosen[what] = {algorithm, pieces};
+  forget_routes();
+}
+
+void Communicator::choose(const std::string& algorithm) {
+  bool anywhere = false;
+  for (const Algorithm& row : all_algorithms())
+    if (algorithm == row.name || algorithm == "auto" || algorithm == "native") {
+      state_->chosen[row.what] = {algorithm, 1};
+      anywhere = true;
+    }
+  if (!anywhere) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");
+  forget_routes();
+}
+
+void Communicator::check_calls(bool on) {
+  state_->check = on;
+  forget_routes();
+}
+
+void Communicator::pretend_nodes(int ranks) {
+  state_->ranks_per_node = ranks;
+  forget_routes();
+}
+
+std::string Communicator::route(const Call& call) const { return state_->route_of(call).plan.words; }
+
+void Communicator::run(const Call& call) { state_->run(call); }
+Request Communicator::start(const Call& call) { return Request(state_->launch(call)); }
+
+Request Communicator::start_send(Slice x, int to) {
+  require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);
+  return Request(state_->pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}));
+}
+
+Request Communicator::start_recv(Slice x, int from) {
+  require(from >= 0 && from < size() && from != rank(), "rank {} of {} cannot receive from rank {}", rank(), size(), from);
+  return Request(state_->pair(from, rank()).launch({Collective::broadcast, x, x, Redop::sum, 0}));
+}
+
+}  // namespace chorale

@@ -1,0 +1,121 @@
+// What stands behind a Communicator: calls are turned into prepared operations, which are kept for the next such call, and flown.
+//
+//   Call ── Key ──▶ Route (plan, operations that are free)          one for each different call of a group
+//                     └── Flight: one run, queued until fewer than eight of its group are in the air
+//   Engine: all flights of this rank, on any group; every wait moves all of them
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/backends/transport.hpp"
+#include "collectives/communicator.hpp"
+#include "src/base/wait.hpp"
+
+namespace chorale {
+
+constexpr int most_in_the_air = 8;  // of one group: what backends must be able to tell apart
+
+// What makes two calls the same to us.
+struct Key {
+  Collective what;
+  DType dtype;
+  Redop op;
+  bool in_place;
+  int root;
+  std::int64_t count;
+  std::vector<std::int64_t> counts;  // then those of what is taken
+  bool operator==(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;
+};
+
+struct Route {
+  Plan plan;
+  std::vector<std::unique_ptr<Operation>> free;
+  std::int64_t bytes_sent = 0;  // −1: nobody can count it
+};
+
+struct Request::Flight {
+  std::shared_ptr<Communicator::State> group;
+  Route* route = nullptr;
+  std::unique_ptr<Operation> operation;
+  void *input = nullptr, *output = nullptr;
+  bool over = false;
+  std::exception_ptr trouble = nullptr;
+};
+
+class Engine {
+ public:
+  Engine(Clock& clock, bool oversubscribed);
+
+  void progress();  // of everything that is not over
+  void examine();   // throws nothing: trouble is kept for who waits
+  void add(Request::Flight* flight) { flights_.push_back(flight); }
+  bool idle() const { return flights_.empty(); }
+  Clock& clock() const { return clock_; }
+
+  // Waits until `done`, moving all flights; `examine` is called now and then.
+  template <class Done, class Examine>
+  void wait(Done&& done, Examine&& look_around, const char* what) {
+    wait_until(
+        done,
+        {.clock = clock_, .timeout_seconds = timeout_seconds, .spins = spins_, .yields = yields_, .on_idle = look_around},
+        what);
+  }
+
+  double timeout_seconds = 600;
+  std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
+
+ private:
+  Clock& clock_;
+  int spins_, yields_;
+  std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
+};
+
+struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
+  ~State();
+
+  int rank() const { return membership.rank; }
+  int size() const { return static_cast<int>(membership.members.size()); }
+
+  void run(const Call& call);
+  Request::Flight* launch(const Call& call);
+  void move(Request::Flight& flight);  // as far as it goes; trouble is kept in it
+  void give_up(const std::string& why) noexcept;
+  State& pair(int from, int to);
+
+  Route& route_of(const Call& call);  // this and what it needs in route.cpp
+
+  std::shared_ptr<Engine> engine;
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<Ledger> ledger;
+  std::shared_ptr<Allocator> allocator;  // of the transport's memory
+  std::unique_ptr<Group> group;
+  Membership membership;
+  bool is_pair = false;
+  bool check = true;
+  int ranks_per_node = 0;
+  std::map<Collective, std::pair<std::string, int>> chosen;  // algorithm and pieces
+  Traffic traffic;
+  std::uint8_t token[2] = {1, 0};  // of barriers
+
+  std::map<Key, Route> routes;
+  const Key* last_key = nullptr;  // the call before is often the next one too
+  Route* last_route = nullptr;
+  std::map<std::pair<int, int>, std::shared_ptr<State>> pairs;
+
+ private:
+  std::pair<void*, void*> buffers_of(const Call& call);
+  void begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
+  void end(Route& route, std::unique_ptr<Operation> operation, void* output);
+  std::unique_ptr<Operation> operation_of(Route& route);
+  Route plan_route(const Key& key);
+  std::pair<std::string, int> algorithm_for(const Problem& problem, DType dtype) const;  // and its pieces
+  std::vector<std::int64_t> everybodys_counts(const Call& call);
+
+  std::uint64_t sequence_ = 0;
+  int in_the_air_ = 0, queued_ = 0;
+};
+
+}  // namespace chorale

@@ -1,0 +1,217 @@
+// From a call to its route: what is refused, which calls are the same, which problem a call poses, and which algorithm solves it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "collectives/flight.hpp"
+#include "collectives/pipeline.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+std::int64_t sum_of(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
+
+std::int64_t even_first(std::int64_t total, int size, int rank) {
+  return total / size * rank + std::min<std::int64_t>(rank, total % size);
+}
+
+// The whole vector's elements, as this rank's buffers tell.
+std::int64_t total_of(const Call& call, int size) {
+  switch (call.what) {
+    case Collective::broadcast:
+    case Collective::all_gather: return call.output.count;
+    case Collective::gather: return call.counts.empty() ? call.input.count * size : sum_of(call.counts);
+    case Collective::scatter: return call.counts.empty() ? call.output.count * size : sum_of(call.counts);
+    case Collective::barrier: return 1;
+    default: return call.input.count;
+  }
+}
+
+bool is_in_place(const Call& call, int rank, int size, std::int64_t total) {
+  if (total == 0) return false;
+  const auto shifted = [&](const Slice& whole) {
+    const std::int64_t first =
+        call.counts.empty() ? even_first(total, size, rank) : sum_of(call.counts.first(static_cast<std::size_t>(rank)));
+    return static_cast<std::byte*>(whole.data) + first * size_of(whole.dtype);
+  };
+  switch (call.what) {
+    case Collective::all_gather: return call.input.data == shifted(call.output);
+    case Collective::reduce_scatter: return call.output.data == shifted(call.input);
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier: return false;
+    default: return call.input.data == call.output.data;
+  }
+}
+
+Problem problem_of(const Key& key, Counts counts, int rank, int size) {
+  Problem problem = Problem::even(key.what, key.count, size, key.root, key.in_place);
+  problem.rank = rank;
+  const auto half = static_cast<std::ptrdiff_t>(size);
+  if (!counts.empty()) problem.blocks = Blocks({counts.begin(), counts.begin() + half});
+  if (!counts.empty() && key.what == Collective::all_to_all) problem.taken = Blocks({counts.begin() + half, counts.end()});
+  return problem;
+}
+
+bool reduces(Collective what) {
+  return what == Collective::all_reduce || what == Collective::reduce_scatter || what == Collective::reduce;
+}
+
+void check_buffers(const Call& call, const Problem& p) {
+  const auto name = name_of(call.what);
+  if (call.what == Collective::barrier) return;
+  const bool gives = p.input_count() > 0, gets = p.output_count() > 0;
+  require(!gives || !gets || call.input.dtype == call.output.dtype, "{} on rank {}: input is {}, output is {}", name, p.rank,
+          name_of(call.input.dtype), name_of(call.output.dtype));
+  require(call.input.count >= p.input_count(), "{} on rank {}: the input has {} elements, {} are wanted", name, p.rank,
+          call.input.count, p.input_count());
+  require(call.output.count >= p.output_count(), "{} on rank {}: the output has {} elements, {} are wanted", name, p.rank,
+          call.output.count, p.output_count());
+  require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+// Of all that must be the same on every rank. An all_to_all's counts need not be.
+std::uint64_t signature_of(const Key& key, const std::string& algorithm, int pieces) {
+  std::uint64_t hash = 1;
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype), static_cast<std::uint64_t>(key.op),
+        static_cast<std::uint64_t>(key.in_place), static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(pieces)})
+    hash = mixed(hash, part);
+  if (key.what != Collective::all_to_all || key.counts.empty()) {
+    hash = mixed(hash, static_cast<std::uint64_t>(key.count));
+    for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
+  }
+  for (const char letter : algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
+  return hash | 1;  // 0 says that nothing is compared
+}
+
+std::string words_for(const Key& key, const std::string& algorithm) {
+  const bool rooted = key.what == Collective::broadcast || key.what == Collective::reduce ||
+                      key.what == Collective::gather || key.what == Collective::scatter;
+  std::string words = fmt::format("{} of {} {}", name_of(key.what), key.count, name_of(key.dtype));
+  if (reduces(key.what)) words += fmt::format(", {}", redop_names[static_cast<std::size_t>(key.op)]);
+  if (rooted) words += fmt::format(", root {}", key.root);
+  return words + fmt::format(", {}{}", algorithm, key.in_place ? ", in place" : "");
+}
+
+const Algorithm* algorithm_named(Collective what, const std::string& name) {
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == what && algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Schedule> schedules_of(const Plan& plan) {
+  std::vector<Schedule> ranks;
+  for (int rank = 0; rank < plan.problem.size; ++rank) {
+    const Problem problem = plan.problems.empty() ? plan.problem.at(rank) : plan.problems[static_cast<std::size_t>(rank)];
+    ranks.push_back(pipeline(plan.algorithm->plan(problem), plan.chunks));
+  }
+  return ranks;
+}
+
+std::pair<std::string, int> Communicator::State::algorithm_for(const Problem& problem, DType dtype) const {
+  const auto choice = chosen.find(problem.what);
+  if (choice != chosen.end() && choice->second.first != "auto") return choice->second;
+  const std::int64_t bytes = problem.blocks.total() * size_of(dtype);
+  const bool small = bytes <= 8192;
+  switch (problem.what) {
+    case Collective::all_reduce: return {small ? "one_shot" : "direct", 1};
+    case Collective::broadcast: return {"binomial_tree", 1};
+    case Collective::reduce: return {"binomial_tree", 1};
+    default: return {"direct", 1};
+  }
+}
+
+// On memory that is mapped each rank must know all counts, not only its own: so they are exchanged first, and all of them are the key.
+std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call) {
+  std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
+  mine.insert(mine.end(), call.taken.begin(), call.taken.end());
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
+  run({Collective::all_gather,
+       {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
+       {all.data(), static_cast<std::int64_t>(all.size()), DType::i64}});
+  const auto p = static_cast<std::size_t>(size());
+  for (std::size_t from = 0; from < p; ++from)
+    for (std::size_t to = 0; to < p; ++to) {
+      const std::int64_t given = all[from * 2 * p + to], taken = all[to * 2 * p + p + from];
+      require(given == taken, "all_to_all on rank {}: rank {} gives {} elements to rank {}, which takes {}", rank(), from,
+              given, to, taken);
+    }
+  return all;
+}
+
+Route& Communicator::State::route_of(const Call& call) {
+  const int p = size();
+  require(call.root >= 0 && call.root < p, "{} on rank {}: root {} is none of {} ranks", name_of(call.what), rank(),
+          call.root, p);
+  require(call.counts.empty() || static_cast<int>(call.counts.size()) == p, "{} on rank {}: {} counts for {} ranks",
+          name_of(call.what), rank(), call.counts.size(), p);
+  require(call.taken.size() == (call.what == Collective::all_to_all ? call.counts.size() : 0),
+          "{} on rank {}: {} counts are given, {} are taken", name_of(call.what), rank(), call.counts.size(),
+          call.taken.size());
+  const std::int64_t total = total_of(call, p);
+  const Slice& typed = call.input.count > 0 ? call.input : call.output;
+  Key key{call.what, call.what == Collective::barrier ? DType::u8 : typed.dtype,
+          call.op,   is_in_place(call, rank(), p, total),
+          call.root, total,
+          {}};
+  if (!call.counts.empty()) {
+    key.counts.assign(call.counts.begin(), call.counts.end());
+    if (call.what == Collective::all_to_all) {
+      if (transport->plans_for_all())
+        key.counts = everybodys_counts(call);
+      else
+        key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
+    }
+  }
+  if (!last_key || *last_key != key) {
+    auto found = routes.find(key);
+    if (found == routes.end()) found = routes.emplace(key, plan_route(key)).first;
+    last_key = &found->first;
+    last_route = &found->second;
+  }
+  check_buffers(call, last_route->plan.problem);
+  return *last_route;
+}
+
+Route Communicator::State::plan_route(const Key& key) {
+  Plan plan;
+  plan.dtype = key.dtype;
+  plan.op = key.op;
+  const bool all_known = key.what == Collective::all_to_all && !key.counts.empty() && transport->plans_for_all();
+  const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) : 0;
+  for (int r = 0; r < (all_known ? size() : 0); ++r)
+    plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
+  plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());
+  plan.problem.ranks_per_node = ranks_per_node;
+
+  const auto [name, pieces] = algorithm_for(plan.problem, key.dtype);
+  plan.chunks = pieces;
+  plan.words = words_for(key, name);
+  if (check) plan.signature = signature_of(key, name, pieces);
+  plan.divide = key.op == Redop::avg && reduces(key.what);
+  if (key.op == Redop::avg) plan.op = Redop::sum;
+  if (name == "native") {
+    if (!transport->has_native(key.what))
+      usage_error(fmt::format("{} has no native {}", transport->name(), name_of(key.what)), "", "choose another algorithm");
+    return {std::move(plan), {}, -1};
+  }
+  plan.algorithm = algorithm_named(key.what, name);
+  if (!plan.algorithm || !fits(*plan.algorithm, plan.problem))
+    usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
+                "choose another algorithm, or auto");
+  const std::int64_t sent = plan.algorithm->plan(plan.problem).elements_sent() * size_of(key.dtype);
+  return {std::move(plan), {}, sent};
+}
+
+}  // namespace chorale

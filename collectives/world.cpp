@@ -1,0 +1,94 @@
+// How groups are made: the world on a backend, and parts of a group by `split`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/flight.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+
+namespace chorale {
+namespace {
+
+template <class T>
+Slice slice_of(std::vector<T>& values) {
+  return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
+}
+
+}  // namespace
+
+Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock) {
+  auto state = std::make_shared<Communicator::State>();
+  const auto host = static_cast<std::int64_t>(std::hash<std::string>{}(host_name()));
+  const auto ranks_here = std::ranges::count(transport->exchange(host), host);
+  const bool oversubscribed = ranks_here > static_cast<std::ptrdiff_t>(allowed_cpus().size());
+  state->engine = std::make_shared<Engine>(clock, oversubscribed);
+  state->engine->free_ids[0] = 0;
+  state->membership.rank = transport->rank();
+  state->membership.members.resize(static_cast<std::size_t>(transport->size()));
+  std::iota(state->membership.members.begin(), state->membership.members.end(), 0);
+  state->membership.offers = transport->exchange(transport->offer(transport->size()));
+  state->ledger = std::make_shared<Ledger>();
+  state->allocator = std::make_shared<Allocator>(transport->memory(), *state->ledger);
+  state->group = transport->join(state->membership);
+  state->transport = std::move(transport);
+  return Communicator(std::move(state));
+}
+
+Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Clock& clock) {
+  const Backend& backend = backend_named(name);
+  const Availability available = probe(backend);
+  const auto without = mpi::ranks_where(runtime.world(), !available.works);
+  if (!without.empty())
+    throw Error(Exit::usage, fmt::format("backend {} is not available", name),
+                available.works ? fmt::format("rank {} lacks it", without[0]) : available.detail,
+                "`chorale info` lists what is");
+  if (!backend.open)
+    throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), "its ranks are threads of one process",
+                "use mpi, ucx or shm under mpirun");
+  return open_world(backend.open(runtime), clock);
+}
+
+Communicator Communicator::split(int color, int key) const {
+  State& parent = *state_;
+  const int p = size();
+  Engine& engine = *parent.engine;
+  std::vector<std::int64_t> wishes(2 * static_cast<std::size_t>(p)), wish{color, key};
+  parent.run({Collective::all_gather, slice_of(wish), slice_of(wishes)});
+  std::vector<std::uint8_t> free_ids = engine.free_ids;
+  parent.run({Collective::all_reduce, slice_of(free_ids), slice_of(free_ids), Redop::min});
+  const auto id = std::find(free_ids.begin(), free_ids.end(), 1) - free_ids.begin();
+  require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "{} groups are alive: none can be added", free_ids.size());
+
+  std::vector<int> ranks;  // of the parent
+  for (int r = 0; r < p; ++r)
+    if (color >= 0 && wishes[2 * static_cast<std::size_t>(r)] == color) ranks.push_back(r);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return wishes[2 * static_cast<std::size_t>(a) + 1] < wishes[2 * static_cast<std::size_t>(b) + 1];
+  });
+  std::vector<std::int64_t> offers(static_cast<std::size_t>(p)),
+      offer{ranks.empty() ? 0 : parent.transport->offer(static_cast<int>(ranks.size()))};
+  parent.run({Collective::all_gather, slice_of(offer), slice_of(offers)});
+  if (ranks.empty()) return Communicator(nullptr);
+
+  auto state = std::make_shared<State>();
+  state->engine = parent.engine;
+  state->transport = parent.transport;
+  state->ledger = parent.ledger;
+  state->allocator = parent.allocator;
+  state->chosen = parent.chosen;
+  state->check = parent.check;
+  state->membership.id = static_cast<std::uint32_t>(id);
+  engine.free_ids[static_cast<std::size_t>(id)] = 0;
+  for (const int r : ranks) {
+    if (r == rank()) state->membership.rank = static_cast<int>(state->membership.members.size());
+    state->membership.members.push_back(parent.membership.members[static_cast<std::size_t>(r)]);
+    state->membership.offers.push_back(offers[static_cast<std::size_t>(r)]);
+  }
+  state->group = parent.transport->join(state->membership);
+  return Communicator(std::move(state));
+}
+
+}  // namespace chorale

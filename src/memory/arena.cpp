@@ -1,0 +1,105 @@
+#include "src/memory/arena.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t alignment = 128;          // two lines: processors fetch them in pairs
+constexpr std::int64_t huge_page = 2 << 20;      // large pieces start on one
+constexpr std::int64_t returned_from = 1 << 20;  // pages of such pieces go back to the kernel at once
+
+std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
+
+[[noreturn]] void refuse(const std::string& what, const std::string& fix) {
+  throw Error(Exit::runtime, what, std::strerror(errno), fix);
+}
+
+}  // namespace
+
+Mapping::Mapping(int file, std::int64_t bytes) : bytes_(bytes) {
+  void* place = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (place == MAP_FAILED)
+    refuse(fmt::format("the kernel does not map {} of shared memory", human_bytes(bytes)), "see ulimit -v");
+  start_ = static_cast<std::byte*>(place);
+  madvise(place, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish
+}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(start_, other.start_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (start_) munmap(start_, static_cast<std::size_t>(bytes_));
+}
+
+bool Mapping::holds(const void* place, std::int64_t bytes) const {
+  const std::int64_t offset = static_cast<const std::byte*>(place) - start_;
+  return start_ && offset >= 0 && offset <= bytes_ - bytes;
+}
+
+Arena::Arena(std::int64_t bytes) {
+  file_.reset(memfd_create("chorale", MFD_CLOEXEC));
+  if (!file_) refuse("the kernel lends no memory to share (memfd_create)", "use another backend than shm");
+  const std::int64_t whole = rounded(bytes, huge_page);
+  if (ftruncate(file_.get(), whole) != 0) refuse("shared memory cannot be sized", "use another backend than shm");
+  mapping_ = Mapping(file_.get(), whole);
+  free_[0] = whole;
+}
+
+void* Arena::take(std::int64_t bytes) {
+  const std::int64_t wanted = rounded(std::max<std::int64_t>(bytes, 1), alignment);
+  for (const auto& piece : free_) {
+    const auto [start, length] = piece;
+    const std::int64_t first = wanted >= huge_page ? rounded(start, huge_page) : start;
+    if (first + wanted > start + length) continue;
+    free_.erase(start);
+    if (first > start) free_[start] = first - start;
+    if (first + wanted < start + length) free_[first + wanted] = start + length - first - wanted;
+    return mapping_.start() + first;
+  }
+  errno = ENOMEM;
+  return nullptr;
+}
+
+void Arena::give_back(void* place, std::int64_t bytes) noexcept {
+  std::int64_t first = offset_of(place), length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
+  if (length >= returned_from) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
+  const auto next = free_.upper_bound(first);
+  if (next != free_.end() && next->first == first + length) {
+    length += next->second;
+    free_.erase(next);
+  }
+  const auto after = free_.upper_bound(first);
+  if (after != free_.begin()) {
+    const auto previous = std::prev(after);
+    if (previous->first + previous->second == first) {
+      previous->second += length;
+      return;
+    }
+  }
+  free_[first] = length;
+}
+
+Mapping Arena::of_process(int pid, int file, std::int64_t bytes) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, file);
+  const Descriptor theirs(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!theirs)
+    refuse(fmt::format("the shared memory of process {} cannot be opened ({})", pid, path),
+           "ranks of one host must see each other's processes: run them in one container, or use another backend than shm");
+  return Mapping(theirs.get(), bytes);
+}
+
+}  // namespace chorale

@@ -1,0 +1,57 @@
+// An Arena is one rank's symmetric memory: a large, sparse piece of address space that the other ranks of the host can map too, so
+// that they read and write what lies in it without a copy. Allocation is local; a peer names a place by (rank, offset).
+//
+//   rank 0   [ a ··· b ····················· ]        only pages that were touched cost memory
+//   rank 1   [ ··· c ······· ]  sees 0's as  [ a ··· b ···· ]
+//
+// It is a memfd: memory without a name in any file system, so that nothing is left behind however the ranks end. Peers open it through
+// /proc/<pid>/fd, which the kernel allows to the same user. Huge pages are asked for, and given where the kernel's
+// shmem_enabled says advise.
+#pragma once
+#include <map>
+
+#include "src/base/descriptor.hpp"
+#include "src/memory/memory.hpp"
+
+namespace chorale {
+
+// Mapped address space, given back at the end.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(int file, std::int64_t bytes);  // throws when the kernel refuses
+  Mapping(Mapping&& other) noexcept : start_(other.start_), bytes_(other.bytes_) { other.start_ = nullptr; }
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* start() const { return start_; }
+  std::int64_t bytes() const { return bytes_; }
+  bool holds(const void* place, std::int64_t bytes = 0) const;
+
+ private:
+  std::byte* start_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+class Arena final : public Memory {
+ public:
+  explicit Arena(std::int64_t bytes);  // of address space; throws when the kernel has no memfd
+
+  Device device() const override { return {}; }
+  void* take(std::int64_t bytes) override;
+  void give_back(void* place, std::int64_t bytes) noexcept override;
+
+  int file() const { return file_.get(); }
+  const Mapping& mapping() const { return mapping_; }
+  std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - mapping_.start(); }
+
+  // The arena of another process of this user, mapped here.
+  static Mapping of_process(int pid, int file, std::int64_t bytes);
+
+ private:
+  Descriptor file_;
+  Mapping mapping_;
+  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; neighbours are joined
+};
+
+}  // namespace chorale

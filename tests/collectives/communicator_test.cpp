@@ -1,0 +1,82 @@
+#include "collectives/communicator.hpp"
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "collectives/backends/threads.hpp"
+#include "tests/collectives/expectation.hpp"
+#include "tests/spmd.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+std::string try_algorithm(Communicator& c, Allocator& memory, const Problem& problem, const std::string& name, int pieces,
+                          DType dtype, Redop op) {
+  c.choose(problem.what, name, pieces);
+  const auto run = [&](Slice input, Slice output) {
+    if (problem.what == Collective::broadcast) input = output;
+    c.run({problem.what, input, output, op, problem.root, std::vector<std::int64_t>{}});
+  };
+  const std::string trouble = try_call(problem, dtype, op, memory, run);
+  return trouble.empty() ? ""
+                         : fmt::format("{} {} of {} {} {}: {}", name_of(problem.what), name, problem.blocks.total(),
+                                       name_of(dtype), redop_names[static_cast<std::size_t>(op)], trouble);
+}
+
+// Every algorithm on odd lengths, in place and not; the types and operators take turns.
+std::string try_all(Communicator& c, Allocator& memory, int stride) {
+  const int p = c.size();
+  std::size_t turn = 0;
+  for (const Algorithm& algorithm : all_algorithms())
+    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{p - 1}, std::int64_t{2 * p + 1},
+                                     std::int64_t{1000}, std::int64_t{40000}})
+      for (const bool in_place : {false, true}) {
+        if (static_cast<int>(++turn) % stride) continue;
+        const bool blocks_only = algorithm.what == Collective::gather || algorithm.what == Collective::scatter;
+        if (blocks_only && in_place) continue;
+        const bool one_buffer = in_place || algorithm.what == Collective::broadcast;
+        Problem problem =
+            Problem::even(algorithm.what, blocks_only ? count / p * p : count, p, static_cast<int>(turn) % p, one_buffer);
+        if (problem.blocks.total() == 0) problem.in_place = false;
+        problem.rank = c.rank();
+        if (!fits(algorithm, problem) || algorithm.what == Collective::barrier) continue;
+        const DType dtype = all_dtypes[turn % std::size(all_dtypes)];
+        const Redop op = static_cast<Redop>(turn % std::size(redop_names));
+        const std::string trouble =
+            try_algorithm(c, memory, problem, algorithm.name, 1 + static_cast<int>(turn / 7 % 3), dtype, op);
+        if (!trouble.empty()) return trouble;
+      }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm gives the right result on threads", "[threads]") {
+  for (const int size : {1, 2, 3, 4, 5, 8}) {
+    ThreadWorld world(size);
+    const std::string trouble = on_threads(size, [&](ThreadRank& me) {
+      SystemClock clock;
+      Communicator c = open_world(world.transport(me.rank()), clock);
+      const std::string wrong = try_all(c, c.allocator(), 1);
+      me.check(wrong.empty(), "{}", wrong);
+    });
+    REQUIRE(trouble == "");
+  }
+}
+
+TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
+  SystemClock clock;
+  HostMemory heap;
+  Ledger ledger;
+  Allocator ordinary(heap, ledger);
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    INFO(backend.name);
+    Communicator c = open_world(backend.name, world(), clock);
+    const std::string symmetric = try_all(c, c.allocator(), c.size() > 4 ? 3 : 1);
+    REQUIRE_ALL(symmetric == "");
+    const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
+    REQUIRE_ALL(wrong == "");
+  }
+}
