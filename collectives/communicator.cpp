@@ -77,6 +77,7 @@ const Traffic& Communicator::traffic() const { return state_->traffic; }
 void Communicator::forget_routes() {
   state_->routes.clear();
   state_->last_key = nullptr;
+  state_->last_route.reset();
 }
 
 void Communicator::choose(Collective what, const std::string& algorithm, int pieces) {
@@ -112,7 +113,7 @@ void Communicator::pretend_nodes(int ranks) {
   forget_routes();
 }
 
-std::string Communicator::route(const Call& call) const { return state_->route_of(call).plan.words; }
+std::string Communicator::route(const Call& call) const { return state_->route_of(call)->plan.words; }
 
 void Communicator::run(const Call& call) { state_->run(call); }
 Request Communicator::start(const Call& call) { return Request(state_->launch(call)); }

@@ -58,7 +58,7 @@ void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation
 }
 
 void Communicator::State::run(const Call& call) try {
-  Route& route = route_of(call);
+  Route& route = *route_of(call);
   if (queued_ > 0 || in_the_air_ >= most_in_the_air) {
     Request(launch(call)).wait();
     return;
@@ -84,10 +84,9 @@ void Communicator::State::run(const Call& call) try {
 }
 
 Request::Flight* Communicator::State::launch(const Call& call) try {
-  Route& route = route_of(call);
   auto flight = std::make_unique<Request::Flight>();
   flight->group = shared_from_this();
-  flight->route = &route;
+  flight->route = route_of(call);
   std::tie(flight->input, flight->output) = buffers_of(call);
   ++queued_;
   move(*flight);

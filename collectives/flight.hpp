@@ -38,7 +38,7 @@ struct Route {
 
 struct Request::Flight {
   std::shared_ptr<Communicator::State> group;
-  Route* route = nullptr;
+  std::shared_ptr<Route> route;  // kept when the group forgets it
   std::unique_ptr<Operation> operation;
   void *input = nullptr, *output = nullptr;
   bool over = false;
@@ -85,7 +85,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void give_up(const std::string& why) noexcept;
   State& pair(int from, int to);
 
-  Route& route_of(const Call& call);  // this and what it needs in route.cpp
+  const std::shared_ptr<Route>& route_of(const Call& call);  // this and what it needs in route.cpp
 
   std::shared_ptr<Engine> engine;
   std::shared_ptr<Transport> transport;
@@ -100,9 +100,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Traffic traffic;
   std::uint8_t token[2] = {1, 0};  // of barriers
 
-  std::map<Key, Route> routes;
+  std::map<Key, std::shared_ptr<Route>> routes;
   const Key* last_key = nullptr;  // the call before is often the next one too
-  Route* last_route = nullptr;
+  std::shared_ptr<Route> last_route;
   std::map<std::pair<int, int>, std::shared_ptr<State>> pairs;
 
  private:
@@ -110,7 +110,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, void* output);
   std::unique_ptr<Operation> operation_of(Route& route);
-  Route plan_route(const Key& key);
+  std::shared_ptr<Route> plan_route(const Key& key);
   std::pair<std::string, int> algorithm_for(const Problem& problem, DType dtype) const;  // and its pieces
   std::vector<std::int64_t> everybodys_counts(const Call& call);
 

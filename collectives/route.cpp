@@ -150,7 +150,7 @@ std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& cal
   return all;
 }
 
-Route& Communicator::State::route_of(const Call& call) {
+const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   const int p = size();
   require(call.root >= 0 && call.root < p, "{} on rank {}: root {} is none of {} ranks", name_of(call.what), rank(),
           call.root, p);
@@ -178,13 +178,13 @@ Route& Communicator::State::route_of(const Call& call) {
     auto found = routes.find(key);
     if (found == routes.end()) found = routes.emplace(key, plan_route(key)).first;
     last_key = &found->first;
-    last_route = &found->second;
+    last_route = found->second;
   }
   check_buffers(call, last_route->plan.problem);
-  return *last_route;
+  return last_route;
 }
 
-Route Communicator::State::plan_route(const Key& key) {
+std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   Plan plan;
   plan.dtype = key.dtype;
   plan.op = key.op;
@@ -204,14 +204,14 @@ Route Communicator::State::plan_route(const Key& key) {
   if (name == "native") {
     if (!transport->has_native(key.what))
       usage_error(fmt::format("{} has no native {}", transport->name(), name_of(key.what)), "", "choose another algorithm");
-    return {std::move(plan), {}, -1};
+    return std::make_shared<Route>(Route{std::move(plan), {}, -1});
   }
   plan.algorithm = algorithm_named(key.what, name);
   if (!plan.algorithm || !fits(*plan.algorithm, plan.problem))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
                 "choose another algorithm, or auto");
   const std::int64_t sent = plan.algorithm->plan(plan.problem).elements_sent() * size_of(key.dtype);
-  return {std::move(plan), {}, sent};
+  return std::make_shared<Route>(Route{std::move(plan), {}, sent});
 }
 
 }  // namespace chorale

@@ -11,19 +11,6 @@ using namespace chorale::test;
 
 namespace {
 
-std::string try_algorithm(Communicator& c, Allocator& memory, const Problem& problem, const std::string& name, int pieces,
-                          DType dtype, Redop op) {
-  c.choose(problem.what, name, pieces);
-  const auto run = [&](Slice input, Slice output) {
-    if (problem.what == Collective::broadcast) input = output;
-    c.run({problem.what, input, output, op, problem.root, std::vector<std::int64_t>{}});
-  };
-  const std::string trouble = try_call(problem, dtype, op, memory, run);
-  return trouble.empty() ? ""
-                         : fmt::format("{} {} of {} {} {}: {}", name_of(problem.what), name, problem.blocks.total(),
-                                       name_of(dtype), redop_names[static_cast<std::size_t>(op)], trouble);
-}
-
 // Every algorithm on odd lengths, in place and not; the types and operators take turns.
 std::string try_all(Communicator& c, Allocator& memory, int stride) {
   const int p = c.size();
@@ -43,9 +30,10 @@ std::string try_all(Communicator& c, Allocator& memory, int stride) {
         if (!fits(algorithm, problem) || algorithm.what == Collective::barrier) continue;
         const DType dtype = all_dtypes[turn % std::size(all_dtypes)];
         const Redop op = static_cast<Redop>(turn % std::size(redop_names));
-        const std::string trouble =
-            try_algorithm(c, memory, problem, algorithm.name, 1 + static_cast<int>(turn / 7 % 3), dtype, op);
-        if (!trouble.empty()) return trouble;
+        c.choose(algorithm.what, algorithm.name, 1 + static_cast<int>(turn / 7 % 3));
+        const Trial trial(problem, dtype, op, memory);
+        c.run(trial.call());
+        if (const std::string trouble = trial.trouble(); !trouble.empty()) return algorithm.name + (": " + trouble);
       }
   return "";
 }

@@ -54,40 +54,65 @@ inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   return {from, i - blocks.first(from)};
 }
 
-// Makes one call on buffers from `allocator` and says what is wrong with the result; "" when all is right.
-template <class Run>
-std::string try_call(const Problem& p, DType dtype, Redop op, Allocator& allocator, Run&& run,
-                     const std::vector<Problem>& all = {}) {
-  const bool reduces =
-      p.what == Collective::all_reduce || p.what == Collective::reduce_scatter || p.what == Collective::reduce;
-  const std::int64_t element = size_of(dtype), whole = p.blocks.total();
-  Buffer in = allocator.allocate((p.in_place ? whole : p.input_count()) * element, Category::workspace);
-  Buffer out = allocator.allocate(p.in_place ? 0 : p.output_count() * element, Category::workspace);
-  const auto at = [&](Buffer& buffer, std::int64_t home) { return static_cast<std::byte*>(buffer.data()) + home * element; };
-  const Slice input{p.in_place ? at(in, p.input_home()) : in.data(), p.input_count(), dtype};
-  const Slice output{p.in_place ? at(in, p.output_home()) : out.data(), p.output_count(), dtype};
-  std::string trouble;
-  visit(dtype, [&]<class T>(Type<T>) {
-    const std::int64_t first = p.takes_block() ? 0 : p.input_home();
-    if (!p.in_place)
-      for (std::int64_t i = 0; i < p.output_count(); ++i) put<T>(output.data, i, 99);
-    for (std::int64_t i = 0; i < input.count; ++i) put<T>(input.data, i, value_at(p.rank, first + i, op));
-    run(input, output);
-    for (std::int64_t i = 0; i < output.count && trouble.empty(); ++i) {
-      double wanted = 0;
-      if (reduces) {
-        wanted = expected_at(p, op, p.output_home() + i);
-      } else {
-        auto [from, index] = origin(p, i);
-        if (p.what == Collective::all_to_all)  // the sender's block for us starts where its own counts say
-          index += (all.empty() ? p.at(from) : all[static_cast<std::size_t>(from)]).blocks.first(p.rank);
-        wanted = value_at(from, index, op);
-      }
-      if (got<T>(output.data, i) != wanted)
-        trouble = fmt::format("rank {}: element {} is {}, not {}", p.rank, i, got<T>(output.data, i), wanted);
-    }
-  });
-  return trouble;
-}
+// The buffers of one call on one rank, filled; and, once it is over, what is wrong with the result ("" when all is right).
+class Trial {
+ public:
+  // `all` are the problems of all ranks, where they are not `problem.at(rank)`.
+  Trial(const Problem& problem, DType dtype, Redop op, Allocator& allocator, std::vector<Problem> all = {})
+      : problem_(problem), dtype_(dtype), op_(op), all_(std::move(all)) {
+    const Problem& p = problem_;
+    const std::int64_t element = size_of(dtype);
+    in_ = allocator.allocate((p.in_place ? p.blocks.total() : p.input_count()) * element, Category::workspace);
+    out_ = allocator.allocate(p.in_place ? 0 : p.output_count() * element, Category::workspace);
+    visit(dtype, [&]<class T>(Type<T>) {
+      const std::int64_t first = p.takes_block() ? 0 : p.input_home();
+      if (!p.in_place)
+        for (std::int64_t i = 0; i < p.output_count(); ++i) put<T>(output().data, i, 99);
+      for (std::int64_t i = 0; i < p.input_count(); ++i) put<T>(input().data, i, value_at(p.rank, first + i, op));
+    });
+  }
+
+  Slice input() const { return {place(in_, problem_.input_home()), problem_.input_count(), dtype_}; }
+  Slice output() const {
+    return {place(problem_.in_place ? in_ : out_, problem_.output_home()), problem_.output_count(), dtype_};
+  }
+  Call call() const {
+    const Slice given = problem_.what == Collective::broadcast ? output() : input();  // one buffer, in place on all ranks
+    return {problem_.what, given, output(), op_, problem_.root};
+  }
+
+  std::string trouble() const {
+    std::string text;
+    visit(dtype_, [&]<class T>(Type<T>) {
+      for (std::int64_t i = 0; i < problem_.output_count() && text.empty(); ++i)
+        if (const double found = got<T>(output().data, i); found != wanted(i))
+          text = fmt::format("{} of {} {} {}, root {}{}: rank {}, element {} is {}, not {}", name_of(problem_.what),
+                             problem_.blocks.total(), name_of(dtype_), redop_names[static_cast<std::size_t>(op_)],
+                             problem_.root, problem_.in_place ? ", in place" : "", problem_.rank, i, found, wanted(i));
+    });
+    return text;
+  }
+
+ private:
+  void* place(const Buffer& buffer, std::int64_t home) const {
+    return static_cast<std::byte*>(buffer.data()) + (problem_.in_place ? home * size_of(dtype_) : 0);
+  }
+
+  double wanted(std::int64_t i) const {
+    const Problem& p = problem_;
+    if (p.what == Collective::all_reduce || p.what == Collective::reduce_scatter || p.what == Collective::reduce)
+      return expected_at(p, op_, p.output_home() + i);
+    auto [from, index] = origin(p, i);
+    if (p.what == Collective::all_to_all)  // the sender's block for us starts where its own counts say
+      index += (all_.empty() ? p : all_[static_cast<std::size_t>(from)]).blocks.first(p.rank);
+    return value_at(from, index, op_);
+  }
+
+  Problem problem_;
+  DType dtype_;
+  Redop op_;
+  std::vector<Problem> all_;
+  Buffer in_, out_;
+};
 
 }  // namespace chorale::test

@@ -1,0 +1,95 @@
+// Random programs of collectives: no deadlock, right results. SEQUENCES says how many (300 in `make test`); a failing program is
+// made as short as it still fails before it is shown.
+#include <rapidcheck.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/backends/threads.hpp"
+#include "src/base/text.hpp"
+#include "tests/collectives/sequence.hpp"
+#include "tests/spmd.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace chorale::test {
+void showValue(const Act& a, std::ostream& out) {
+  out << fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}}}", a.what, a.group, a.algorithm, a.dtype, a.op, a.root, a.how,
+                     a.count);
+}
+}  // namespace chorale::test
+
+namespace rc {
+template <>
+struct Arbitrary<Act> {
+  static Gen<Act> arbitrary() {
+    const auto byte = [] { return gen::inRange<std::uint8_t>(0, 255); };
+    return gen::build<Act>(gen::set(&Act::what, byte()), gen::set(&Act::group, byte()), gen::set(&Act::algorithm, byte()),
+                           gen::set(&Act::dtype, byte()), gen::set(&Act::op, byte()), gen::set(&Act::root, byte()),
+                           gen::set(&Act::how, byte()), gen::set(&Act::count, gen::inRange<std::uint16_t>(0, 20000)));
+  }
+};
+}  // namespace rc
+
+namespace {
+
+// Checks a property of random programs, and says itself what failed, with the shortest program found.
+template <class Property>
+bool holds(Property&& property) {
+  const std::string how = "max_size=40 max_success=" + environment("SEQUENCES", "300") + " seed=" + environment("SEED", "1");
+  setenv("RC_PARAMS", how.c_str(), 0);
+  return rc::check([&](const std::vector<Act>& acts) {
+    const std::string trouble = property(acts);
+    if (!trouble.empty()) RC_FAIL(trouble);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("random programs of collectives on threads", "[threads]") {
+  REQUIRE(holds([](const std::vector<Act>& acts) {
+    const int size = 2 + static_cast<int>(acts.size()) % 4;
+    ThreadWorld world(size);
+    return on_threads(size, [&](ThreadRank& me) {
+      SystemClock clock;
+      Performance performance(open_world(world.transport(me.rank()), clock));
+      const std::string wrong = performance.play(acts);
+      me.check(wrong.empty(), "{}", wrong);
+    });
+  }));
+}
+
+TEST_CASE("random programs of collectives on every backend", "[spmd]") {
+  SystemClock clock;
+  const MPI_Comm comm = world().world();
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    INFO(backend.name);
+    // Rank 0 makes the programs and all play them; an empty one ends it.
+    const auto transport = std::shared_ptr<Transport>(backend.open(world()));
+    const auto play = [&](const std::vector<Act>& acts) {
+      Performance performance(open_world(transport, clock));
+      const std::string wrong = performance.play(acts);
+      const auto failed = mpi::gather(comm, wrong);
+      return join(failed, "\n").find_first_not_of('\n') == std::string::npos ? std::string() : join(failed, "\n");
+    };
+    bool all_right = true;
+    if (world().rank() == 0) {
+      all_right = holds([&](const std::vector<Act>& acts) {
+        if (acts.empty()) return std::string();
+        mpi::broadcast(comm, std::string(reinterpret_cast<const char*>(acts.data()), acts.size() * sizeof(Act)));
+        return play(acts);
+      });
+      mpi::broadcast(comm, "");
+    } else {
+      for (std::string bytes; !(bytes = mpi::broadcast(comm, "")).empty();) {
+        std::vector<Act> acts(bytes.size() / sizeof(Act));
+        std::memcpy(acts.data(), bytes.data(), bytes.size());
+        play(acts);
+      }
+    }
+    REQUIRE_ALL(all_right);
+  }
+}

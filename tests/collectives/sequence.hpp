@@ -1,0 +1,130 @@
+// A random program of collectives, the same on all ranks: calls on groups that overlap, some waited for at once, some much later and
+// in another order on each rank; groups that are split off and dropped on the way; messages between two ranks.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "collectives/algorithms.hpp"
+#include "tests/collectives/expectation.hpp"
+
+namespace chorale::test {
+
+// A few random numbers, from which everything else follows, so that any numbers make a program and a shorter one is easy to find.
+struct Act {
+  std::uint8_t what = 0, group = 0, algorithm = 0, dtype = 0, op = 0, root = 0, how = 0;
+  std::uint16_t count = 0;
+};
+
+class Performance {
+ public:
+  Performance(Communicator world) { groups_.push_back(std::move(world)); }
+
+  // Plays the program on this rank; "" when every result was right.
+  std::string play(const std::vector<Act>& acts) {
+    for (const Act& act : acts)
+      if (const std::string trouble = play(act); !trouble.empty()) return trouble;
+    while (!pending_.empty())
+      if (const std::string trouble = wait_for_one(); !trouble.empty()) return trouble;
+    while (groups_.size() > 1) groups_.pop_back();
+    return "";
+  }
+
+ private:
+  struct Pending {
+    Trial trial;
+    Request request;  // goes first
+  };
+
+  std::string play(const Act& act) {
+    std::size_t g = act.group % groups_.size();
+    Communicator& group = groups_[g];
+    if (act.what % 16 == 15 && groups_.size() < 6) {  // every rank of the parent, also those that get no group
+      if (group)
+        groups_.push_back(group.split(color_of(act, group.rank()), act.how & 8 ? -group.rank() : 0));
+      else
+        groups_.push_back(Communicator(nullptr));
+      return "";
+    }
+    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size() && pending_.empty()) {
+      groups_.pop_back();
+      return "";
+    }
+    if (act.what % 16 == 13 && !pending_.empty()) return wait_for_one();
+    if (!group) return "";
+    return act.what % 16 == 12 && group.size() > 1 ? message(act, group) : collective(act, group);
+  }
+
+  static int color_of(const Act& act, int rank) {
+    const int colors = 1 + act.root % 3;
+    return rank % (colors + 1) == colors && (act.how & 4) ? -1 : (act.how & 2 ? rank / 2 : rank) % colors;
+  }
+
+  std::string collective(const Act& act, Communicator& group) {
+    const auto what = static_cast<Collective>(act.what % std::size(collective_names));
+    const int p = group.size();
+    const auto dtype = all_dtypes[act.dtype % std::size(all_dtypes)];
+    const auto op = static_cast<Redop>(act.op % std::size(redop_names));
+    std::int64_t count = act.count % 3 == 0 ? act.count % (2 * p + 2) : act.count % 3 == 1 ? act.count % 3000 : act.count;
+    const bool equal_blocks = what == Collective::gather || what == Collective::scatter || what == Collective::all_to_all;
+    if (equal_blocks) count = count / p * p;
+    const bool in_place = count > 0 && (what == Collective::broadcast || ((act.how & 1) && !equal_blocks));
+    Problem problem = Problem::even(what, count, p, act.root % p, in_place);
+    problem.rank = group.rank();
+    choose(act, group, problem);
+    if (what == Collective::barrier) {
+      group.barrier();
+      return "";
+    }
+    return go(Trial(problem, dtype, op, group.allocator()), act,
+              [&](const Trial& trial) { return group.start(trial.call()); });
+  }
+
+  static void choose(const Act& act, Communicator& group, const Problem& problem) {
+    std::vector<const Algorithm*> able;
+    for (const Algorithm& algorithm : all_algorithms())
+      if (algorithm.what == problem.what && fits(algorithm, problem)) able.push_back(&algorithm);
+    const std::size_t pick = act.algorithm % (able.size() + 1);
+    if (pick == able.size())
+      group.choose(problem.what, "auto");
+    else
+      group.choose(problem.what, able[pick]->name, 1 + act.algorithm / 64);
+  }
+
+  // From one rank of the group to another; what is sent is a broadcast's input.
+  std::string message(const Act& act, Communicator& group) {
+    const int p = group.size(), from = act.root % p, to = (from + 1 + act.op % (p - 1)) % p;
+    if (group.rank() != from && group.rank() != to) return "";
+    Problem problem = Problem::even(Collective::broadcast, 1 + act.count % 5000, p, from, true);
+    problem.rank = group.rank();
+    return go(Trial(problem, DType::f32, Redop::sum, group.allocator()), act, [&](const Trial& trial) {
+      return group.rank() == from ? group.start_send(trial.output(), to) : group.start_recv(trial.output(), from);
+    });
+  }
+
+  template <class Start>
+  std::string go(Trial trial, const Act& act, Start&& start) {
+    Request request = start(trial);
+    if (act.how & 16) {
+      pending_.push_back({std::move(trial), std::move(request)});
+      return "";
+    }
+    request.wait();
+    return trial.trouble();
+  }
+
+  // Each rank in an order of its own.
+  std::string wait_for_one() {
+    const int rank = groups_[0].rank();
+    const auto which =
+        pending_.begin() + (rank * 7 + static_cast<int>(pending_.size()) * 3) % static_cast<int>(pending_.size());
+    Pending one = std::move(*which);
+    pending_.erase(which);
+    one.request.wait();
+    return one.trial.trouble();
+  }
+
+  std::vector<Communicator> groups_;
+  std::vector<Pending> pending_;  // dies first: its requests need the groups
+};
+
+}  // namespace chorale::test
