@@ -10,6 +10,8 @@ Schedule rabenseifner(const Problem&);
 Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
 Schedule one_shot(const Problem&);
+Schedule double_binary_tree(const Problem&);
+Schedule hierarchical(const Problem&);
 }  // namespace all_reduce
 namespace reduce_scatter {
 Schedule ring(const Problem&);
@@ -27,10 +29,14 @@ Schedule direct(const Problem&);
 namespace broadcast {
 Schedule binomial_tree(const Problem&);
 Schedule scatter_all_gather(const Problem&);
+Schedule chain(const Problem&);
+Schedule double_tree(const Problem&);
 }  // namespace broadcast
 namespace reduce {
 Schedule binomial_tree(const Problem&);
 Schedule reduce_scatter_gather(const Problem&);
+Schedule chain(const Problem&);
+Schedule double_tree(const Problem&);
 }  // namespace reduce
 namespace gather {
 Schedule binomial_tree(const Problem&);
@@ -40,6 +46,17 @@ namespace scatter {
 Schedule binomial_tree(const Problem&);
 Schedule direct(const Problem&);
 }  // namespace scatter
+namespace all_to_all {
+Schedule pairwise(const Problem&);
+Schedule bruck(const Problem&);
+bool equal_blocks(const Problem&);
+Schedule direct(const Problem&);
+}  // namespace all_to_all
+namespace barrier {
+Schedule dissemination(const Problem&);
+Schedule binomial_tree(const Problem&);
+Schedule direct(const Problem&);
+}  // namespace barrier
 
 const std::vector<Algorithm>& all_algorithms() {
   using enum Collective;
@@ -51,6 +68,8 @@ const std::vector<Algorithm>& all_algorithms() {
       {all_reduce, "circulant", all_reduce::circulant, "halving for any number of ranks: skips p/2, p/4, …, then back"},
       {all_reduce, "direct", all_reduce::direct, "each rank sums its own block, then sends it to all"},
       {all_reduce, "one_shot", all_reduce::one_shot, "everybody sends everything to all, and sums in rank order"},
+      {all_reduce, "double_binary_tree", all_reduce::double_binary_tree, "up and down two trees, half of the vector each"},
+      {all_reduce, "hierarchical", all_reduce::hierarchical, "within the node, between nodes part by part, within the node"},
       {reduce_scatter, "ring", reduce_scatter::ring, "partial sums travel once around"},
       {reduce_scatter, "recursive_halving", reduce_scatter::recursive_halving, "halves with partners …, 2, 1 away"},
       {reduce_scatter, "circulant", reduce_scatter::circulant, "halving for any number of ranks: skips p/2, p/4, …"},
@@ -63,20 +82,38 @@ const std::vector<Algorithm>& all_algorithms() {
       {all_gather, "direct", all_gather::direct, "each rank sends its block to all"},
       {broadcast, "binomial_tree", broadcast::binomial_tree, "who has it passes it on; log₂ p steps"},
       {broadcast, "scatter_all_gather", broadcast::scatter_all_gather, "a binomial scatter, then an all-gather ring"},
+      {broadcast, "chain", broadcast::chain, "each rank passes it to the next; for vectors cut into pieces"},
+      {broadcast, "double_tree", broadcast::double_tree, "down two trees, half of the vector each"},
       {reduce, "binomial_tree", reduce::binomial_tree, "the broadcast's tree, the other way round"},
       {reduce, "reduce_scatter_gather", reduce::reduce_scatter_gather, "a circulant reduce-scatter, then a binomial gather"},
+      {reduce, "chain", reduce::chain, "each rank adds its own and passes it on; for vectors cut into pieces"},
+      {reduce, "double_tree", reduce::double_tree, "up two trees, half of the vector each"},
       {gather, "binomial_tree", gather::binomial_tree, "blocks are collected on the way to the root"},
       {gather, "direct", gather::direct, "everybody sends to the root"},
       {scatter, "binomial_tree", scatter::binomial_tree, "half of the blocks to the farthest rank first"},
       {scatter, "direct", scatter::direct, "the root sends to everybody"},
+      {all_to_all, "pairwise", all_to_all::pairwise, "in round k to the rank k after, from the rank k before"},
+      {all_to_all, "bruck", all_to_all::bruck, "blocks together along the bits of their distance; equal blocks only",
+       all_to_all::equal_blocks},
+      {all_to_all, "direct", all_to_all::direct, "everything to everybody at once"},
+      {barrier, "dissemination", barrier::dissemination, "in round k to the rank 2^k after"},
+      {barrier, "binomial_tree", barrier::binomial_tree, "arrivals up a tree, the news down again"},
+      {barrier, "direct", barrier::direct, "everybody tells everybody"},
   };
   return table;
 }
 
-std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem) {
+std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems) {
   std::vector<Schedule> ranks;
-  for (int rank = 0; rank < problem.size; ++rank) ranks.push_back(algorithm.plan(problem.at(rank)));
+  ranks.reserve(problems.size());
+  for (const Problem& problem : problems) ranks.push_back(algorithm.plan(problem));
   return ranks;
+}
+
+std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem) {
+  std::vector<Problem> problems;
+  for (int rank = 0; rank < problem.size; ++rank) problems.push_back(problem.at(rank));
+  return plan_all_ranks(algorithm, problems);
 }
 
 }  // namespace chorale

@@ -20,5 +20,7 @@ inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)
 
 const std::vector<Algorithm>& all_algorithms();
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
+// The same where each rank's problem is another: an uneven all_to_all.
+std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 }  // namespace chorale

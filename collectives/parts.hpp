@@ -17,6 +17,10 @@ inline Home in_output(const Problem& p) {
   return [&p](int b) { return output(p.blocks.first(b), p.blocks.count(b)); };
 }
 
+inline Home in_taken(const Problem& p) {  // all_to_all: where what comes from each rank ends
+  return [&p](int b) { return output(p.taken.first(b), p.taken.count(b)); };
+}
+
 // A vector laid out like input, in fresh scratch.
 inline Home in_scratch(Schedule& s) {
   const Problem& p = s.problem();
@@ -46,6 +50,14 @@ void binomial_broadcast(Schedule& s, int root, Range whole);
 // Blocks to and from the root; on the way they lie in home(b). Block `rank` of each lies, or ends, there too.
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
+
+// all_to_all: where the block for each rank is sent from. In place it is set aside first, since what comes in lands on it.
+Home outgoing(Schedule& s);
+void keep_own_block(Schedule& s, const Home& given);
+
+// Whole all-reduces, for whoever needs one of the whole vector: a barrier is one of a token.
+void binomial_all_reduce(Schedule& s);
+void one_shot_all_reduce(Schedule& s);
 
 // Blocks first … first + count − 1, around the end if need be, as one or two pieces that are contiguous in `home`.
 std::vector<Range> around(const Home& home, int size, int first, int count);

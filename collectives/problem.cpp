@@ -25,6 +25,19 @@ Problem Problem::even(Collective what, std::int64_t count, int size, int root, b
   return problem;
 }
 
+std::vector<Problem> Problem::exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place) {
+  const int size = static_cast<int>(counts.size());
+  std::vector<Problem> problems;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    require(counts[index].size() == counts.size(), "rank {} gives to {} ranks of {}", rank, counts[index].size(), size);
+    std::vector<std::int64_t> taken;
+    for (const auto& row : counts) taken.push_back(row.at(index));
+    problems.push_back({Collective::all_to_all, rank, size, 0, Blocks(counts[index]), in_place, Blocks(taken)});
+  }
+  return problems;
+}
+
 Problem Problem::at(int other_rank) const {
   Problem other = *this;
   other.rank = other_rank;

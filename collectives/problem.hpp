@@ -58,6 +58,8 @@ struct Problem {
 
   // `count` elements cut evenly, as most calls want it; an all_to_all's blocks are all of count / size.
   static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false);
+  // Every rank's all_to_all, where rank a gives counts[a][b] elements to rank b.
+  static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false);
   std::int64_t input_count() const;
   std::int64_t output_count() const;
   Problem at(int other_rank) const;  // the same call on another rank; an uneven all_to_all is not the same there

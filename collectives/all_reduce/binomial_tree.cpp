@@ -2,14 +2,21 @@
 // good for small ones.
 #include "collectives/parts.hpp"
 
-namespace chorale::all_reduce {
+namespace chorale {
+
+void binomial_all_reduce(Schedule& s) {
+  const Range whole = output(0, s.problem().blocks.total());
+  binomial_reduce(s, 0, input(0, whole.count), [&] { return whole; });
+  binomial_broadcast(s, 0, whole);
+}
+
+namespace all_reduce {
 
 Schedule binomial_tree(const Problem& p) {
   Schedule s(p);
-  const Range whole = output(0, p.blocks.total());
-  binomial_reduce(s, 0, input(0, whole.count), [&] { return whole; });
-  binomial_broadcast(s, 0, whole);
+  binomial_all_reduce(s);
   return s;
 }
 
-}  // namespace chorale::all_reduce
+}  // namespace all_reduce
+}  // namespace chorale

@@ -1,0 +1,21 @@
+// Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector goes up one of two trees and down again; who is
+// inside one tree is a leaf of the other. ⌊log₂ p⌋ levels up and as many down, two messages at each; nobody sends more than twice
+// the vector, so that cut into pieces (pipeline.hpp) it keeps every link busy for any number of ranks.
+#include "collectives/trees.hpp"
+
+namespace chorale::all_reduce {
+
+Schedule double_binary_tree(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.total()), sum = output(0, own.count);
+  if (p.size == 1) {
+    s.copy(own, sum);
+    return s;
+  }
+  for (const int tree : {0, 1})
+    tree_reduce(s, in_tree(tree, p.rank, p.size), half_of(own, tree), [&] { return half_of(sum, tree); });
+  for (const int tree : {0, 1}) tree_broadcast(s, in_tree(tree, p.rank, p.size), half_of(sum, tree));
+  return s;
+}
+
+}  // namespace chorale::all_reduce

@@ -1,0 +1,41 @@
+// Bruck's all-to-all (1997): a block for the rank i after us travels along the bits of i: in round k all blocks whose i has bit k go, as
+// one message, to the rank 2^k after us. ⌈log₂ p⌉ rounds of up to p/2 blocks each: for small ones. Blocks must all be equal, because
+// a rank passes on what it knows no size of.
+//
+//   p = 4, where rank 0's blocks go     i = 1: to 1      i = 2: to 2      i = 3: to 1, then by it to 3
+#include "collectives/parts.hpp"
+
+namespace chorale::all_to_all {
+
+// Each rank sees its own row and column of the sizes only: those who call must see that no other rank answers otherwise.
+bool equal_blocks(const Problem& p) {
+  for (int b = 0; b < p.size; ++b)
+    if (p.blocks.count(b) != p.blocks.count(0) || p.taken.count(b) != p.blocks.count(0)) return false;
+  return true;
+}
+
+Schedule bruck(const Problem& p) {
+  Schedule s(p);
+  const std::int64_t count = p.blocks.count(0);
+  const Home given = in_input(p), taken = in_taken(p);
+  std::vector<Range> at;  // where the block for the rank i after its sender lies now
+  for (int i = 0; i < p.size; ++i) at.push_back(given(modulo(p.rank + i, p.size)));
+  for (int bit = 1; bit < p.size; bit *= 2) {
+    std::vector<std::size_t> moved;
+    for (int i = bit; i < p.size; ++i)
+      if (i & bit) moved.push_back(static_cast<std::size_t>(i));
+    Range goes = s.scratch(count * static_cast<std::int64_t>(moved.size())), comes = s.scratch(goes.count);
+    s.round();
+    for (std::size_t m = 0; m < moved.size(); ++m) {
+      const std::int64_t offset = count * static_cast<std::int64_t>(m);
+      s.copy(at[moved[m]], {Place::scratch, goes.first + offset, count});
+      at[moved[m]] = {Place::scratch, comes.first + offset, count};
+    }
+    s.send(modulo(p.rank + bit, p.size), goes);
+    s.recv(modulo(p.rank - bit, p.size), comes);
+  }
+  for (int i = 0; i < p.size; ++i) s.copy(at[static_cast<std::size_t>(i)], taken(modulo(p.rank - i, p.size)));
+  return s;
+}
+
+}  // namespace chorale::all_to_all

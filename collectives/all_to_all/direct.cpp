@@ -1,0 +1,16 @@
+// Direct all-to-all: everything to everybody at once, each rank beginning with another peer. One round of p−1 messages a rank.
+#include "collectives/parts.hpp"
+
+namespace chorale::all_to_all {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const Home given = outgoing(s), taken = in_taken(p);
+  s.round();
+  for (int k = 1; k < p.size; ++k) s.send(modulo(p.rank + k, p.size), given(modulo(p.rank + k, p.size)));
+  for (int k = 1; k < p.size; ++k) s.recv(modulo(p.rank - k, p.size), taken(modulo(p.rank - k, p.size)));
+  keep_own_block(s, given);
+  return s;
+}
+
+}  // namespace chorale::all_to_all

@@ -1,0 +1,12 @@
+// Tree barrier: the tree all-reduce of one token. 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in all.
+#include "collectives/parts.hpp"
+
+namespace chorale::barrier {
+
+Schedule binomial_tree(const Problem& p) {
+  Schedule s(p);
+  binomial_all_reduce(s);
+  return s;
+}
+
+}  // namespace chorale::barrier

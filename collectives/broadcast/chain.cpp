@@ -1,0 +1,19 @@
+// Chain broadcast: the vector goes from each rank to the next. p−1 rounds of n, which only pays when it is cut into k pieces
+// (pipeline.hpp): then p−2+k rounds of n/k, and a long vector costs little more than one message of its length.
+#include "collectives/parts.hpp"
+
+namespace chorale::broadcast {
+
+Schedule chain(const Problem& p) {
+  Schedule s(p);
+  const int place = modulo(p.rank - p.root, p.size);
+  const Range have = place == 0 ? input(0, p.blocks.total()) : output(0, p.blocks.total());
+  for (int k = 1; k < place; ++k) s.round();
+  if (place > 0) s.recv(modulo(p.rank - 1, p.size), have);
+  if (place > 0) s.round();
+  if (place + 1 < p.size) s.send(modulo(p.rank + 1, p.size), have);
+  if (place == 0) s.copy(have, output(0, have.count));
+  return s;
+}
+
+}  // namespace chorale::broadcast

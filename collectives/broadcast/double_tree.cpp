@@ -1,0 +1,17 @@
+// Double tree broadcast (Sanders, Speck and Träff 2009): the root gives half of the vector to each of two trees over the other ranks; who
+// passes one half on is a leaf for the other. About 2⌊log₂ p⌋ rounds; nobody sends more than the vector once, and cut into pieces
+// (pipeline.hpp) all links are busy.
+#include "collectives/trees.hpp"
+
+namespace chorale::broadcast {
+
+Schedule double_tree(const Problem& p) {
+  Schedule s(p);
+  const std::int64_t n = p.blocks.total();
+  const Range have = p.rank == p.root ? input(0, n) : output(0, n);
+  for (const int tree : {0, 1}) tree_broadcast(s, in_tree_below_root(tree, p), half_of(have, tree));
+  if (p.rank == p.root) s.copy(have, output(0, n));
+  return s;
+}
+
+}  // namespace chorale::broadcast

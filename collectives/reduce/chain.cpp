@@ -1,0 +1,23 @@
+// Chain reduce: the chain broadcast the other way round: the farthest rank sends to the one before it, which adds its own and sends on.
+// p−1 rounds of n; cut into k pieces (pipeline.hpp) p−2+k rounds of n/k.
+#include "collectives/parts.hpp"
+
+namespace chorale::reduce {
+
+Schedule chain(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.total());
+  const int place = modulo(p.rank - p.root, p.size), last = p.size - 1;
+  if (p.size == 1) s.copy(own, output(0, own.count));
+  Range have = own;
+  for (int k = place + 1; k < last; ++k) s.round();
+  if (place < last) {
+    have = place == 0 ? output(0, own.count) : s.scratch(own.count);
+    s.recv_reduce(modulo(p.rank + 1, p.size), own, have);
+    s.round();
+  }
+  if (place > 0) s.send(modulo(p.rank - 1, p.size), have);
+  return s;
+}
+
+}  // namespace chorale::reduce

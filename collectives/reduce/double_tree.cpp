@@ -1,0 +1,18 @@
+// Double tree reduce: the double tree broadcast the other way round: two trees over the ranks that are not the root sum half of the
+// vector each, and the root adds its own to what comes from their tops.
+#include "collectives/trees.hpp"
+
+namespace chorale::reduce {
+
+Schedule double_tree(const Problem& p) {
+  Schedule s(p);
+  const Range own = input(0, p.blocks.total());
+  if (p.size == 1) s.copy(own, output(0, own.count));
+  for (const int tree : {0, 1}) {
+    const Range half = half_of(own, tree), sum = half_of(output(0, own.count), tree);
+    tree_reduce(s, in_tree_below_root(tree, p), half, [&] { return p.rank == p.root ? sum : s.scratch(half.count); });
+  }
+  return s;
+}
+
+}  // namespace chorale::reduce
