@@ -68,18 +68,19 @@ Schedule pipeline(const Schedule& whole, int chunks) {
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());
   cut.scratch(whole.scratch_count());
-  std::vector<std::vector<int>> pieces(whole.steps.size());  // of each step, by number
-  for (std::size_t i = 0; i < whole.steps.size(); ++i) {
-    const Step& step = whole.steps[i];
-    // What waits without touching the same elements does so because its algorithm says so: then for all the pieces.
-    std::vector<int> ordered;
-    for (const int earlier : step.after) {
-      const auto before = static_cast<std::size_t>(earlier);
-      if (!conflict(whole.problem(), whole.steps[before], step))
-        ordered.insert(ordered.end(), pieces[before].begin(), pieces[before].end());
+  std::vector<std::vector<int>> pieces;  // of each step, by number; −1 where one is empty
+  for (const Step& step : whole.steps) {
+    auto& numbers = pieces.emplace_back();
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      // What waits without touching the same elements does so because its algorithm says so: then piece for piece.
+      std::vector<int> ordered;
+      for (const int earlier : step.after) {
+        const auto before = static_cast<std::size_t>(earlier);
+        const int piece = pieces[before][static_cast<std::size_t>(chunk)];
+        if (piece >= 0 && !conflict(whole.problem(), whole.steps[before], step)) ordered.push_back(piece);
+      }
+      numbers.push_back(cut.add(piece_of(step, chunk, chunks), ordered));
     }
-    for (int chunk = 0; chunk < chunks; ++chunk)
-      if (const int number = cut.add(piece_of(step, chunk, chunks), ordered); number >= 0) pieces[i].push_back(number);
   }
   interleave(cut.steps);
   return cut;

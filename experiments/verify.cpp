@@ -1,11 +1,14 @@
-// `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks, in place and out of
-// place. A line each, and a total; exit 3 when anything is not proved, naming rank, step and element.
+// `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks of any sizes,
+// in place and out of place, whole and cut into pieces, for nodes of several sizes. A line each, and a total; exit 3 when anything is
+// not proved, naming rank, step and element.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/checker.hpp"
+#include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -13,6 +16,81 @@
 
 namespace chorale {
 namespace {
+
+// One call, on all ranks.
+struct Call {
+  std::vector<Problem> ranks;
+  int chunks = 1;
+  std::string words;
+};
+
+Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks = 1, int per_node = 0) {
+  Problem problem = Problem::even(what, count, size, size / 2, in_place);
+  problem.ranks_per_node = per_node;
+  Call call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
+  for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
+  if (chunks > 1) call.words += fmt::format(" in {} pieces", chunks);
+  if (per_node > 0) call.words += fmt::format(", {} ranks a node", per_node);
+  return call;
+}
+
+// Blocks of 0 to 3 elements, without order.
+Call uneven_call(Collective what, int size, bool in_place) {
+  const auto count = [](int a, int b) -> std::int64_t { return (7 * a * a + 3 * a * b + 5 * b) % 11 % 4; };
+  std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(size));
+  for (int a = 0; a < size; ++a)
+    for (int b = 0; b < size; ++b) counts[static_cast<std::size_t>(a)].push_back(count(a, b));
+  Call call{{}, 1, fmt::format("{} ranks, uneven blocks", size)};
+  if (what == Collective::all_to_all) {
+    call.ranks = Problem::exchange(counts, in_place);
+    return call;
+  }
+  const Problem problem{what, 0, size, size / 2, Blocks(counts.back()), in_place};
+  for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
+  return call;
+}
+
+// Schedules are data: whether an algorithm cares for nodes shows in what it plans.
+bool knows_nodes(const Algorithm& algorithm, int size) {
+  const auto text = [&](int per_node) {
+    return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, per_node).ranks[0]).describe();
+  };
+  return text(0) != text(1);
+}
+
+std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
+  const Collective what = algorithm.what;
+  std::vector<Call> calls;
+  for (const bool in_place : {false, true}) {
+    if (what == Collective::barrier) {
+      calls.push_back(even_call(what, size, 1, in_place));
+      continue;
+    }
+    for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
+      calls.push_back(even_call(what, size, count, in_place));
+    calls.push_back(uneven_call(what, size, in_place));
+    for (const int chunks : {2, 3}) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks));
+    if (size <= 16)  // longer vectors, so that every block is cut
+      for (const int chunks : {4, 7}) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
+    if (knows_nodes(algorithm, size))
+      for (const int per_node : {1, 2, 3, 4, 8, size - 1})
+        for (const int chunks : {1, 3}) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, per_node));
+  }
+  const auto does_not_fit = [&](const Call& call) {
+    return !std::all_of(call.ranks.begin(), call.ranks.end(), [&](const Problem& p) { return fits(algorithm, p); });
+  };
+  std::erase_if(calls, does_not_fit);
+  return calls;
+}
+
+std::string prove(const Algorithm& algorithm, const Call& call) {
+  std::vector<Schedule> schedules = plan_all_ranks(algorithm, call.ranks);
+  if (call.chunks > 1)
+    for (Schedule& schedule : schedules) schedule = pipeline(schedule, call.chunks);
+  const std::string trouble = find_flaw(schedules);
+  if (trouble.empty()) return "";
+  return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
+}
 
 class Verify final : public Command {
  public:
@@ -28,7 +106,10 @@ class Verify final : public Command {
       std::string trouble;
       for (int size = 1; size <= ranks_ && trouble.empty(); ++size) {
         progress.update(done_++, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, size));
-        trouble = prove(algorithm, size, problems);
+        for (const Call& call : calls_for(algorithm, size)) {
+          if (trouble = prove(algorithm, call); !trouble.empty()) break;
+          ++problems;
+        }
       }
       proved += trouble.empty();
       const std::string verdict = trouble.empty() ? fmt::format("proved on {} problems of 1 to {} ranks, {}", problems,
@@ -42,19 +123,6 @@ class Verify final : public Command {
   }
 
  private:
-  static std::string prove(const Algorithm& algorithm, int size, std::int64_t& problems) {
-    for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
-      for (const bool in_place : {false, true}) {
-        const Problem problem = Problem::even(algorithm.what, count, size, size / 2, in_place);
-        if (!fits(algorithm, problem)) continue;
-        const std::string trouble = find_flaw(plan_all_ranks(algorithm, problem));
-        if (!trouble.empty())
-          return fmt::format("{} ranks, {} elements{}: {}", size, count, in_place ? ", in place" : "", trouble);
-        ++problems;
-      }
-    return "";
-  }
-
   std::int64_t ranks_ = 64, done_ = 0;
 };
 
