@@ -20,13 +20,16 @@ class Performance {
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
   // Plays the program on this rank; "" when every result was right.
-  std::string play(const std::vector<Act>& acts) {
+  std::string play(const std::vector<Act>& acts) try {
     for (const Act& act : acts)
       if (const std::string trouble = play(act); !trouble.empty()) return trouble;
     while (!pending_.empty())
       if (const std::string trouble = wait_for_one(); !trouble.empty()) return trouble;
     while (groups_.size() > 1) groups_.pop_back();
     return "";
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());  // requests in flight will end the process before anybody else says why
+    return error.what();
   }
 
  private:
@@ -45,11 +48,11 @@ class Performance {
         groups_.push_back(Communicator(nullptr));
       return "";
     }
-    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size() && pending_.empty()) {
+    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size()) {  // what is in flight keeps it alive
       groups_.pop_back();
       return "";
     }
-    if (act.what % 16 == 13 && !pending_.empty()) return wait_for_one();
+    if (act.what % 16 == 13) return pending_.empty() ? "" : wait_for_one();
     if (!group) return "";
     return act.what % 16 == 12 && group.size() > 1 ? message(act, group) : collective(act, group);
   }
