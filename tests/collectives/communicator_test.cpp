@@ -68,3 +68,70 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
     REQUIRE_ALL(wrong == "");
   }
 }
+
+namespace {
+
+// Each mistake on a world of its own, for a group in which calls differ can do nothing more. Every rank must say what is wrong,
+// naming itself and the call, and none may wait for long.
+template <class Mistake>
+void every_rank_is_told(const char* words, Mistake&& mistake) {
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    Communicator c = open_world(backend.name, world(), clock);
+    std::vector<float> x(64, 1), y(64);
+    std::string said = "nothing";
+    const double started = clock.seconds();
+    try {
+      mistake(c, Slice{x.data(), 64, DType::f32}, Slice{y.data(), 64, DType::f32});
+      c.barrier();  // whoever had nothing to wait for learns of it here
+    } catch (const std::exception& error) {
+      said = error.what();
+    }
+    INFO(backend.name << ": " << said);
+    REQUIRE_ALL(said.find(words) != std::string::npos);
+    REQUIRE_ALL(said.find("rank") != std::string::npos);
+    REQUIRE_ALL(clock.seconds() - started < 10);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("calls that differ between ranks are an error on every rank", "[spmd]") {
+  if (world().size() == 1) return;
+  const bool odd_one = world().rank() == world().size() - 1;
+  every_rank_is_told("all_reduce", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one) x.count = y.count = 63;
+    c.all_reduce(x, y);
+  });
+  every_rank_is_told("all_reduce",
+                     [&](Communicator& c, Slice x, Slice y) { c.all_reduce(x, y, odd_one ? Redop::max : Redop::sum); });
+  every_rank_is_told("all_reduce", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one) x.dtype = y.dtype = DType::i32;
+    c.all_reduce(x, y);
+  });
+  every_rank_is_told("broadcast", [&](Communicator& c, Slice x, Slice) { c.broadcast(x, odd_one ? 1 : 0); });
+  every_rank_is_told("", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one)
+      c.barrier();
+    else
+      c.all_reduce(x, y);
+  });
+  every_rank_is_told("all_reduce", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one) c.choose(Collective::all_reduce, "ring");
+    c.all_reduce(x, y);
+  });
+}
+
+TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
+  const bool odd_one = world().rank() == world().size() - 1;
+  every_rank_is_told("root 99 is none of", [&](Communicator& c, Slice x, Slice) { c.broadcast(x, odd_one ? 99 : 0); });
+  every_rank_is_told("the output has 3 elements", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one) y.count = 3;
+    c.all_reduce(x, y);
+  });
+  every_rank_is_told("input is f32, output is f64", [&](Communicator& c, Slice x, Slice y) {
+    if (odd_one) y.dtype = DType::f64;
+    c.all_reduce(x, y);
+  });
+}

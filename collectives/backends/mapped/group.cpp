@@ -31,11 +31,18 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   show(sends ? told.to : told.from, reach().locate(board_.data()));
 }
 
+// What was sent may still lie on the board, so it stays up until the others have left too. The other rank of a pair may not even have
+// come yet, or have left before this one came: then its own board says so.
 MappedGroup::~MappedGroup() {
-  for (int r = 0; r < size(); ++r)
-    if (Board* board = board_of(r)) show(member(*board, rank()).gone, 1);
-  // Of a pair that was never met nobody but this rank knows the board.
-  if (!announced_ || board_of(1 - rank())) site_->take_down(std::move(board_), size());
+  show(member(own(), rank()).gone, 1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int r = 0; r < size(); ++r) {
+    Board* board = board_of(r);
+    if (!board || r == rank()) continue;
+    show(member(*board, rank()).gone, 1);
+    if (announced_ && look(member(*board, r).gone)) show(member(own(), r).gone, 1);
+  }
+  site_->take_down(std::move(board_), size());
 }
 
 std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) { return std::make_unique<MappedOperation>(*this, plan); }
