@@ -16,11 +16,9 @@ Step piece_of(const Step& step, int chunk, int chunks) {
     range.first += first;
     range.count = end - first;
   };
-  Step piece = step;
+  Step piece{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk};
   for (Range& range : piece.src) cut(range);
   cut(piece.dst);
-  piece.round += chunk;
-  piece.after.clear();
   return piece;
 }
 

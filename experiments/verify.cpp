@@ -69,12 +69,14 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
     for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
       calls.push_back(even_call(what, size, count, in_place));
     calls.push_back(uneven_call(what, size, in_place));
-    for (const int chunks : {2, 3}) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks));
-    if (size <= 16)  // longer vectors, so that every block is cut
-      for (const int chunks : {4, 7}) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
+    calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3));
+    const bool small = size <= 16;  // then longer vectors too, so that every block is cut
+    for (const int chunks : {2, 4, 7})
+      if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
     if (knows_nodes(algorithm, size))
       for (const int per_node : {1, 2, 3, 4, 8, size - 1})
-        for (const int chunks : {1, 3}) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, per_node));
+        for (const int chunks : {1, 3})
+          if (chunks == 1 || small) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, per_node));
   }
   const auto does_not_fit = [&](const Call& call) {
     return !std::all_of(call.ranks.begin(), call.ranks.end(), [&](const Problem& p) { return fits(algorithm, p); });
@@ -115,7 +117,7 @@ class Verify final : public Command {
       const std::string verdict = trouble.empty() ? fmt::format("proved on {} problems of 1 to {} ranks, {}", problems,
                                                                 ranks_, human_seconds(session.clock.seconds() - started))
                                                   : "NOT PROVED: " + trouble;
-      fmt::print("{:<15} {:<20} {}\n", name_of(algorithm.what), algorithm.name, verdict);
+      fmt::print("{:<15} {:<22} {}\n", name_of(algorithm.what), algorithm.name, verdict);
       std::fflush(stdout);
     }
     fmt::print("{} of {} algorithms proved\n", proved, all_algorithms().size());

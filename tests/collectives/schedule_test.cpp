@@ -1,24 +1,30 @@
 #include "collectives/schedule.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include "collectives/algorithms.hpp"
 #include "collectives/checker.hpp"
 #include "tests/catch.hpp"
+#include "tests/collectives/planning.hpp"
 
 using namespace chorale;
 
+using namespace chorale::test;
+
 namespace {
 
-const Algorithm& named(Collective what, const std::string& name) {
-  for (const Algorithm& algorithm : all_algorithms())
-    if (algorithm.what == what && algorithm.name == name) return algorithm;
-  throw std::runtime_error("no algorithm " + name);
-}
-
-Problem even(Collective what, std::int64_t count, int size, bool in_place = false, int root = 0) {
-  return Problem::even(what, count, size, root, in_place);
+// What a step must wait for, found by comparing it with every step before it: the plain way, which planning must agree with.
+std::vector<int> waits_by_comparison(const Schedule& schedule, std::size_t step) {
+  std::vector<int> after;
+  std::vector<bool> implied(step, false);
+  for (std::size_t earlier = step; earlier-- > 0;) {
+    if (!implied[earlier] && conflict(schedule.problem(), schedule.steps[earlier], schedule.steps[step])) {
+      after.insert(after.begin(), static_cast<int>(earlier));
+      implied[earlier] = true;
+    }
+    if (implied[earlier])
+      for (const int before : schedule.steps[earlier].after) implied[static_cast<std::size_t>(before)] = true;
+  }
+  return after;
 }
 
 }  // namespace
@@ -42,6 +48,7 @@ TEST_CASE("blocks of any sizes, empty ones too, are proved") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const auto& counts : cuts)
       for (const bool in_place : {false, true}) {
+        if (algorithm.what == Collective::all_to_all || algorithm.what == Collective::barrier) continue;
         const Problem problem{algorithm.what, 0, static_cast<int>(counts.size()), 0, Blocks(counts), in_place};
         if (!fits(algorithm, problem)) continue;
         INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << counts.size() << " ranks");
@@ -66,6 +73,26 @@ TEST_CASE("a step removed from any algorithm is noticed") {
         REQUIRE(find_flaw(broken) != "");
       }
   }
+}
+
+TEST_CASE("a step waits for what it must, and names no more than that") {
+  for (const Algorithm& algorithm : all_algorithms())
+    for (const bool in_place : {false, true})
+      for (const int chunks : {1, 3}) {
+        if (algorithm.name == std::string("pairwise")) continue;  // it has an order of its own
+        const auto ranks = cut_all(plan_all_ranks(algorithm, even(algorithm.what, 37, 4, in_place)), chunks);
+        INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << chunks << " pieces"
+                                     << (in_place ? ", in place" : ""));
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+          for (std::size_t step = 0; step < ranks[rank].steps.size(); ++step) {
+            REQUIRE(ranks[rank].steps[step].after == waits_by_comparison(ranks[rank], step));
+            for (const int named : ranks[rank].steps[step].after) {
+              auto broken = ranks;
+              std::erase(broken[rank].steps[step].after, named);
+              REQUIRE_THAT(find_flaw(broken), says("does not wait for it"));
+            }
+          }
+      }
 }
 
 TEST_CASE("each kind of mistake is told apart") {
@@ -109,6 +136,14 @@ TEST_CASE("two ranks that send before they receive, and wait for the send, are a
   CHECK(find_flaw(ranks) == "");
   for (Schedule& rank : ranks) rank.steps[1].after = {0};
   CHECK_THAT(find_flaw(ranks), says("deadlock when sends wait for their receives"));
+}
+
+TEST_CASE("a message does not overtake another on its way") {
+  const Problem p = even(Collective::all_reduce, 2, 2);
+  Schedule first(p.at(0)), second(p.at(1));
+  first.recv(1, output(0, 1)), first.send(1, output(0, 1)), first.send(1, input(1, 1));
+  second.recv(0, second.scratch(1)), second.recv(0, output(0, 1)), second.send(0, output(0, 1));
+  CHECK_THAT(find_flaw({first, second}), says("waits for ever"));
 }
 
 TEST_CASE("the bytes sent are those of the closed forms") {

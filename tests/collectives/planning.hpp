@@ -1,0 +1,27 @@
+// What tests of schedules share: an algorithm by its name, and all ranks' schedules, cut into pieces if wished.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/pipeline.hpp"
+
+namespace chorale::test {
+
+inline const Algorithm& named(Collective what, const std::string& name) {
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == what && algorithm.name == name) return algorithm;
+  throw std::runtime_error("no algorithm " + name);
+}
+
+inline Problem even(Collective what, std::int64_t count, int size, bool in_place = false, int root = 0) {
+  return Problem::even(what, count, size, root, in_place);
+}
+
+inline std::vector<Schedule> cut_all(std::vector<Schedule> ranks, int chunks) {
+  for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
+  return ranks;
+}
+
+}  // namespace chorale::test
