@@ -53,7 +53,7 @@ void binomial_scatter(Schedule& s, int root, const Home& home);
 
 // all_to_all: where the block for each rank is sent from. In place it is set aside first, since what comes in lands on it.
 Home outgoing(Schedule& s);
-void keep_own_block(Schedule& s, const Home& given);
+void keep_own_block(Schedule& s, const Home& given);  // the one that this rank gives to itself
 
 // Whole all-reduces, for whoever needs one of the whole vector: a barrier is one of a token.
 void binomial_all_reduce(Schedule& s);

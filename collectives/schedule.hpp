@@ -63,7 +63,7 @@ class Schedule {
   // All of `part`, planned for the ranks `members` of this problem; its input and output are these ranges.
   void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
-  // The steps as they are: for algorithms that compose others, and for tests that break one.
+  // The steps as they are: for those who run them, and for tests that break one.
   std::vector<Step> steps;
 
   const Problem& problem() const { return problem_; }

@@ -2,23 +2,7 @@
 // the one before is over, so that nobody is ever sent to by two ranks at once: for large blocks.
 #include "collectives/parts.hpp"
 
-namespace chorale {
-
-Home outgoing(Schedule& s) {
-  const Problem& p = s.problem();
-  if (!p.in_place) return in_input(p);
-  const Home aside = in_scratch(s);
-  s.copy(input(0, p.blocks.total()), {Place::scratch, aside(0).first, p.blocks.total()});
-  return aside;
-}
-
-void keep_own_block(Schedule& s, const Home& given) {
-  const Problem& p = s.problem();
-  const bool there_already = p.in_place && p.blocks.first(p.rank) == p.taken.first(p.rank);
-  if (!there_already) s.copy(given(p.rank), in_taken(p)(p.rank));
-}
-
-namespace all_to_all {
+namespace chorale::all_to_all {
 
 Schedule pairwise(const Problem& p) {
   Schedule s(p);
@@ -33,5 +17,4 @@ Schedule pairwise(const Problem& p) {
   return s;
 }
 
-}  // namespace all_to_all
-}  // namespace chorale
+}  // namespace chorale::all_to_all
