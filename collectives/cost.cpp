@@ -1,0 +1,157 @@
+#include "collectives/cost.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::int64_t addends(const Step& step) {
+  if (step.kind == Kind::recv_reduce) return static_cast<std::int64_t>(step.peers.size());
+  return step.kind == Kind::reduce ? static_cast<std::int64_t>(step.src.size()) - 1 : 0;
+}
+
+// In the order in which they are dealt with when they happen at the same time: ports and ranks are freed before they are taken.
+enum class What { arrives, is_in, over, may_begin };
+
+struct Event {
+  double time;
+  What what;
+  int rank, step;      // of the message's receiver
+  std::size_t flight;  // the message, or 0
+  bool operator>(const Event& other) const {
+    return std::tie(time, what, rank, step, flight) > std::tie(other.time, other.what, other.rank, other.step, other.flight);
+  }
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
+      : ranks_(ranks), element_bytes_(element_bytes), price_(price), now_at_(ranks.size()) {
+    for (const Schedule& schedule : ranks) {
+      result_.spans.emplace_back(schedule.steps.size());
+      progress_.emplace_back(schedule.steps.size());
+    }
+    for (const Message& message : match_messages(ranks)) {
+      of(message.from, message.send).messages.push_back(message);
+      ++of(message.to, message.recv).missing;
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      for (std::size_t s = 0; s < ranks[r].steps.size(); ++s) {
+        const int rank = static_cast<int>(r), step = static_cast<int>(s);
+        Progress& own = of(rank, step);
+        own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
+        for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
+        // The next rank first, then around.
+        std::rotate(own.messages.begin(),
+                    std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
+                    own.messages.end());
+        arrived(0, rank, step);
+      }
+  }
+
+  Timeline run() {
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      result_.seconds = std::max(result_.seconds, event.time);
+      if (event.what == What::arrives) {
+        double& port = now_at_[index(event.rank)].port_in;
+        port = std::max(event.time, port) + bytes(result_.flights[event.flight].message) * price_.beta;
+        result_.flights[event.flight].is_in = port;
+        events_.push({port, What::is_in, event.rank, event.step, event.flight});
+      } else if (event.what == What::is_in) {
+        arrived(event.time, event.rank, event.step);
+      } else if (event.what == What::over) {
+        ++over_;
+        for (const int next : of(event.rank, event.step).next) arrived(event.time, event.rank, next);
+      } else {
+        begin(event.time, event.rank, event.step);
+      }
+    }
+    std::size_t all = 0;
+    for (const Schedule& schedule : ranks_) all += schedule.steps.size();
+    require(over_ == all, "{} of {} steps wait for ever: they have no price", all - over_, all);
+    return std::move(result_);
+  }
+
+ private:
+  struct Progress {
+    int missing = 0;  // steps and messages it still waits for, and one for the start
+    std::vector<int> next;
+    std::vector<Message> messages;  // that it sends
+  };
+  struct Free {
+    double port_out = 0, port_in = 0, arithmetic = 0;
+  };
+
+  Progress& of(int rank, int step) { return progress_[index(rank)][index(step)]; }
+  const Step& step_of(int rank, int step) const { return ranks_[index(rank)].steps[index(step)]; }
+  double bytes(const Message& m) const {
+    return static_cast<double>(step_of(m.from, m.send).src.at(0).count * element_bytes_);
+  }
+
+  void arrived(double time, int rank, int step) {  // one of the things that this step waits for
+    if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
+  }
+
+  void begin(double time, int rank, int step) {
+    Free& free = now_at_[index(rank)];
+    Timeline::Span& span = result_.spans[index(rank)][index(step)];
+    const double work = static_cast<double>(addends(step_of(rank, step)) * step_of(rank, step).dst.count * element_bytes_);
+    span = {time, time};
+    if (!of(rank, step).messages.empty()) span.begins = std::max(time, free.port_out);
+    for (const Message& message : of(rank, step).messages) {
+      const double leaves = std::max(time, free.port_out);
+      span.ends = free.port_out = leaves + bytes(message) * price_.beta;
+      events_.push({leaves + price_.alpha, What::arrives, message.to, message.recv, result_.flights.size()});
+      result_.flights.push_back({message, leaves, 0});
+    }
+    if (work > 0) {
+      span.begins = std::max(time, free.arithmetic);
+      span.ends = free.arithmetic = span.begins + work * price_.gamma;
+    }
+    events_.push({span.ends, What::over, rank, step, 0});
+  }
+
+  const std::vector<Schedule>& ranks_;
+  std::int64_t element_bytes_;
+  Price price_;
+  std::vector<std::vector<Progress>> progress_;
+  std::vector<Free> now_at_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::size_t over_ = 0;
+  Timeline result_;
+};
+
+}  // namespace
+
+Volume volume(const Schedule& schedule, std::int64_t element_bytes) {
+  Volume sum;
+  for (const Step& step : schedule.steps) {
+    const auto peers = static_cast<std::int64_t>(step.peers.size());
+    if (step.kind == Kind::send) {
+      sum.messages_sent += peers;
+      sum.bytes_sent += peers * step.src.at(0).count * element_bytes;
+    } else {
+      sum.bytes_received += peers * step.dst.count * element_bytes;
+    }
+    sum.bytes_reduced += addends(step) * step.dst.count * element_bytes;
+  }
+  return sum;
+}
+
+Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
+  return Simulation(ranks, element_bytes, price).run();
+}
+
+double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
+  return simulate(ranks, element_bytes, price).seconds;
+}
+
+}  // namespace chorale

@@ -1,0 +1,152 @@
+// Prices against the closed forms of the textbooks, on counts that divide: equal to twelve digits.
+#include "collectives/cost.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/catch.hpp"
+#include "tests/collectives/planning.hpp"
+
+using namespace chorale;
+using test::named;
+
+namespace {
+
+constexpr std::int64_t element_bytes = 4;
+const Price price{3e-6, 2e-10, 7e-11};
+
+// alphas·α + betas·nβ + gammas·nγ
+struct Form {
+  double alphas, betas, gammas;
+};
+
+std::vector<Schedule> plans(Collective what, const std::string& name, int size, std::int64_t count, int root = 0) {
+  return plan_all_ranks(named(what, name), Problem::even(what, count, size, root));
+}
+
+double near(double value) { return std::abs(value) * 1e-12; }
+
+void check_form(Collective what, const std::string& name, int size, const Form& form) {
+  const std::int64_t count = 64 * size;
+  const double n = static_cast<double>(count * element_bytes);
+  const auto ranks = plans(what, name, size, count);
+  INFO(name_of(what) << " " << name << ", " << size << " ranks");
+  const double expected = form.alphas * price.alpha + n * (form.betas * price.beta + form.gammas * price.gamma);
+  CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
+}
+
+// Where messages that wrap around the vector come in two pieces, rounds are no lockstep: a piece may leave a round early, which hides
+// some α, and come in before an older one, which costs some β.
+void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
+  const std::int64_t count = 64 * size;
+  const double n = static_cast<double>(count * element_bytes);
+  const auto ranks = plans(what, name, size, count);
+  INFO(name_of(what) << " " << name << ", " << size << " ranks");
+  CHECK(predict(ranks, element_bytes, {1, 0, 0}) <= form.alphas);
+  CHECK(predict(ranks, element_bytes, {0, 1, 0}) >= form.betas * n - near(form.betas * n));
+  CHECK(std::abs(predict(ranks, element_bytes, {0, 0, 1}) - form.gammas * n) <= near(form.gammas * n));
+  const double lockstep = form.alphas * price.alpha + n * (form.betas * price.beta + form.gammas * price.gamma);
+  CHECK(predict(ranks, element_bytes, price) <= 1.2 * lockstep);
+  for (const Schedule& schedule : ranks)
+    CHECK(static_cast<double>(volume(schedule, element_bytes).bytes_sent) == std::round(form.betas * n));
+}
+
+int log2_up(int p) { return static_cast<int>(std::ceil(std::log2(p))); }
+
+}  // namespace
+
+TEST_CASE("prices are the closed forms for any number of ranks") {
+  using enum Collective;
+  for (int p = 2; p <= 17; ++p) {
+    const double rounds = p - 1, f = rounds / p, logs = log2_up(p);
+    check_form(all_reduce, "ring", p, {2 * rounds, 2 * f, f});
+    check_form(all_reduce, "direct", p, {2, 2 * f, f});
+    check_form(all_reduce, "one_shot", p, {1, rounds, rounds});
+    check_form(reduce_scatter, "ring", p, {rounds, f, f});
+    check_form(reduce_scatter, "direct", p, {1, f, f});
+    check_form(all_gather, "ring", p, {rounds, f, 0});
+    check_form(all_gather, "direct", p, {1, f, 0});
+    check_form(gather, "direct", p, {1, f, 0});
+    check_form(scatter, "direct", p, {1, f, 0});
+    check_bounds(all_gather, "bruck", p, {logs, f, 0});
+    check_bounds(all_gather, "circulant", p, {logs, f, 0});
+    check_bounds(reduce_scatter, "circulant", p, {logs, f, f});
+    check_bounds(all_reduce, "circulant", p, {2 * logs, 2 * f, f});
+  }
+}
+
+TEST_CASE("prices are the closed forms for powers of two") {
+  using enum Collective;
+  for (const int p : {2, 4, 8, 16}) {
+    const double f = (p - 1.0) / p, logs = log2_up(p);
+    check_form(all_reduce, "binomial_tree", p, {2 * logs, 2 * logs, logs});
+    check_form(all_reduce, "recursive_doubling", p, {logs, logs, logs});
+    check_form(all_reduce, "rabenseifner", p, {2 * logs, 2 * f, f});
+    check_form(reduce_scatter, "recursive_halving", p, {logs, f, f});
+    check_form(all_gather, "recursive_doubling", p, {logs, f, 0});
+    check_form(broadcast, "binomial_tree", p, {logs, logs, 0});
+    check_form(broadcast, "scatter_all_gather", p, {logs + p - 1, 2 * f, 0});
+    check_form(reduce, "binomial_tree", p, {logs, logs, logs});
+    check_form(gather, "binomial_tree", p, {logs, f, 0});
+    check_form(scatter, "binomial_tree", p, {logs, f, 0});
+  }
+}
+
+TEST_CASE("rounds are those of the table") {
+  using enum Collective;
+  const auto rounds = [](Collective what, const std::string& name, int p) {
+    return find_rounds(plans(what, name, p, 64 * p)).count;
+  };
+  for (int p = 2; p <= 17; ++p) {
+    INFO(p << " ranks");
+    CHECK(rounds(all_reduce, "ring", p) == 2 * (p - 1));
+    CHECK(rounds(all_reduce, "one_shot", p) == 1);
+    CHECK(rounds(all_reduce, "direct", p) == 2);
+    CHECK(rounds(all_reduce, "circulant", p) == 2 * log2_up(p));
+    CHECK(rounds(all_gather, "bruck", p) == log2_up(p));
+    CHECK(rounds(broadcast, "binomial_tree", p) == log2_up(p));
+    const bool folds = (p & (p - 1)) != 0;
+    // An odd rank out has nobody to wait for, and sends early.
+    CHECK(rounds(reduce, "binomial_tree", p) <= log2_up(p));
+    if (!folds) CHECK(rounds(reduce, "binomial_tree", p) == log2_up(p));
+    if (!folds) CHECK(rounds(all_reduce, "binomial_tree", p) == 2 * log2_up(p));
+    CHECK(rounds(all_reduce, "recursive_doubling", p) == static_cast<int>(std::log2(p)) + (folds ? 2 : 0));
+  }
+}
+
+TEST_CASE("volumes are exact, for lengths that do not divide too") {
+  const auto ring = plans(Collective::all_reduce, "ring", 3, 7);  // blocks of 3, 2, 2; rank 0 sends 2 1, then 0 2
+  const Volume first = volume(ring[0], 8);
+  CHECK(first.messages_sent == 4);
+  CHECK(first.bytes_sent == 8 * (2 + 2 + 3 + 2));
+  CHECK(first.bytes_received == 8 * (2 + 3 + 2 + 2));
+  CHECK(first.bytes_reduced == 8 * (2 + 3));
+  std::int64_t sent = 0, received = 0;
+  for (const Schedule& schedule : ring) {
+    CHECK(volume(schedule, 8).bytes_sent == 8 * schedule.elements_sent());
+    sent += volume(schedule, 8).bytes_sent;
+    received += volume(schedule, 8).bytes_received;
+  }
+  CHECK(sent == received);
+  CHECK(volume(plans(Collective::all_reduce, "one_shot", 5, 10)[2], 4).messages_sent == 4);
+}
+
+TEST_CASE("the timeline begins no step before what it waits for, and loads no port twice") {
+  const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6, 36);
+  const Timeline timeline = simulate(ranks, element_bytes, price);
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (std::size_t s = 0; s < ranks[r].steps.size(); ++s)
+      for (const int before : ranks[r].steps[s].after)
+        CHECK(timeline.spans[r][static_cast<std::size_t>(before)].ends <= timeline.spans[r][s].begins);
+  for (const auto& a : timeline.flights)
+    for (const auto& b : timeline.flights)
+      if (&a != &b && a.message.from == b.message.from) CHECK(a.leaves != b.leaves);
+  CHECK(timeline.flights.size() == match_messages(ranks).size());
+  CHECK(timeline.seconds > 0);
+}
+
+TEST_CASE("a message without a partner has no price") {
+  auto ranks = plans(Collective::all_reduce, "ring", 3, 6);
+  ranks[0].steps.pop_back();
+  CHECK_THROWS_WITH(predict(ranks, 4, price), says("rank 2 sends 4 messages to rank 0"));
+}
