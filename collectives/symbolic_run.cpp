@@ -1,0 +1,72 @@
+#include "collectives/symbolic_run.hpp"
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+SymbolicRun::SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums)
+    : ranks_(ranks), sums_(sums), rounds_(find_rounds(ranks)) {
+  for (const Schedule& schedule : ranks) {
+    const Problem& p = schedule.problem();
+    memory_.emplace_back(schedule);
+    for (std::int64_t i = 0; i < p.input_count(); ++i)
+      *memory_.back().find(Place::input, i) = {p.input_home() + i, sums.leaf(p.rank)};
+  }
+  play();
+}
+
+void SymbolicRun::next_round() {
+  require(round_ < rounds_.count, "there is no round after the {}th", round_);
+  ++round_;
+  play();
+}
+
+// All sends of a round read what the round before left; nothing that overwrites it can come earlier.
+void SymbolicRun::play() {
+  for (const Message& message : rounds_.messages)
+    if (rounds_.of[index(message.from)][index(message.send)] == round_)
+      mail_[{message.to, message.recv}][message.from] =
+          read(message.from, ranks_[index(message.from)].steps[index(message.send)].src.at(0));
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    for (std::size_t s = 0; s < ranks_[r].steps.size(); ++s)
+      if (rounds_.of[r][s] == round_ && ranks_[r].steps[s].kind != Kind::send)
+        store(static_cast<int>(r), static_cast<int>(s));
+}
+
+SymbolicRun::Values SymbolicRun::read(int rank, const Range& range) {
+  Values values;
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    const Symbol* symbol = memory_[index(rank)].find(range.place, range.first + i);
+    require(symbol && symbol->element >= 0, "rank {} reads element {}, which nobody wrote", rank, range.first + i);
+    values.push_back(*symbol);
+  }
+  return values;
+}
+
+void SymbolicRun::store(int rank, int s) {
+  const Step& step = ranks_[index(rank)].steps[index(s)];
+  std::vector<Values> addends;
+  for (const Range& range : step.src) addends.push_back(read(rank, range));
+  if (const auto mail = mail_.find({rank, s}); mail != mail_.end()) {
+    std::size_t before_own = 0;  // in rank order: our own among theirs
+    for (auto& [from, values] : mail->second)
+      addends.insert(from < rank ? addends.begin() + static_cast<std::ptrdiff_t>(before_own++) : addends.end(),
+                     std::move(values));
+    mail_.erase(mail);
+  }
+  for (std::int64_t i = 0; i < step.dst.count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    std::vector<int> terms;
+    for (const Values& values : addends) terms.push_back(values.at(at).sum);
+    Symbol* place = memory_[index(rank)].find(step.dst.place, step.dst.first + i);
+    require(place != nullptr, "rank {}, step {}: writes outside its buffer, at {}", rank, s, step.dst.first + i);
+    *place = {addends.at(0).at(at).element, sums_.sum(std::move(terms))};
+  }
+}
+
+}  // namespace chorale

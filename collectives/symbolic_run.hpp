@@ -1,0 +1,45 @@
+// Runs the schedules of all ranks in one process, a round at a time, and remembers for every element of every buffer what it is:
+// which element of the whole vector, and the sum that it holds. It proves nothing: checker.hpp does, and wants to be asked before.
+#pragma once
+#include <map>
+#include <tuple>
+
+#include "collectives/expressions.hpp"
+#include "collectives/rounds.hpp"
+#include "collectives/symbolic_memory.hpp"
+
+namespace chorale {
+
+struct Symbol {
+  std::int64_t element = -1;  // of the contributing ranks' vector; −1: not written yet
+  int sum = -1;
+};
+
+class SymbolicRun {
+ public:
+  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // both outlive it; round 0 is over
+
+  const Rounds& rounds() const { return rounds_; }
+  int round() const { return round_; }  // the last that is over
+  void next_round();
+
+  std::int64_t count(int rank, Place place) const { return memory_.at(static_cast<std::size_t>(rank)).count(place); }
+  const Symbol& at(int rank, Place place, std::int64_t i) {
+    return *memory_.at(static_cast<std::size_t>(rank)).find(place, i);
+  }
+
+ private:
+  using Values = std::vector<Symbol>;
+  void play();
+  Values read(int rank, const Range& range);
+  void store(int rank, int step);
+
+  const std::vector<Schedule>& ranks_;
+  Expressions& sums_;
+  Rounds rounds_;
+  int round_ = 0;
+  std::vector<SymbolicMemory<Symbol>> memory_;
+  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // to (rank, step), from whom, what
+};
+
+}  // namespace chorale
