@@ -14,8 +14,8 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
-      {"show", "the schedule of a collective algorithm, rank by rank", "build/chorale show all_reduce ring --ranks 4", false,
-       make_show},
+      {"show", "a collective algorithm: its rounds, its price, the order of its sums",
+       "build/chorale show all_reduce ring --ranks 4", false, make_show},
       {"verify", "prove every collective algorithm", "build/chorale verify --ranks 16", false, make_verify},
   };
   return table;

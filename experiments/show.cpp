@@ -1,8 +1,16 @@
-// `chorale show COLLECTIVE ALGORITHM`: the schedule of every rank, a line a step, and what each of them sends.
+// `chorale show COLLECTIVE ALGORITHM`: what its schedules say before anybody runs them. What every rank holds after every round, what
+// each sends, what that costs, in which order sums are made; a line a step with --steps, a space-time diagram with --svg. Without
+// an algorithm: all that the collective has, with their prices, so that they can be compared.
 #include <fmt/format.h>
 
-#include "collectives/algorithms.hpp"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "collectives/drawing.hpp"
 #include "experiments/command.hpp"
+#include "experiments/show.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -12,52 +20,86 @@ namespace {
 class Show final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("algorithm", words_, "which collective, and which algorithm for it")
+    options.add_positional("algorithm", words_, "which collective, and which algorithm for it; none: all")
         .words("COLLECTIVE ALGORITHM");
     options.add("ranks", ranks_, "how many ranks").range(1, 256);
-    options.add("count", count_, "elements of the whole vector; 0 for two a rank").range(0, 1e15);
-    options.add("root", root_, "of a broadcast or reduce").range(0, 255);
+    options.add("count", count_, "elements of the whole vector; 0 for two a rank").range(0, 1e6);
+    options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
+    options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
+    options.add("steps", steps_, "every rank's steps, a line each, instead of the picture");
+    options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
 
   void check() override {
-    if (words_.size() != 2)
+    if (words_.size() > 2)
       usage_error("show wants a collective and an algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring");
     if (root_ >= ranks_)
       usage_error("the root is no rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
-    std::vector<std::string> known;
-    for (const Algorithm& algorithm : all_algorithms()) {
-      known.push_back(fmt::format("{} {}", name_of(algorithm.what), algorithm.name));
-      if (known.back() == join(words_, " ")) algorithm_ = &algorithm;
-    }
-    if (algorithm_ && !fits(*algorithm_, problem()))
+    if (words_.size() < 2 && (steps_ || !svg_.empty()))
+      usage_error("--steps and --svg show one algorithm", fmt::format("{} words were given", words_.size()),
+                  "for example: chorale show all_reduce ring --steps");
+    find_algorithms();
+    if (words_.size() == 2 && !fits(*chosen_[0], problem(chosen_[0]->what)))
       usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
                   "it wants a power of two of them");
-    if (algorithm_) return;
-    const std::string near = nearest(join(words_, " "), known);
-    usage_error(fmt::format("no algorithm \"{}\"", join(words_, " ")), "there are " + join(known, ", "),
-                near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
   }
 
   int run(Session&) override {
-    fmt::print("{} {}: {}\n{} ranks, {} elements{}\n", name_of(algorithm_->what), algorithm_->name, algorithm_->about,
-               ranks_, problem().blocks.total(), in_place_ ? ", in place" : "");
-    for (const Schedule& schedule : plan_all_ranks(*algorithm_, problem()))
-      fmt::print("\nrank {}, sends {} elements\n{}", schedule.problem().rank, schedule.elements_sent(), schedule.describe());
+    if (!svg_.empty()) write_svg(*chosen_[0]);  // first: when it fails, nothing else was said
+    if (words_.size() == 2)
+      fmt::print("{}", describe_algorithm(*chosen_[0], problem(chosen_[0]->what), steps_));
+    else
+      fmt::print("{} ranks, {} elements{}; {}", ranks_, count(), in_place_ ? ", in place" : "",
+                 list_algorithms(chosen_, [&](Collective what) { return problem(what); }));
+    if (!svg_.empty()) fmt::print("picture {}\n", svg_);
     return 0;
   }
 
  private:
-  Problem problem() const {
-    const int size = static_cast<int>(ranks_);
-    return Problem::even(algorithm_->what, count_ ? count_ : 2 * ranks_, size, static_cast<int>(root_), in_place_);
+  void find_algorithms() {
+    std::vector<std::string> known;
+    for (const Algorithm& algorithm : all_algorithms()) {
+      const std::string what = name_of(algorithm.what), words = join(words_, " ");
+      if (words_.size() == 2)
+        known.push_back(fmt::format("{} {}", what, algorithm.name));
+      else if (std::find(known.begin(), known.end(), what) == known.end())
+        known.push_back(what);
+      if (words_.empty() || words == (words_.size() == 2 ? known.back() : what)) chosen_.push_back(&algorithm);
+    }
+    if (!chosen_.empty()) return;
+    const std::string near = nearest(join(words_, " "), known);
+    usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", join(words_, " ")),
+                "there are " + join(known, ", "),
+                near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
+  }
+
+  std::int64_t count() const { return count_ ? count_ : 2 * ranks_; }
+
+  Problem problem(Collective what) const {
+    Problem whole = Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_);
+    whole.ranks_per_node = static_cast<int>(ranks_per_node_);
+    return whole;
+  }
+
+  void write_svg(const Algorithm& algorithm) const {
+    const auto ranks = plan_all_ranks(algorithm, problem(algorithm.what));
+    const double n = std::max<double>(1, static_cast<double>(count()));
+    const Price visible{1, 2 / n, 1 / n};  // whatever the length
+    std::ofstream file(svg_, std::ios::binary);
+    file << draw_svg(ranks, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, ranks_), 1, visible);
+    file.close();
+    if (!file)
+      usage_error("cannot write the picture", fmt::format("{}: {}", svg_, std::strerror(errno)),
+                  "name a file that can be written");
   }
 
   std::vector<std::string> words_;
-  std::int64_t ranks_ = 4, count_ = 0, root_ = 0;
-  bool in_place_ = false;
-  const Algorithm* algorithm_ = nullptr;
+  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0;
+  bool in_place_ = false, steps_ = false;
+  std::string svg_;
+  std::vector<const Algorithm*> chosen_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 from programs import chorale, ranks, start
 
@@ -115,12 +116,53 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(lines[-1], f"{len(lines) - 1} of {len(lines) - 1} algorithms proved")
         self.assertGreater(len(lines), 26)
 
-    def test_show_prints_every_rank_or_says_what_there_is(self):
+    def test_show_draws_prices_and_orders_an_algorithm(self):
         result = start([chorale, "show", "all_reduce", "ring", "--ranks", "3"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("round 4\n", result.stdout)
+        self.assertIn("4 rounds; a rank sends 4 messages, 8 elements", result.stdout)
+        self.assertIn("4 α + 1.333 nβ + 0.6667 nγ", result.stdout)
+        self.assertIn("[0..2)    (r0 + (r1 + r2))", result.stdout)
+        moved = start([chorale, "show", "all_gather", "ring", "--ranks", "3"]).stdout
+        self.assertNotIn("order", moved)
+        equal = start([chorale, "show", "all_reduce", "recursive_doubling"]).stdout
+        self.assertIn("f32, f64:  same bits as binomial_tree", equal)
+        self.assertIn("rounds are drawn for up to", start([chorale, "show", "all_reduce", "ring", "--ranks", "40"]).stdout)
+
+    def test_show_prints_every_step_of_every_rank(self):
+        result = start([chorale, "show", "all_reduce", "ring", "--ranks", "3", "--steps"])
         self.assertEqual(result.stdout.count("sends 8 elements"), 3, result.stdout)
         self.assertEqual(result.stdout.count("recv_reduce"), 6)
+        self.assertNotIn("round 1\n", result.stdout)
+        self.assertIn("→ scratch", start([chorale, "show", "all_reduce", "one_shot", "--steps", "--in-place"]).stdout)
+
+    def test_show_lists_what_there_is_with_prices(self):
+        ours = start([chorale, "show", "all_gather", "--ranks", "5"])
+        self.assertEqual(ours.returncode, 0, ours.stderr)
+        self.assertRegex(ours.stdout, r"all_gather +ring +4 +4 +4 +0.8 +0 ")
+        self.assertRegex(ours.stdout, r"all_gather +recursive_doubling +does not fit")
+        self.assertNotIn("all_reduce", ours.stdout)
+        everything = start([chorale, "show"]).stdout
+        for collective in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter"):
+            self.assertRegex(everything, rf"(?m)^{collective} ")
+
+    def test_show_writes_a_diagram_that_is_well_formed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = start([chorale, "show", "reduce", "binomial_tree", "--root", "2", "--svg", f"{folder}/tree.svg"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"picture {folder}/tree.svg", result.stdout)
+            name = "{http://www.w3.org/2000/svg}"
+            root = xml.etree.ElementTree.parse(f"{folder}/tree.svg").getroot()
+            self.assertEqual(root.find(f"{name}title").text, "reduce binomial_tree, 4 ranks")
+            arrows = [line for line in root.iter(f"{name}line") if line.get("class") == "message"]
+            self.assertEqual(len(arrows), 3)
+            self.refused("show", "all_reduce", "ring", "--svg", f"{folder}/no/tree.svg", says=["cannot write the picture", "No such file"])
+
+    def test_show_says_what_there_is(self):
         self.refused("show", "all_reduce", "rnig", says=['did you mean "all_reduce ring"?'])
-        self.refused("show", "all_reduce", says=["1 words were given"])
+        self.refused("show", "all_redcue", says=['no collective "all_redcue"', 'did you mean "all_reduce"?'])
+        self.refused("show", "all_reduce", "ring", "4", says=["3 words were given"])
+        self.refused("show", "all_reduce", "--steps", says=["1 words were given"])
         self.refused("show", "broadcast", "binomial_tree", "--root", "4", says=["root 4 of 4 ranks"])
 
     def test_output_that_cannot_be_written_is_an_error(self):

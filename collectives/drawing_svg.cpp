@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/drawing.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr double left = 72, right = 24, top = 56, lane_height = 48, width = 960;
+
+constexpr const char* style = R"(  <style>
+    svg { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
+    text { fill: #1c2430 } .quiet { fill: #5c6878 } .lane { stroke: #c3cad4 }
+    .message { stroke: #1f6fb2; stroke-width: 1.5; fill: none } .tip { fill: #1f6fb2 }
+    .sum { fill: #c2571a } .send { fill: #1f6fb2; fill-opacity: 0.35 }
+    @media (prefers-color-scheme: dark) {
+      svg { background: #12161c }
+      text { fill: #e6eaf0 } .quiet { fill: #98a4b3 } .lane { stroke: #3d4652 }
+      .message { stroke: #6db3ee } .tip { fill: #6db3ee } .sum { fill: #f0995c } .send { fill: #6db3ee }
+    }
+  </style>
+)";
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+double lane(int rank) { return top + lane_height * (rank + 0.5); }
+
+class Picture {
+ public:
+  Picture(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
+      : ranks_(ranks), element_bytes_(element_bytes), timeline_(simulate(ranks, element_bytes, price)) {}
+
+  std::string draw(const std::string& title) const {
+    const double height = lane(static_cast<int>(ranks_.size())) + 12;
+    std::string svg = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"title what\">\n"
+        "  <title id=\"title\">{}</title>\n  <desc id=\"what\">{}</desc>\n{}",
+        width, height, escaped(title), description(), style);
+    svg +=
+        "  <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+        "orient=\"auto\"><path class=\"tip\" d=\"M0 0 L8 4 L0 8 z\"/></marker></defs>\n";
+    svg += fmt::format("  <text x=\"16\" y=\"24\" font-size=\"16\">{}</text>\n", escaped(title));
+    svg += fmt::format("  <text x=\"16\" y=\"42\" class=\"quiet\">{}</text>\n", description());
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) svg += lane_of(rank);
+    for (const Timeline::Flight& flight : timeline_.flights) svg += arrow(flight);
+    return svg + "</svg>\n";
+  }
+
+ private:
+  double x(double seconds) const {
+    return left + (timeline_.seconds > 0 ? seconds / timeline_.seconds : 0) * (width - left - right);
+  }
+
+  std::string description() const {
+    return fmt::format("{} rank{}, a lane each; time runs to the right; {} message{} as arrows, sums as bars on the lanes",
+                       ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.flights.size(),
+                       timeline_.flights.size() == 1 ? "" : "s");
+  }
+
+  std::string lane_of(int rank) const {
+    const double y = lane(rank);
+    std::string svg = fmt::format("  <text x=\"16\" y=\"{}\">rank {}</text>\n", y + 4, rank);
+    svg += fmt::format("  <line class=\"lane\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", left, y, width - right, y);
+    const auto& steps = ranks_[static_cast<std::size_t>(rank)].steps;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const bool sums = steps[s].kind == Kind::recv_reduce || steps[s].kind == Kind::reduce;
+      if (!sums && steps[s].kind != Kind::send) continue;
+      const Timeline::Span& span = timeline_.spans[static_cast<std::size_t>(rank)][s];
+      svg +=
+          fmt::format("  <rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"6\"><title>{}</title></rect>\n",
+                      sums ? "sum" : "send", x(span.begins), sums ? y - 6 : y, std::max(2.0, x(span.ends) - x(span.begins)),
+                      words_for(steps[s]));
+    }
+    return svg;
+  }
+
+  std::string words_for(const Step& step) const {
+    const Range& range = step.kind == Kind::send ? step.src.at(0) : step.dst;
+    return fmt::format("{} {} {}: {} bytes", kind_names[static_cast<std::size_t>(step.kind)],
+                       step.kind == Kind::send ? "to" : "from", fmt::join(step.peers, ", "), range.count * element_bytes_);
+  }
+
+  std::string arrow(const Timeline::Flight& flight) const {
+    const Message& m = flight.message;
+    return fmt::format(
+        "  <line class=\"message\" marker-end=\"url(#tip)\" x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\">"
+        "<title>{} → {}</title></line>\n",
+        x(flight.leaves), lane(m.from), x(flight.is_in), lane(m.to), m.from, m.to);
+  }
+
+  const std::vector<Schedule>& ranks_;
+  std::int64_t element_bytes_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+std::string draw_svg(const std::vector<Schedule>& ranks, const std::string& title, std::int64_t element_bytes,
+                     const Price& price) {
+  return Picture(ranks, element_bytes, price).draw(title);
+}
+
+}  // namespace chorale

@@ -1,0 +1,17 @@
+// What `chorale show` says of algorithms: one in full, or many as a price list.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms.hpp"
+
+namespace chorale {
+
+// Rounds as a picture, or every rank's steps; then the price and the order of the sums.
+std::string describe_algorithm(const Algorithm& algorithm, const Problem& problem, bool steps);
+
+std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
+                            const std::function<Problem(Collective)>& problem_for);
+
+}  // namespace chorale

@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/drawing.hpp"
+#include "collectives/reduction_order.hpp"
+#include "experiments/show.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr int most_drawn = 32;             // ranks: beyond, a picture is no longer one
+constexpr std::size_t most_orders = 8;     // lines of the reduction order
+constexpr std::int64_t element_bytes = 1;  // prices are in parts of n: the size cancels
+
+// Each price alone, in multiples of α, nβ and nγ. Where rounds are in lockstep, the time is the sum of the three; else near it.
+struct Terms {
+  double alpha, beta, gamma;
+};
+
+Terms terms_of(const std::vector<Schedule>& ranks) {
+  const double n = static_cast<double>(std::max<std::int64_t>(1, ranks.at(0).problem().blocks.total()));
+  return {predict(ranks, element_bytes, {1, 0, 0}), predict(ranks, element_bytes, {0, 1, 0}) / n,
+          predict(ranks, element_bytes, {0, 0, 1}) / n};
+}
+
+// "4", or "1 to 4" where ranks differ.
+std::string over_ranks(const std::vector<Schedule>& ranks, std::int64_t Volume::*what) {
+  std::vector<std::int64_t> values;
+  for (const Schedule& schedule : ranks) values.push_back(volume(schedule, element_bytes).*what);
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return *least == *most ? fmt::format("{}", *most) : fmt::format("{} to {}", *least, *most);
+}
+
+std::string price_of(const std::vector<Schedule>& ranks) {
+  const Terms terms = terms_of(ranks);
+  return fmt::format("price   {} rounds; a rank sends {} messages, {} elements\n        {:.4g} α + {:.4g} nβ + {:.4g} nγ\n",
+                     find_rounds(ranks).count, over_ranks(ranks, &Volume::messages_sent),
+                     over_ranks(ranks, &Volume::bytes_sent), terms.alpha, terms.beta, terms.gamma);
+}
+
+// Types of 16 bits round once a step, so fewer algorithms agree on them.
+std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
+  std::string text;
+  for (const Rounding rounding : {Rounding::every_addition, Rounding::once_a_step}) {
+    std::vector<std::string> names;
+    for (const auto& members : bitwise_classes(problem, rounding))
+      if (std::find(members.begin(), members.end(), &algorithm) != members.end())
+        for (const Algorithm* other : members)
+          if (other != &algorithm) names.push_back(other->name);
+    text += fmt::format("  {} as {}\n", rounding == Rounding::once_a_step ? "f16, bf16: same bits" : "f32, f64:  same bits",
+                        names.empty() ? "no other" : join(names, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_algorithm(const Algorithm& algorithm, const Problem& problem, bool steps) {
+  const auto ranks = plan_all_ranks(algorithm, problem);
+  std::string text =
+      fmt::format("{} {}: {}\n{} ranks, {} elements{}\n\n", name_of(algorithm.what), algorithm.name, algorithm.about,
+                  problem.size, problem.blocks.total(), problem.in_place ? ", in place" : "");
+  if (steps)
+    for (const Schedule& schedule : ranks)
+      text += fmt::format("rank {}, sends {} elements\n{}\n", schedule.problem().rank, schedule.elements_sent(),
+                          schedule.describe());
+  else if (problem.size <= most_drawn)
+    text += draw_text(ranks) + "\n";
+  else
+    text += fmt::format("(rounds are drawn for up to {} ranks)\n\n", most_drawn);
+  text += price_of(ranks);
+  if (const std::string order = describe_reduction_order(ranks, most_orders); !order.empty())
+    text += "order\n" + order + bitwise_equals(algorithm, problem);
+  return text;
+}
+
+std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
+                            const std::function<Problem(Collective)>& problem_for) {
+  TextTable table({"collective", "algorithm", "rounds", "messages", "α", "nβ", "nγ", "about"});
+  for (const Algorithm* algorithm : algorithms) {
+    const Problem problem = problem_for(algorithm->what);
+    std::vector<std::string> cells{name_of(algorithm->what), algorithm->name, "does not fit", "", "", "", "",
+                                   algorithm->about};
+    if (fits(*algorithm, problem)) {
+      const auto ranks = plan_all_ranks(*algorithm, problem);
+      const Terms terms = terms_of(ranks);
+      cells[2] = std::to_string(find_rounds(ranks).count);
+      cells[3] = over_ranks(ranks, &Volume::messages_sent);
+      cells[4] = fmt::format("{:.4g}", terms.alpha);
+      cells[5] = fmt::format("{:.4g}", terms.beta);
+      cells[6] = fmt::format("{:.4g}", terms.gamma);
+    }
+    table.add(std::move(cells));
+  }
+  return "messages: of one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
+}
+
+}  // namespace chorale
