@@ -1,8 +1,10 @@
 #include "collectives/cost.hpp"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "src/base/error.hpp"
 
@@ -47,6 +49,7 @@ class Simulation {
         Progress& own = of(rank, step);
         own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
         for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
+        keep_channels(rank, step);
         // The next rank first, then around.
         std::rotate(own.messages.begin(),
                     std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
@@ -82,8 +85,9 @@ class Simulation {
 
  private:
   struct Progress {
-    int missing = 0;  // steps and messages it still waits for, and one for the start
-    std::vector<int> next;
+    int missing = 0;                // steps and messages it still waits for, and one for the start
+    std::vector<int> next;          // wait until this is over
+    std::vector<int> behind;        // of its channels: wait until this has begun
     std::vector<Message> messages;  // that it sends
   };
   struct Free {
@@ -100,7 +104,19 @@ class Simulation {
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
+  // Messages from one rank to another are matched in the order of their steps, and so must leave in it.
+  void keep_channels(int rank, int step) {
+    const Step& here = step_of(rank, step);
+    for (const int peer : here.peers) {
+      const auto [last, is_first] = last_of_channel_.try_emplace({here.kind == Kind::send, rank, peer}, step);
+      if (is_first) continue;
+      of(rank, std::exchange(last->second, step)).behind.push_back(step);
+      ++of(rank, step).missing;
+    }
+  }
+
   void begin(double time, int rank, int step) {
+    for (const int behind : of(rank, step).behind) arrived(time, rank, behind);
     Free& free = now_at_[index(rank)];
     Timeline::Span& span = result_.spans[index(rank)][index(step)];
     const double work = static_cast<double>(addends(step_of(rank, step)) * step_of(rank, step).dst.count * element_bytes_);
@@ -125,6 +141,7 @@ class Simulation {
   std::vector<std::vector<Progress>> progress_;
   std::vector<Free> now_at_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // sends?, rank, peer → step
   std::size_t over_ = 0;
   Timeline result_;
 };

@@ -58,6 +58,7 @@ class Picture {
     if (known.empty()) {
       known = sums_.ranks(sum);
       std::sort(known.begin(), known.end());
+      known.erase(std::unique(known.begin(), known.end()), known.end());  // who has come to a barrier may come twice
     }
     return known;
   }

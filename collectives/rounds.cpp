@@ -1,71 +1,75 @@
 #include "collectives/rounds.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
+#include "collectives/checker_parts.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr int unknown = -1;
+constexpr int unknown = -1, most = std::numeric_limits<int>::max();
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Repeats until nothing changes: a step's round is known once those of all it waits for are.
 class Numbering {
  public:
-  explicit Numbering(const std::vector<Schedule>& ranks) : ranks_(ranks), first_open_(ranks.size(), 0) {
-    result_.messages = match_messages(ranks);
+  Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
+      : ranks_(ranks), follow_marks_(follow_marks) {
+    rounds_.messages = messages;
     for (const Schedule& schedule : ranks) {
-      result_.of.emplace_back(schedule.steps.size(), unknown);
-      sent_by_.emplace_back(schedule.steps.size());
+      rounds_.of.emplace_back(schedule.steps.size(), unknown);
+      sends_for_.emplace_back(schedule.steps.size());
     }
-    for (const Message& message : result_.messages)
-      sent_by_[static_cast<std::size_t>(message.to)][static_cast<std::size_t>(message.recv)].push_back(message);
+    for (const Message& message : messages) sends_for_[index(message.to)][index(message.recv)].push_back(message);
   }
 
-  Rounds run() {
+  bool run() {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t r = 0; r < ranks_.size(); ++r) moved = sweep(r) || moved;
     }
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      require(first_open_[r] == result_.of[r].size(), "rank {}, step {} waits for ever: it has no round", r, first_open_[r]);
-    return std::move(result_);
+    return std::none_of(rounds_.of.begin(), rounds_.of.end(),
+                        [](const std::vector<int>& of) { return std::find(of.begin(), of.end(), unknown) != of.end(); });
   }
+
+  const Rounds& rounds() const { return rounds_; }
 
  private:
   bool sweep(std::size_t r) {
     const auto& steps = ranks_[r].steps;
-    auto& round = result_.of[r];
-    bool moved = false, all_known = true;
-    int mark = 0, last_sent = 0, last_sent_before = 0;  // …before: under earlier marks
+    auto& round = rounds_.of[r];
+    bool moved = false;
+    std::map<int, int> last_sent;  // by mark; `most` while one of its sends has no round yet
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool is_send = steps[s].kind == Kind::send;
-      if (is_send && steps[s].round != mark) {
-        mark = steps[s].round;
-        last_sent_before = last_sent;
-      }
-      if (round[s] == unknown && s >= first_open_[r]) {
-        const int before = is_send ? last_sent_before : 0;
-        round[s] = before == unknown ? unknown : round_of(r, s, before);
+      if (round[s] == unknown) {
+        int before = 0;
+        for (auto mark = last_sent.begin(); is_send && mark != last_sent.lower_bound(steps[s].round); ++mark)
+          before = std::max(before, mark->second);
+        round[s] = before == most ? unknown : round_of(r, s, before);
         moved = moved || round[s] != unknown;
       }
-      if (is_send) last_sent = round[s] == unknown || last_sent == unknown ? unknown : std::max(last_sent, round[s]);
-      all_known = all_known && round[s] != unknown;
-      if (all_known) first_open_[r] = s + 1;
-      result_.count = std::max(result_.count, round[s]);
+      if (is_send && follow_marks_) {
+        int& last = last_sent[steps[s].round];
+        last = std::max(last, round[s] == unknown ? most : round[s]);
+      }
+      rounds_.count = std::max(rounds_.count, round[s]);
     }
     return moved;
   }
 
   int round_of(std::size_t r, std::size_t s, int latest) const {
     for (const int before : ranks_[r].steps[s].after) {
-      const int known = result_.of[r][static_cast<std::size_t>(before)];
+      const int known = rounds_.of[r][index(before)];
       if (known == unknown) return unknown;
       latest = std::max(latest, known);
     }
-    for (const Message& message : sent_by_[r][s]) {
-      const int known = result_.of[static_cast<std::size_t>(message.from)][static_cast<std::size_t>(message.send)];
+    for (const Message& message : sends_for_[r][s]) {
+      const int known = rounds_.of[index(message.from)][index(message.send)];
       if (known == unknown) return unknown;
       latest = std::max(latest, known);
     }
@@ -73,35 +77,33 @@ class Numbering {
   }
 
   const std::vector<Schedule>& ranks_;
-  std::vector<std::size_t> first_open_;  // the rounds of all steps before it are known
-  std::vector<std::vector<std::vector<Message>>> sent_by_;
-  Rounds result_;
+  bool follow_marks_;
+  std::vector<std::vector<std::vector<Message>>> sends_for_;
+  Rounds rounds_;
 };
 
 }  // namespace
 
 std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
-  std::map<std::pair<int, int>, std::vector<int>> sends, receives;  // channel → steps, in order
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (std::size_t s = 0; s < ranks[r].steps.size(); ++s)
-      for (const int peer : ranks[r].steps[s].peers) {
-        const int rank = static_cast<int>(r), step = static_cast<int>(s);
-        (ranks[r].steps[s].kind == Kind::send ? sends[{rank, peer}] : receives[{peer, rank}]).push_back(step);
-      }
+  const Flow flow(ranks);
+  require(flow.unmatched().empty(), "{}", flow.unmatched());
   std::vector<Message> messages;
-  for (const auto& [channel, sent] : sends) {
-    const auto taken = receives.find(channel);
-    const std::size_t met = taken == receives.end() ? 0 : taken->second.size();
-    require(sent.size() == met, "rank {} sends {} messages to rank {}, which receives {}", channel.first, sent.size(),
-            channel.second, met);
-    for (std::size_t i = 0; i < met; ++i) messages.push_back({channel.first, channel.second, sent[i], taken->second[i]});
-  }
-  for (const auto& [channel, taken] : receives)
-    require(sends.count(channel) == 1, "rank {} waits for {} messages of rank {}, which sends none", channel.second,
-            taken.size(), channel.first);
+  for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
+    for (int s = 0; s < static_cast<int>(ranks[index(r)].steps.size()); ++s)
+      for (const Flow::Meeting& other : flow.meetings(index(r), index(s))) {
+        require(other.rank >= 0, "rank {}, step {}: waits for a message that nobody sends", r, s);
+        if (ranks[index(r)].steps[index(s)].kind == Kind::send) messages.push_back({r, other.rank, s, other.step});
+      }
   return messages;
 }
 
-Rounds find_rounds(const std::vector<Schedule>& ranks) { return Numbering(ranks).run(); }
+Rounds find_rounds(const std::vector<Schedule>& ranks) {
+  const std::vector<Message> messages = match_messages(ranks);
+  for (const bool follow_marks : {true, false}) {  // marks that contradict one another are of no use
+    Numbering numbering(ranks, messages, follow_marks);
+    if (numbering.run()) return numbering.rounds();
+  }
+  misuse("steps that wait for one another have no round", std::source_location::current());
+}
 
 }  // namespace chorale

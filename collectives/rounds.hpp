@@ -2,7 +2,7 @@
 //
 // A message leaves one round after everything its send waits for, and is taken in that round or, when the receiver has to finish
 // something first, in a later one; local steps belong to the round that makes them possible. What stands below a later round() of
-// an algorithm leaves later too, so that a root that serves one rank after another is seen to do so:
+// an algorithm leaves later than what the same rank sends above it, so that a root that serves one rank after another is seen to:
 //
 //   binomial broadcast, p = 4     round 1: 0→2     round 2: 0→1, 2→3
 #pragma once

@@ -13,11 +13,18 @@ SymbolicRun::SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums)
     : ranks_(ranks), sums_(sums), rounds_(find_rounds(ranks)) {
   for (const Schedule& schedule : ranks) {
     const Problem& p = schedule.problem();
-    memory_.emplace_back(schedule);
+    layouts_.emplace_back(schedule);
+    memory_.emplace_back(layouts_.back().size());
     for (std::int64_t i = 0; i < p.input_count(); ++i)
-      *memory_.back().find(Place::input, i) = {p.input_home() + i, sums.leaf(p.rank)};
+      memory_.back()[layouts_.back().at(Place::input, i)] = {p.input_home() + i, sums.leaf(p.rank)};
   }
   play();
+}
+
+std::int64_t SymbolicRun::count(int rank, Place place) const {
+  const Schedule& schedule = ranks_[index(rank)];
+  if (place == Place::scratch) return schedule.scratch_count();
+  return place == Place::input ? schedule.problem().input_count() : schedule.problem().output_count();
 }
 
 void SymbolicRun::next_round() {
@@ -38,12 +45,11 @@ void SymbolicRun::play() {
         store(static_cast<int>(r), static_cast<int>(s));
 }
 
-SymbolicRun::Values SymbolicRun::read(int rank, const Range& range) {
+SymbolicRun::Values SymbolicRun::read(int rank, const Range& range) const {
   Values values;
   for (std::int64_t i = 0; i < range.count; ++i) {
-    const Symbol* symbol = memory_[index(rank)].find(range.place, range.first + i);
-    require(symbol && symbol->element >= 0, "rank {} reads element {}, which nobody wrote", rank, range.first + i);
-    values.push_back(*symbol);
+    values.push_back(at(rank, range.place, range.first + i));
+    require(values.back().element >= 0, "rank {} reads element {}, which nobody wrote", rank, range.first + i);
   }
   return values;
 }
@@ -60,12 +66,11 @@ void SymbolicRun::store(int rank, int s) {
     mail_.erase(mail);
   }
   for (std::int64_t i = 0; i < step.dst.count; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto nth = static_cast<std::size_t>(i);
     std::vector<int> terms;
-    for (const Values& values : addends) terms.push_back(values.at(at).sum);
-    Symbol* place = memory_[index(rank)].find(step.dst.place, step.dst.first + i);
-    require(place != nullptr, "rank {}, step {}: writes outside its buffer, at {}", rank, s, step.dst.first + i);
-    *place = {addends.at(0).at(at).element, sums_.sum(std::move(terms))};
+    for (const Values& values : addends) terms.push_back(values.at(nth).sum);
+    memory_[index(rank)].at(layouts_[index(rank)].at(step.dst.place, step.dst.first + i)) = {addends.at(0).at(nth).element,
+                                                                                             sums_.sum(std::move(terms))};
   }
 }
 

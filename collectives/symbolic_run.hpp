@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include "collectives/checker_parts.hpp"
 #include "collectives/expressions.hpp"
 #include "collectives/rounds.hpp"
-#include "collectives/symbolic_memory.hpp"
 
 namespace chorale {
 
@@ -23,22 +23,24 @@ class SymbolicRun {
   int round() const { return round_; }  // the last that is over
   void next_round();
 
-  std::int64_t count(int rank, Place place) const { return memory_.at(static_cast<std::size_t>(rank)).count(place); }
-  const Symbol& at(int rank, Place place, std::int64_t i) {
-    return *memory_.at(static_cast<std::size_t>(rank)).find(place, i);
+  std::int64_t count(int rank, Place place) const;
+  const Symbol& at(int rank, Place place, std::int64_t i) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return memory_[r].at(layouts_[r].at(place, i));
   }
 
  private:
   using Values = std::vector<Symbol>;
   void play();
-  Values read(int rank, const Range& range);
+  Values read(int rank, const Range& range) const;
   void store(int rank, int step);
 
   const std::vector<Schedule>& ranks_;
   Expressions& sums_;
   Rounds rounds_;
   int round_ = 0;
-  std::vector<SymbolicMemory<Symbol>> memory_;
+  std::vector<Layout> layouts_;
+  std::vector<Values> memory_;
   std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // to (rank, step), from whom, what
 };
 

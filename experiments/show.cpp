@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "collectives/drawing.hpp"
+#include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
 #include "experiments/show.hpp"
 #include "src/base/error.hpp"
@@ -23,10 +24,11 @@ class Show final : public Command {
     options.add_positional("algorithm", words_, "which collective, and which algorithm for it; none: all")
         .words("COLLECTIVE ALGORITHM");
     options.add("ranks", ranks_, "how many ranks").range(1, 256);
-    options.add("count", count_, "elements of the whole vector; 0 for two a rank").range(0, 1e6);
+    options.add("count", count_, "elements of the whole vector; 0 for two a rank, or one a chunk").range(0, 1e6);
     options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
     options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
+    options.add("chunks", chunks_, "cut one algorithm into so many pieces that follow one another").range(1, 64);
     options.add("steps", steps_, "every rank's steps, a line each, instead of the picture");
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
@@ -37,19 +39,19 @@ class Show final : public Command {
                   "for example: chorale show all_reduce ring");
     if (root_ >= ranks_)
       usage_error("the root is no rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
-    if (words_.size() < 2 && (steps_ || !svg_.empty()))
-      usage_error("--steps and --svg show one algorithm", fmt::format("{} words were given", words_.size()),
+    if (words_.size() < 2 && (steps_ || chunks_ > 1 || !svg_.empty()))
+      usage_error("--steps, --chunks and --svg are for one algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring --steps");
     find_algorithms();
     if (words_.size() == 2 && !fits(*chosen_[0], problem(chosen_[0]->what)))
       usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
-                  "it wants a power of two of them");
+                  fmt::format("chorale show {} --ranks {} says which do", words_[0], ranks_));
   }
 
   int run(Session&) override {
-    if (!svg_.empty()) write_svg(*chosen_[0]);  // first: when it fails, nothing else was said
+    if (!svg_.empty()) write_svg();  // first: when it fails, nothing else was said
     if (words_.size() == 2)
-      fmt::print("{}", describe_algorithm(*chosen_[0], problem(chosen_[0]->what), steps_));
+      fmt::print("{}", describe_algorithm(*chosen_[0], plan(), steps_));
     else
       fmt::print("{} ranks, {} elements{}; {}", ranks_, count(), in_place_ ? ", in place" : "",
                  list_algorithms(chosen_, [&](Collective what) { return problem(what); }));
@@ -75,7 +77,7 @@ class Show final : public Command {
                 near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
   }
 
-  std::int64_t count() const { return count_ ? count_ : 2 * ranks_; }
+  std::int64_t count() const { return count_ ? count_ : std::max<std::int64_t>(2, chunks_) * ranks_; }
 
   Problem problem(Collective what) const {
     Problem whole = Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_);
@@ -83,12 +85,17 @@ class Show final : public Command {
     return whole;
   }
 
-  void write_svg(const Algorithm& algorithm) const {
-    const auto ranks = plan_all_ranks(algorithm, problem(algorithm.what));
+  std::vector<Schedule> plan() const {
+    std::vector<Schedule> ranks = plan_all_ranks(*chosen_[0], problem(chosen_[0]->what));
+    for (Schedule& schedule : ranks) schedule = pipeline(schedule, static_cast<int>(chunks_));
+    return ranks;
+  }
+
+  void write_svg() const {
     const double n = std::max<double>(1, static_cast<double>(count()));
     const Price visible{1, 2 / n, 1 / n};  // whatever the length
     std::ofstream file(svg_, std::ios::binary);
-    file << draw_svg(ranks, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, ranks_), 1, visible);
+    file << draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
     file.close();
     if (!file)
       usage_error("cannot write the picture", fmt::format("{}: {}", svg_, std::strerror(errno)),
@@ -96,7 +103,7 @@ class Show final : public Command {
   }
 
   std::vector<std::string> words_;
-  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0;
+  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0, chunks_ = 1;
   bool in_place_ = false, steps_ = false;
   std::string svg_;
   std::vector<const Algorithm*> chosen_;

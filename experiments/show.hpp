@@ -9,7 +9,7 @@
 namespace chorale {
 
 // Rounds as a picture, or every rank's steps; then the price and the order of the sums.
-std::string describe_algorithm(const Algorithm& algorithm, const Problem& problem, bool steps);
+std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps);
 
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);

@@ -58,8 +58,8 @@ std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
 
 }  // namespace
 
-std::string describe_algorithm(const Algorithm& algorithm, const Problem& problem, bool steps) {
-  const auto ranks = plan_all_ranks(algorithm, problem);
+std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps) {
+  const Problem& problem = ranks.at(0).problem();
   std::string text =
       fmt::format("{} {}: {}\n{} ranks, {} elements{}\n\n", name_of(algorithm.what), algorithm.name, algorithm.about,
                   problem.size, problem.blocks.total(), problem.in_place ? ", in place" : "");

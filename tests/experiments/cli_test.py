@@ -136,6 +136,12 @@ class CommandLine(unittest.TestCase):
         self.assertNotIn("round 1\n", result.stdout)
         self.assertIn("→ scratch", start([chorale, "show", "all_reduce", "one_shot", "--steps", "--in-place"]).stdout)
 
+    def test_show_cuts_into_chunks(self):
+        cut = start([chorale, "show", "broadcast", "scatter_all_gather", "--chunks", "3"])
+        self.assertEqual(cut.returncode, 0, cut.stderr)
+        self.assertIn("4 ranks, 12 elements", cut.stdout)
+        self.assertIn("…", cut.stdout)  # blocks of which a part has come
+
     def test_show_lists_what_there_is_with_prices(self):
         ours = start([chorale, "show", "all_gather", "--ranks", "5"])
         self.assertEqual(ours.returncode, 0, ours.stderr)
@@ -163,6 +169,7 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "all_redcue", says=['no collective "all_redcue"', 'did you mean "all_reduce"?'])
         self.refused("show", "all_reduce", "ring", "4", says=["3 words were given"])
         self.refused("show", "all_reduce", "--steps", says=["1 words were given"])
+        self.refused("show", "all_gather", "recursive_doubling", "--ranks", "6", says=["does not fit", "says which do"])
         self.refused("show", "broadcast", "binomial_tree", "--root", "4", says=["root 4 of 4 ranks"])
 
     def test_output_that_cannot_be_written_is_an_error(self):
