@@ -156,7 +156,9 @@ Volume volume(const Schedule& schedule, std::int64_t element_bytes) {
       sum.messages_sent += peers;
       sum.bytes_sent += peers * step.src.at(0).count * element_bytes;
     } else {
-      sum.bytes_received += peers * step.dst.count * element_bytes;
+      const std::int64_t bytes = step.dst.count * element_bytes, loads = peers + static_cast<std::int64_t>(step.src.size());
+      sum.bytes_received += peers * bytes;
+      sum.bytes_touched += (loads + 1) * bytes;
     }
     sum.bytes_reduced += addends(step) * step.dst.count * element_bytes;
   }
@@ -169,6 +171,17 @@ Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes
 
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
   return simulate(ranks, element_bytes, price).seconds;
+}
+
+double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
+  std::int64_t touched = 0, most_reduced = 0;
+  for (const Schedule& schedule : ranks) {
+    const Volume own = volume(schedule, element_bytes);
+    touched += own.bytes_touched;
+    most_reduced = std::max(most_reduced, own.bytes_reduced);
+  }
+  return find_rounds(ranks).count * price.alpha + static_cast<double>(touched) * price.beta +
+         static_cast<double>(most_reduced) * price.gamma;
 }
 
 }  // namespace chorale

@@ -26,6 +26,7 @@ struct Price {
 
 struct Volume {  // of one rank, exactly
   std::int64_t messages_sent = 0, bytes_sent = 0, bytes_received = 0, bytes_reduced = 0;
+  std::int64_t bytes_touched = 0;  // loads and stores, where receivers read the sender's memory themselves
 };
 Volume volume(const Schedule& schedule, std::int64_t element_bytes);
 
@@ -45,5 +46,9 @@ struct Timeline {
 Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
+
+// Another machine: ranks that read each other's memory, and all share its bandwidth. α is a round's flags, β a byte that anybody loads or
+// stores, copies too; γ as above, for the rank that reduces most.
+double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
 }  // namespace chorale

@@ -57,9 +57,10 @@ class Picture {
   }
 
   std::string description() const {
-    return fmt::format("{} rank{}, a lane each; time runs to the right; {} message{} as arrows, sums as bars on the lanes",
-                       ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.flights.size(),
-                       timeline_.flights.size() == 1 ? "" : "s");
+    return fmt::format(
+        "{} rank{}, a lane each; time runs to the right; {} message{} as arrows; above a lane its sums, below it what it "
+        "sends",
+        ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.flights.size(), timeline_.flights.size() == 1 ? "" : "s");
   }
 
   std::string lane_of(int rank) const {

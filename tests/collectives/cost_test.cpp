@@ -132,6 +132,21 @@ TEST_CASE("volumes are exact, for lengths that do not divide too") {
   CHECK(volume(plans(Collective::all_reduce, "one_shot", 5, 10)[2], 4).messages_sent == 4);
 }
 
+TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
+  for (int p = 2; p <= 9; ++p) {
+    const double n = 64.0 * p * element_bytes, f = (p - 1.0) / p;
+    const auto expect = [&](const std::string& name, double rounds, double touched, double reduced) {
+      const double expected = rounds * price.alpha + touched * n * price.beta + reduced * n * price.gamma;
+      const double found = predict_mapped(plans(Collective::all_reduce, name, p, 64 * p), element_bytes, price);
+      INFO(name << ", " << p << " ranks");
+      CHECK(std::abs(found - expected) <= near(expected));
+    };
+    expect("one_shot", 1, p * (p + 1.0), p - 1);  // everybody loads p vectors and stores one
+    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // p loads and a store of every block, then p − 1 copies of it
+    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times two loads and a store, p − 1 copies
+  }
+}
+
 TEST_CASE("the timeline begins no step before what it waits for, and loads no port twice") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6, 36);
   const Timeline timeline = simulate(ranks, element_bytes, price);
