@@ -73,10 +73,10 @@ TEST_CASE("every all-reduce ends with every block whole on every rank, and an al
       const auto ranks = plan_all_ranks(algorithm, problem);
       const std::string text = draw_text(ranks), last = last_round(text);
       CHECK(times(text, "round ") == static_cast<std::size_t>(find_rounds(ranks).count));
-      CHECK(times(text, "…") == 0);  // the blocks are the algorithms' own
       const auto blocks = static_cast<std::size_t>(size * size);
       if (algorithm.what == Collective::all_reduce) CHECK(times(last, "Σ") == blocks);
-      if (algorithm.what == Collective::all_gather || algorithm.what == Collective::broadcast) CHECK(times(last, "·") == 0);
+      if (algorithm.what == Collective::all_gather || algorithm.what == Collective::broadcast)
+        CHECK(times(last, "·") + times(last, "…") == 0);
       if (algorithm.what == Collective::reduce_scatter) CHECK(times(last, "Σ") >= static_cast<std::size_t>(size));
     }
 }
