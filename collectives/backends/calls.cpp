@@ -1,0 +1,133 @@
+#include "collectives/backends/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr int tag = 1;
+constexpr const char* fix = "all ranks of a group make the same calls in the same order: see the log of each rank named";
+
+}  // namespace
+
+ServiceLine::ServiceLine(MPI_Comm world) {
+  MPI_Comm own = MPI_COMM_NULL;
+  mpi::check(PMPI_Comm_dup(world, &own));
+  comm_.reset(own);
+  mpi::check(PMPI_Comm_rank(own, &rank_));
+}
+
+// A letter is small enough to be on its way at once; one that nobody takes is MPI's to forget.
+ServiceLine::~ServiceLine() {
+  for (Sent& sent : sent_)
+    if (sent.request != MPI_REQUEST_NULL) PMPI_Request_free(&sent.request);
+}
+
+void ServiceLine::send(int to, const Letter& letter) noexcept {
+  try {
+    sent_.remove_if([](Sent& old) {
+      int over = 0;
+      return PMPI_Test(&old.request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over;
+    });
+    Sent& sent = sent_.emplace_back(Sent{letter, MPI_REQUEST_NULL});
+    PMPI_Isend(&sent.letter, sizeof(Letter), MPI_BYTE, to, tag, comm_.get(), &sent.request);
+  } catch (const std::exception&) {  // out of memory: the peers' time limit has to do
+  }
+}
+
+void ServiceLine::listen() {
+  for (int there = 1; there;) {
+    MPI_Status status;
+    mpi::check(PMPI_Iprobe(MPI_ANY_SOURCE, tag, comm_.get(), &there, &status));
+    if (!there) return;
+    Letter& letter = inbox_.emplace_back();
+    mpi::check(PMPI_Recv(&letter, sizeof(Letter), MPI_BYTE, status.MPI_SOURCE, tag, comm_.get(), MPI_STATUS_IGNORE));
+  }
+}
+
+CallBook::CallBook(ServiceLine& line, const Membership& group) : line_(line), group_(group) {}
+
+CallBook::~CallBook() {
+  line_.inbox().remove_if([&](const Letter& letter) { return letter.group == group_.id; });
+}
+
+void CallBook::enter(const Plan& plan) {
+  const auto is_known = [&](const Known& known) { return known.signature == plan.signature; };
+  if (std::none_of(known_.begin(), known_.end(), is_known)) known_.push_back({plan.signature, plan.words});
+}
+
+std::string CallBook::words_of(std::uint64_t signature) const {
+  for (const Known& known : known_)
+    if (known.signature == signature) return known.words;
+  return "something else";
+}
+
+void CallBook::examine() {
+  line_.listen();
+  auto& inbox = line_.inbox();
+  for (auto letter = inbox.begin(); letter != inbox.end();) {
+    // A question about a call that we have not come to stays until we have.
+    const bool is_early =
+        letter->kind == Letter::Kind::ask && newest_[letter->sequence % newest_.size()].sequence < letter->sequence;
+    if (letter->group != group_.id || is_early) {
+      ++letter;
+      continue;
+    }
+    const Letter read_once = *letter;
+    letter = inbox.erase(letter);
+    read(read_once);
+  }
+  if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", fix);
+}
+
+void CallBook::read(const Letter& letter) {
+  if (letter.kind == Letter::Kind::poison) {
+    if (gave_up_.empty()) gave_up_ = fmt::format("rank {} gave up: {}", letter.sender, letter.text);
+    return;
+  }
+  const Made& ours = newest_[letter.sequence % newest_.size()];
+  if (ours.sequence == letter.sequence && ours.signature != 0 && ours.signature != letter.signature)
+    other_call(letter.sender, words_of(ours.signature), letter.text);
+}
+
+void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence, std::uint64_t signature) {
+  Letter letter{Letter::Kind::ask, group_.id, line_.rank(), sequence, signature, ""};
+  std::snprintf(letter.text, sizeof letter.text, "%s", words_of(signature).c_str());
+  for (const int peer : peers) line_.send(world_rank(peer), letter);
+}
+
+void CallBook::poison(const std::string& why) noexcept {
+  Letter letter{Letter::Kind::poison, group_.id, line_.rank(), 0, 0, ""};
+  std::snprintf(letter.text, sizeof letter.text, "%s", why.c_str());
+  std::replace(std::begin(letter.text), std::end(letter.text), '\n', ';');
+  for (const int member : group_.members)
+    if (member != line_.rank()) line_.send(member, letter);
+}
+
+void CallBook::other_call(int peer, const std::string& words, const std::string& theirs) const {
+  throw Error(Exit::runtime, "ranks of one group made different calls",
+              fmt::format("rank {} called {}, rank {} called {}", line_.rank(), words, peer, theirs), fix);
+}
+
+void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
+  throw Error(Exit::runtime, "a message has another length than was expected",
+              fmt::format("rank {} expected {} bytes from rank {} in {}, {} came", line_.rank(), expected, peer, words,
+                          came < 0 ? "more" : std::to_string(came)),
+              fix);
+}
+
+// First after some dozen looks, then ever more seldom: slow peers are no mistake, and must not be buried in letters.
+void CallWatch::examine() {
+  constexpr std::uint64_t patience = 64;
+  book_->examine();
+  if (signature_ != 0 && ++examined_ >= patience && std::has_single_bit(examined_))
+    book_->ask(peers_, sequence_, signature_);
+}
+
+}  // namespace chorale

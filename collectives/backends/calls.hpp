@@ -1,0 +1,102 @@
+// What ranks tell one another when a collective does not move, so that a mistake ends in an error on every rank and not in a hang.
+// Nothing is sent while all goes well.
+//
+//   rank 1 waits a while in its call 7, an all_gather      ask ──→  rank 0, whose call 7 was a broadcast: throws, and gives up
+//   rank 1 is told                                                  ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
+//
+// ServiceLine is the world's: letters over MPI, on a communicator of their own. CallBook is a group's: its newest calls, and what came
+// for it. CallWatch is an operation's: the call it is in.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "collectives/backends/transport.hpp"
+#include "src/base/mpi.hpp"
+
+namespace chorale {
+
+struct Letter {
+  enum class Kind : std::int32_t { ask, poison };
+  Kind kind;
+  std::uint32_t group;
+  std::int32_t sender;  // in the world
+  std::uint64_t sequence, signature;
+  char text[480];  // the call in words; why it gave up
+};
+
+class ServiceLine {
+ public:
+  explicit ServiceLine(MPI_Comm world);  // on all ranks at once
+  ~ServiceLine();
+  int rank() const { return rank_; }
+  void send(int to, const Letter& letter) noexcept;  // best effort
+  void listen();
+  std::list<Letter>& inbox() { return inbox_; }
+
+ private:
+  struct Sent {
+    Letter letter;
+    MPI_Request request;
+  };
+  mpi::Comm comm_;
+  int rank_ = 0;
+  std::list<Letter> inbox_;
+  std::list<Sent> sent_;
+};
+
+class CallBook {
+ public:
+  CallBook(ServiceLine& line, const Membership& group);
+  ~CallBook();
+  const Membership& group() const { return group_; }
+  int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
+
+  void enter(const Plan& plan);  // a call that may be made
+  void note(std::uint64_t sequence, std::uint64_t signature) { newest_[sequence % newest_.size()] = {sequence, signature}; }
+  void examine();  // throws if a letter says that a peer gave up, or made another call than we did
+  void ask(const std::vector<int>& peers, std::uint64_t sequence, std::uint64_t signature);
+  void poison(const std::string& why) noexcept;
+
+  // The errors of this page, from the backends too; `words` are those of our own call.
+  [[noreturn]] void other_call(int peer, const std::string& words, const std::string& theirs) const;
+  [[noreturn]] void wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const;
+
+ private:
+  struct Made {
+    std::uint64_t sequence = 0, signature = 0;
+  };
+  struct Known {
+    std::uint64_t signature;
+    std::string words;
+  };
+  std::string words_of(std::uint64_t signature) const;
+  void read(const Letter& letter);
+
+  ServiceLine& line_;
+  Membership group_;
+  std::array<Made, 64> newest_{};
+  std::vector<Known> known_;
+  std::string gave_up_;  // why a peer did; whatever waits on this group from then on fails
+};
+
+class CallWatch {
+ public:
+  CallWatch(CallBook& book, std::uint64_t signature, std::vector<int> peers)
+      : book_(&book), signature_(signature), peers_(std::move(peers)) {}
+  void start(std::uint64_t sequence) {
+    sequence_ = sequence, examined_ = 0;
+    book_->note(sequence, signature_);
+  }
+  void examine();
+
+ private:
+  CallBook* book_;
+  std::uint64_t signature_;
+  std::vector<int> peers_;
+  std::uint64_t sequence_ = 0, examined_ = 0;
+};
+
+}  // namespace chorale

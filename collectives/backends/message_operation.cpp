@@ -1,0 +1,114 @@
+#include "collectives/backends/message_operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+
+MessageOperation::MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch,
+                                   Allocator workspace)
+    : plan_(std::move(plan)), messenger_(std::move(messenger)), watch_(std::move(watch)) {
+  if (plan_.workspace_bytes > 0) workspace_ = workspace.allocate(plan_.workspace_bytes, Category::workspace);
+  bases_[static_cast<std::size_t>(Place::scratch)] = static_cast<std::byte*>(workspace_.data());
+  const std::size_t steps = plan_.steps.size();
+  waits_.resize(steps);
+  under_way_.resize(steps);
+  receives_.steps.resize(steps);
+  sends_.steps.resize(steps);
+  locals_.steps.resize(steps);
+  int most = 0;
+  for (const FlatStep& step : plan_.steps) most = std::max(most, step.addends.last - step.addends.first);
+  addends_.resize(static_cast<std::size_t>(most));
+}
+
+void MessageOperation::start(void* input, void* output, std::uint64_t sequence, bool /*blocking*/) {
+  require(steps_left_ == 0, "an operation was started while {} of its steps are not over", steps_left_);
+  bases_[static_cast<std::size_t>(Place::input)] = static_cast<std::byte*>(input);
+  bases_[static_cast<std::size_t>(Place::output)] = static_cast<std::byte*>(output);
+  watch_.start(sequence);
+  messenger_->start(sequence);
+  for (Queue* queue : {&receives_, &sends_, &locals_}) queue->head = queue->tail = 0;
+  steps_left_ = static_cast<int>(plan_.steps.size());
+  for (int s = 0; s < steps_left_; ++s) {
+    const FlatStep& step = flat(s);
+    waits_[static_cast<std::size_t>(s)] = step.waits;
+    under_way_[static_cast<std::size_t>(s)] = step.messages.last - step.messages.first;
+    if (step.waits == 0) enqueue(s);
+  }
+  begin_all();
+}
+
+bool MessageOperation::progress() {
+  while (steps_left_ > 0) {
+    const std::span<const int> over = messenger_->progress();
+    if (over.empty()) return false;
+    for (const int message : over) {
+      const int step = plan_.messages[static_cast<std::size_t>(message)].step;
+      if (--under_way_[static_cast<std::size_t>(step)] == 0) finish(step);
+    }
+    begin_all();
+  }
+  return true;
+}
+
+void MessageOperation::examine() {
+  messenger_->examine();
+  watch_.examine();
+}
+
+void MessageOperation::enqueue(int step) {
+  const Kind kind = flat(step).kind;
+  const bool is_local = kind == Kind::reduce || kind == Kind::copy;
+  (kind == Kind::send ? sends_ : is_local ? locals_ : receives_).add(step);
+}
+
+void MessageOperation::release(Part part) {
+  for (int i = part.first; i < part.last; ++i) {
+    const int step = plan_.released[static_cast<std::size_t>(i)];
+    if (--waits_[static_cast<std::size_t>(step)] == 0) enqueue(step);
+  }
+}
+
+// Sums come last: the messages travel meanwhile.
+void MessageOperation::begin_all() {
+  for (;;) {
+    if (receives_.any()) {
+      post(receives_.take());
+    } else if (sends_.any()) {
+      post(sends_.take());
+    } else if (locals_.any()) {
+      finish(locals_.take());
+    } else {
+      return;
+    }
+  }
+}
+
+void MessageOperation::post(int s) {
+  const FlatStep& step = flat(s);
+  int& under_way = under_way_[static_cast<std::size_t>(s)];
+  for (int m = step.messages.first; m < step.messages.last; ++m)
+    if (messenger_->post(m, at(plan_.messages[static_cast<std::size_t>(m)].spot))) --under_way;
+  release(step.posted);
+  if (under_way == 0) finish(s);
+}
+
+void MessageOperation::finish(int s) {
+  const FlatStep& step = flat(s);
+  if (step.kind == Kind::recv_reduce || step.kind == Kind::reduce) reduce_into(step);
+  if (step.kind == Kind::copy)
+    std::memmove(at(step.dst), at(plan_.spots[static_cast<std::size_t>(step.addends.first)]),
+                 static_cast<std::size_t>(step.count * size_of(plan_.dtype)));
+  --steps_left_;
+  release(step.over);
+}
+
+void MessageOperation::reduce_into(const FlatStep& step) {
+  const auto count = static_cast<std::size_t>(step.addends.last - step.addends.first);
+  for (std::size_t i = 0; i < count; ++i) addends_[i] = at(plan_.spots[static_cast<std::size_t>(step.addends.first) + i]);
+  reduce(plan_.op, plan_.dtype, at(step.dst), {addends_.data(), count}, step.count);
+}
+
+}  // namespace chorale

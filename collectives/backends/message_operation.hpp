@@ -1,0 +1,66 @@
+// Runs any schedule over a backend that carries messages. A step begins when those it waits for are over; all that may begin do so
+// at once, receives first, so that what comes finds its place.
+//
+//   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they released → …
+//
+// Nothing is allocated in a run, and progress costs O(messages under way).
+#pragma once
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/backends/calls.hpp"
+#include "collectives/backends/message_plan.hpp"
+#include "src/memory/buffer.hpp"
+
+namespace chorale {
+
+// What a backend does for the messages of one plan, which it was made for; it names them by their index.
+class Messenger {
+ public:
+  virtual ~Messenger() = default;                   // takes back what is still under way
+  virtual void start(std::uint64_t sequence) = 0;   // a run begins
+  virtual bool post(int message, void* place) = 0;  // true: over already
+  virtual std::span<const int> progress() = 0;      // those that got over
+  virtual void examine() {}                         // nothing moves: throws if it can see why
+};
+
+class MessageOperation final : public Operation {
+ public:
+  MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch, Allocator workspace);
+  void start(void* input, void* output, std::uint64_t sequence, bool blocking) override;
+  bool progress() override;
+  void examine() override;
+
+ private:
+  // Steps that may begin. Each enters once a run, so a plain array does.
+  struct Queue {
+    std::vector<int> steps;
+    std::size_t head = 0, tail = 0;
+    bool any() const { return head < tail; }
+    int take() { return steps[head++]; }
+    void add(int step) { steps[tail++] = step; }
+  };
+
+  void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
+  FlatStep& flat(int step) { return plan_.steps[static_cast<std::size_t>(step)]; }
+  void enqueue(int step);
+  void release(Part part);
+  void begin_all();
+  void post(int step);
+  void finish(int step);
+  void reduce_into(const FlatStep& step);
+
+  MessagePlan plan_;
+  std::unique_ptr<Messenger> messenger_;
+  CallWatch watch_;
+  Buffer workspace_;
+  std::array<std::byte*, 3> bases_{};
+  std::vector<int> waits_, under_way_;  // of each step: releases and messages that are still to come
+  std::vector<const void*> addends_;
+  Queue receives_, sends_, locals_;
+  int steps_left_ = 0;
+};
+
+}  // namespace chorale
