@@ -1,10 +1,102 @@
-// MPI as a backend: always there, since the program is built with one.
+// MPI as a backend: always there, since the program is built with one. Messages travel on a duplicate of the world; a group is
+// the list of its members, and gets a communicator of its own only when MPI's own collectives are asked for.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/mpi_messenger.hpp"
+#include "collectives/backends/mpi_native.hpp"
 
 namespace chorale {
+namespace {
+
+mpi::Comm duplicate(MPI_Comm of) {
+  MPI_Comm made = MPI_COMM_NULL;
+  mpi::check(PMPI_Comm_dup(of, &made));
+  return mpi::Comm(made);
+}
+
+// What all groups share.
+struct MpiWorld {
+  explicit MpiWorld(const mpi::Runtime& runtime)
+      : rank(runtime.rank()),
+        size(runtime.size()),
+        comm(duplicate(runtime.world())),
+        line(runtime.world()),
+        tags(comm.get()) {}
+  int rank, size;
+  mpi::Comm comm;
+  ServiceLine line;
+  MpiTags tags;
+  HostMemory memory;
+  Ledger ledger;  // of what operations keep
+};
+
+class MpiGroup final : public Group {
+ public:
+  MpiGroup(MpiWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
+
+  std::unique_ptr<Operation> prepare(const Plan& plan) override {
+    book_.enter(plan);
+    const Allocator workspace(world_.memory, world_.ledger);
+    if (!plan.algorithm) return std::make_unique<MpiNative>(communicator(), book_, plan, workspace);
+    MessagePlan flat(plan);
+    auto messenger = std::make_unique<MpiMessenger>(world_.comm.get(), world_.tags, book_, plan, flat.messages);
+    CallWatch watch(book_, plan.signature, flat.peers);
+    return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch), workspace);
+  }
+
+  void poison(const std::string& why) noexcept override { book_.poison(why); }
+
+ private:
+  struct GroupTraits {
+    using type = MPI_Group;
+    static type none() { return MPI_GROUP_NULL; }
+    static void close(type group) noexcept { PMPI_Group_free(&group); }
+  };
+
+  // Made by the members alone, who all come here with their first native call.
+  MPI_Comm communicator() {
+    if (own_) return own_.get();
+    MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
+    mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
+    const Handle<GroupTraits> own_all(all);
+    const auto& members = book_.group().members;
+    mpi::check(PMPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &mine));
+    const Handle<GroupTraits> own_mine(mine);
+    MPI_Comm made = MPI_COMM_NULL;
+    mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(book_.group().id), &made));
+    own_.reset(made);
+    mpi::check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN));
+    return made;
+  }
+
+  MpiWorld& world_;
+  CallBook book_;
+  mpi::Comm own_;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(const mpi::Runtime& runtime) : world_(runtime) {}
+  int rank() const override { return world_.rank; }
+  int size() const override { return world_.size; }
+  bool has_native(Collective) const override { return true; }
+  Memory& memory() override { return world_.memory; }
+
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
+
+  std::unique_ptr<Group> join(const Membership& membership) override {
+    return std::make_unique<MpiGroup>(world_, membership);
+  }
+
+ private:
+  MpiWorld world_;
+};
+
+}  // namespace
 
 Availability probe_mpi() { return {true, mpi::library_name()}; }
+
+std::unique_ptr<Transport> open_mpi(const mpi::Runtime& runtime) { return std::make_unique<MpiTransport>(runtime); }
 
 }  // namespace chorale

@@ -1,0 +1,136 @@
+#include "collectives/backends/mpi_messenger.hpp"
+
+#include <bit>
+#include <limits>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+// MPI counts are int: longer messages are one element of a type that is long. Types do not matter in matching, bytes do.
+Handle<TypeTraits> long_type(std::int64_t bytes) {
+  constexpr int piece = 1 << 30;
+  MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
+  mpi::check(PMPI_Type_vector(static_cast<int>(bytes / piece), piece, piece, MPI_BYTE, &pieces));
+  const Handle<TypeTraits> own_pieces(pieces);
+  const int lengths[] = {1, static_cast<int>(bytes % piece)};
+  const MPI_Aint starts[] = {0, static_cast<MPI_Aint>(bytes / piece * piece)};
+  const MPI_Datatype parts[] = {pieces, MPI_BYTE};
+  mpi::check(PMPI_Type_create_struct(2, lengths, starts, parts, &whole));
+  Handle<TypeTraits> own_whole(whole);
+  mpi::check(PMPI_Type_commit(&whole));
+  return own_whole;
+}
+
+}  // namespace
+
+MpiTags::MpiTags(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  mpi::check(PMPI_Comm_get_attr(comm, MPI_TAG_UB, &value, &found));
+  const auto most = static_cast<unsigned>(found ? *static_cast<int*>(value) : 32767);
+  const int bits = std::bit_width(most + 1) - 1;
+  hash_bits_ = bits - id_bits - sequence_bits;
+  if (hash_bits_ < least_hash_bits)
+    throw Error(Exit::runtime, "this MPI's tags are too short for the backend mpi",
+                fmt::format("it offers {} bits, {} are needed", bits, id_bits + sequence_bits + least_hash_bits),
+                "use another backend, or another MPI (--mca pml ob1 under Open MPI)");
+}
+
+int MpiTags::of(std::uint32_t group, std::uint64_t signature) const {
+  require(group >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group, id_bits);
+  const std::uint64_t hash = (signature * 0x9e3779b97f4a7c15u) >> (64 - hash_bits_);
+  return static_cast<int>(group) << (sequence_bits + hash_bits_) | static_cast<int>(hash);
+}
+
+MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
+                           const std::vector<Message>& messages)
+    : comm_(comm), tags_(tags), book_(book), words_(plan.words), base_tag_(tags.of(book.group().id, plan.signature)) {
+  for (const Message& message : messages) {
+    Line line{book.world_rank(message.peer), message.incoming, static_cast<int>(message.bytes), MPI_BYTE, message.bytes};
+    if (message.bytes > std::numeric_limits<int>::max()) {
+      line.count = 1;
+      line.type = long_types_.emplace_back(long_type(message.bytes)).get();
+    }
+    lines_.push_back(line);
+  }
+  requests_.resize(lines_.size());
+  of_.resize(lines_.size());
+  indices_.resize(lines_.size());
+  over_.resize(lines_.size());
+  statuses_.resize(lines_.size());
+}
+
+// After an error only: what is received into must not be written any more; a send cannot be taken back.
+MpiMessenger::~MpiMessenger() {
+  for (std::size_t i = 0; i < active_; ++i) {
+    MPI_Request& request = requests_[i];
+    if (request == MPI_REQUEST_NULL) continue;
+    if (!line(i).incoming) {
+      PMPI_Request_free(&request);
+      continue;
+    }
+    PMPI_Cancel(&request);
+    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
+bool MpiMessenger::post(int message, void* place) {
+  const Line& line = lines_[static_cast<std::size_t>(message)];
+  MPI_Request& request = requests_[active_];
+  mpi::check(line.incoming ? PMPI_Irecv(place, line.count, line.type, line.peer, tag_, comm_, &request)
+                           : PMPI_Isend(place, line.count, line.type, line.peer, tag_, comm_, &request));
+  of_[active_++] = message;
+  return false;
+}
+
+std::span<const int> MpiMessenger::progress() {
+  if (active_ == 0) return {};
+  int over = 0;
+  const int code = PMPI_Testsome(static_cast<int>(active_), requests_.data(), &over, indices_.data(), statuses_.data());
+  if (over == 0 || over == MPI_UNDEFINED) return {};
+  if (code != MPI_ERR_IN_STATUS) mpi::check(code);
+  for (int i = 0; i < over; ++i) {
+    const auto which = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
+    over_[static_cast<std::size_t>(i)] = of_[which];
+    MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+    if (code != MPI_ERR_IN_STATUS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets it only when something is wrong
+    check_arrival(line(which), status);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < active_; ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    requests_[kept] = requests_[i];
+    of_[kept++] = of_[i];
+  }
+  active_ = kept;
+  return {over_.data(), static_cast<std::size_t>(over)};
+}
+
+void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
+  int kind = MPI_SUCCESS;
+  if (status.MPI_ERROR != MPI_SUCCESS) PMPI_Error_class(status.MPI_ERROR, &kind);
+  if (kind == MPI_ERR_TRUNCATE) book_.wrong_length(line.peer, words_, -1, line.bytes);
+  mpi::check(status.MPI_ERROR);
+  if (!line.incoming) return;
+  MPI_Count came = 0;
+  mpi::check(PMPI_Get_elements_x(&status, MPI_BYTE, &came));
+  if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
+}
+
+// The oldest message from a peer we wait for that nobody has asked for: of this very call, but with another hash? To look may have
+// made our receive complete, and then what we see belongs to a later call.
+void MpiMessenger::examine() {
+  for (std::size_t i = 0; i < active_; ++i) {
+    int there = 0, over = 0;
+    MPI_Status status;
+    if (!line(i).incoming) continue;
+    mpi::check(PMPI_Iprobe(line(i).peer, MPI_ANY_TAG, comm_, &there, &status));
+    if (!there || status.MPI_TAG == tag_ || !tags_.same_call(status.MPI_TAG, tag_)) continue;
+    mpi::check(PMPI_Request_get_status(requests_[i], &over, MPI_STATUS_IGNORE));
+    if (!over) book_.other_call(line(i).peer, words_, "something else");
+  }
+}
+
+}  // namespace chorale

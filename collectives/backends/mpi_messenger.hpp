@@ -1,0 +1,66 @@
+// Messages over MPI's nonblocking point-to-point. A tag tells calls apart, so that one that differs between ranks never matches:
+//
+//   group id : 12 | sequence : 4 | hash of the call : the rest, 7 bits at least (15 under Open MPI)
+//
+// The sequence wraps after 16 calls. That is harmless: a group has at most 8 in flight, so a rank posts the receives of call s + 16
+// only when those of call s are over, and a peer that is further ahead has sent all of call s before: MPI keeps that order.
+#pragma once
+#include <vector>
+
+#include "collectives/backends/message_operation.hpp"
+
+namespace chorale {
+
+struct TypeTraits {
+  using type = MPI_Datatype;
+  static type none() { return MPI_DATATYPE_NULL; }
+  static void close(type datatype) noexcept { PMPI_Type_free(&datatype); }
+};
+
+class MpiTags {
+ public:
+  static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
+  explicit MpiTags(MPI_Comm comm);  // as many bits as this MPI has
+  int of(std::uint32_t group, std::uint64_t signature) const;
+  int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
+  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // but for the hash
+
+ private:
+  int hash_bits_ = 0;
+};
+
+class MpiMessenger final : public Messenger {
+ public:
+  MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
+  ~MpiMessenger() override;
+  void start(std::uint64_t sequence) override { tag_ = tags_.at(base_tag_, sequence); }
+  bool post(int message, void* place) override;
+  std::span<const int> progress() override;
+  void examine() override;
+
+ private:
+  struct Line {
+    int peer;  // in the world
+    bool incoming;
+    int count;
+    MPI_Datatype type;
+    std::int64_t bytes;
+  };
+  void check_arrival(const Line& line, MPI_Status& status) const;
+  const Line& line(std::size_t active) const { return lines_[static_cast<std::size_t>(of_[active])]; }
+
+  MPI_Comm comm_;
+  const MpiTags& tags_;
+  CallBook& book_;
+  std::string words_;
+  int base_tag_, tag_ = 0;
+  std::vector<Line> lines_;
+  std::vector<Handle<TypeTraits>> long_types_;
+  // Under way: the first active_ requests, and the messages that they are of.
+  std::size_t active_ = 0;
+  std::vector<MPI_Request> requests_;
+  std::vector<int> of_, indices_, over_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace chorale

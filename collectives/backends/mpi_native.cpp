@@ -1,0 +1,182 @@
+#include "collectives/backends/mpi_native.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return MPI_FLOAT;
+    case DType::f64: return MPI_DOUBLE;
+    case DType::f16:
+    case DType::bf16: return MPI_UINT16_T;  // two bytes; what they mean is the operator's
+    case DType::i32: return MPI_INT32_T;
+    case DType::i64: return MPI_INT64_T;
+    case DType::u8: return MPI_UINT8_T;
+  }
+  __builtin_unreachable();
+}
+
+// MPI's rule is inout = in ∘ inout.
+template <DType dtype, Redop op>
+void combine(void* in, void* inout, int* count, MPI_Datatype*) {
+  const void* both[] = {in, inout};
+  reduce(op, dtype, inout, both, *count);
+}
+
+template <DType dtype>
+MPI_User_function* combiner(Redop op) {
+  switch (op) {
+    case Redop::sum:
+    case Redop::avg: return combine<dtype, Redop::sum>;
+    case Redop::prod: return combine<dtype, Redop::prod>;
+    case Redop::min: return combine<dtype, Redop::min>;
+    case Redop::max: return combine<dtype, Redop::max>;
+  }
+  __builtin_unreachable();
+}
+
+Handle<OpTraits> own_op(DType dtype, Redop op) {
+  if (dtype != DType::f16 && dtype != DType::bf16) return {};
+  MPI_Op made = MPI_OP_NULL;
+  constexpr int commutes = 1;
+  mpi::check(PMPI_Op_create(dtype == DType::f16 ? combiner<DType::f16>(op) : combiner<DType::bf16>(op), commutes, &made));
+  return Handle<OpTraits>(made);
+}
+
+MPI_Op library_op(Redop op) {
+  switch (op) {
+    case Redop::sum:
+    case Redop::avg: return MPI_SUM;
+    case Redop::prod: return MPI_PROD;
+    case Redop::min: return MPI_MIN;
+    case Redop::max: return MPI_MAX;
+  }
+  __builtin_unreachable();
+}
+
+std::vector<int> everyone_but(int rank, int size) {
+  std::vector<int> others;
+  for (int r = 0; r < size; ++r)
+    if (r != rank) others.push_back(r);
+  return others;
+}
+
+}  // namespace
+
+MpiNative::Cut MpiNative::cut(const Blocks& blocks, int size) {
+  Cut cut;
+  for (int b = 0; b < size; ++b) {
+    cut.counts.push_back(static_cast<int>(blocks.count(b)));
+    cut.starts.push_back(static_cast<int>(blocks.first(b)));
+  }
+  cut.is_even = std::all_of(cut.counts.begin(), cut.counts.end(), [&](int count) { return count == cut.counts[0]; });
+  return cut;
+}
+
+MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator workspace)
+    : comm_(comm),
+      watch_(book, plan.signature, everyone_but(plan.problem.rank, plan.problem.size)),
+      problem_(plan.problem),
+      dtype_(plan.dtype),
+      type_(type_of(plan.dtype)),
+      own_op_(own_op(plan.dtype, plan.op)),
+      op_(own_op_ ? own_op_.get() : library_op(plan.op)) {
+  const bool is_exchange = problem_.what == Collective::all_to_all;
+  const std::int64_t longest = std::max(problem_.blocks.total(), is_exchange ? problem_.taken.total() : 0);
+  if (longest > std::numeric_limits<int>::max())
+    throw Error(Exit::usage, "MPI's own collectives count elements in an int",
+                fmt::format("{} has {} of them, {} is the most", plan.words, longest, std::numeric_limits<int>::max()),
+                "choose one of our algorithms instead of native");
+  given_ = cut(problem_.blocks, problem_.size);
+  if (is_exchange) taken_ = cut(problem_.taken, problem_.size);
+  require(!is_exchange || !problem_.in_place || given_.counts == taken_.counts,
+          "an all_to_all in place wants to take as much from each rank as it gives");
+  if (problem_.what == Collective::reduce_scatter && problem_.in_place)
+    landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
+}
+
+template <class Blocking, class Later, class... Args>
+void MpiNative::call(Blocking blocking, Later later, Args... args) {
+  mpi::check(blocking_ ? blocking(args..., comm_) : later(args..., comm_, &request_));
+}
+
+void MpiNative::start(void* input, void* output, std::uint64_t sequence, bool blocking) {
+  require(request_ == MPI_REQUEST_NULL, "a native operation was started while it is not over");
+  blocking_ = blocking;
+  watch_.start(sequence);
+  landed_ = nullptr;
+  switch (problem_.what) {
+    case Collective::all_reduce:
+    case Collective::reduce_scatter:
+    case Collective::barrier: call_symmetric(input, output); break;
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter: call_rooted(input, output); break;
+    case Collective::all_gather:
+    case Collective::all_to_all: call_blocks(input, output); break;
+  }
+}
+
+bool MpiNative::progress() {
+  int over = 1;
+  if (request_ != MPI_REQUEST_NULL) mpi::check(PMPI_Test(&request_, &over, MPI_STATUS_IGNORE));
+  if (over && landed_) {
+    std::memcpy(landed_, landing_.data(), static_cast<std::size_t>(problem_.output_count() * size_of(dtype_)));
+    landed_ = nullptr;
+  }
+  return over != 0;
+}
+
+void MpiNative::call_symmetric(const void* in, void* out) {
+  const int n = static_cast<int>(problem_.blocks.total());
+  if (problem_.what == Collective::barrier) return call(PMPI_Barrier, PMPI_Ibarrier);
+  if (problem_.what == Collective::all_reduce)
+    return call(PMPI_Allreduce, PMPI_Iallreduce, problem_.in_place ? MPI_IN_PLACE : in, out, n, type_, op_);
+  if (problem_.in_place) landed_ = std::exchange(out, landing_.data());
+  if (given_.is_even)
+    return call(PMPI_Reduce_scatter_block, PMPI_Ireduce_scatter_block, in, out, given_.counts[0], type_, op_);
+  call(PMPI_Reduce_scatter, PMPI_Ireduce_scatter, in, out, given_.counts.data(), type_, op_);
+}
+
+void MpiNative::call_rooted(const void* in, void* out) {
+  const int n = static_cast<int>(problem_.blocks.total()), root = problem_.root;
+  const bool is_root = problem_.rank == root;
+  const int own = given_.counts[static_cast<std::size_t>(problem_.rank)];
+  const bool already_there = is_root && problem_.in_place;
+  const void* from = already_there ? MPI_IN_PLACE : in;
+  switch (problem_.what) {
+    case Collective::broadcast:
+      if (is_root && !problem_.in_place && n > 0) std::memcpy(out, in, static_cast<std::size_t>(n * size_of(dtype_)));
+      return call(PMPI_Bcast, PMPI_Ibcast, out, n, type_, root);
+    case Collective::reduce: return call(PMPI_Reduce, PMPI_Ireduce, from, out, n, type_, op_, root);
+    case Collective::gather:
+      if (given_.is_even) return call(PMPI_Gather, PMPI_Igather, from, own, type_, out, own, type_, root);
+      return call(PMPI_Gatherv, PMPI_Igatherv, from, own, type_, out, given_.counts.data(), given_.starts.data(), type_,
+                  root);
+    default: break;
+  }
+  void* into = already_there ? MPI_IN_PLACE : out;
+  if (given_.is_even) return call(PMPI_Scatter, PMPI_Iscatter, in, own, type_, into, own, type_, root);
+  call(PMPI_Scatterv, PMPI_Iscatterv, in, given_.counts.data(), given_.starts.data(), type_, into, own, type_, root);
+}
+
+void MpiNative::call_blocks(const void* in, void* out) {
+  const int own = given_.counts[static_cast<std::size_t>(problem_.rank)];
+  const void* from = problem_.in_place ? MPI_IN_PLACE : in;
+  if (problem_.what == Collective::all_gather) {
+    if (given_.is_even) return call(PMPI_Allgather, PMPI_Iallgather, from, own, type_, out, own, type_);
+    return call(PMPI_Allgatherv, PMPI_Iallgatherv, from, own, type_, out, given_.counts.data(), given_.starts.data(), type_);
+  }
+  // An exchange may be even on one rank and not on another, so only the general form is safe.
+  call(PMPI_Alltoallv, PMPI_Ialltoallv, from, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
+       taken_.starts.data(), type_);
+}
+
+}  // namespace chorale

@@ -1,0 +1,54 @@
+// MPI's own collectives as the algorithm "native": the baseline. Blocking calls where the caller would wait anyway, since libraries
+// tune those best; else the nonblocking ones. Over a communicator of the group's own, where MPI has the last word: calls that differ
+// between ranks are found only while one of the nonblocking ones waits.
+//
+// Beside MPI's types and operators there are ours for 16-bit floats, which are combined in f32 and rounded at each combination.
+// A NaN in MPI's own min and max gives what the library likes.
+#pragma once
+#include <vector>
+
+#include "collectives/backends/calls.hpp"
+#include "src/memory/buffer.hpp"
+
+namespace chorale {
+
+struct OpTraits {
+  using type = MPI_Op;
+  static type none() { return MPI_OP_NULL; }
+  static void close(type op) noexcept { PMPI_Op_free(&op); }
+};
+
+class MpiNative final : public Operation {
+ public:
+  MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator workspace);
+  void start(void* input, void* output, std::uint64_t sequence, bool blocking) override;
+  bool progress() override;
+  void examine() override { watch_.examine(); }
+
+ private:
+  struct Cut {  // a vector's blocks, as MPI wants them
+    std::vector<int> counts, starts;
+    bool is_even = false;
+  };
+  static Cut cut(const Blocks& blocks, int size);
+  template <class Blocking, class Later, class... Args>
+  void call(Blocking blocking, Later later, Args... args);
+  void call_symmetric(const void* in, void* out);
+  void call_rooted(const void* in, void* out);
+  void call_blocks(const void* in, void* out);
+
+  MPI_Comm comm_;
+  CallWatch watch_;
+  Problem problem_;
+  DType dtype_;
+  MPI_Datatype type_;
+  Handle<OpTraits> own_op_;
+  MPI_Op op_;
+  Cut given_, taken_;
+  Buffer landing_;  // of a reduce_scatter in place, which MPI would leave at the start of the vector
+  void* landed_ = nullptr;
+  bool blocking_ = false;
+  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective, which MPI lets nobody cancel or free: after an error it stays
+};
+
+}  // namespace chorale
