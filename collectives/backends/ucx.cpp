@@ -1,23 +1,61 @@
-// UCX through UCP's tag matching. The probe makes a context and a worker, as a run would: the kernel or a container may
-// leave UCX no transport to use.
+// UCX through UCP's tag matching: one worker a rank, lines between workers whose addresses were exchanged over MPI. The probe makes a
+// context and a worker, as a run would: the kernel or a container may leave UCX no transport to use.
 #include <fmt/format.h>
-#include <ucp/api/ucp.h>
 
 #include "collectives/backends/backends.hpp"
-#include "src/base/handle.hpp"
+#include "collectives/backends/ucx_messenger.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-struct ContextTraits {
-  using type = ucp_context_h;
-  static type none() { return nullptr; }
-  static void close(type context) noexcept { ucp_cleanup(context); }
+struct UcxWorld {
+  explicit UcxWorld(const mpi::Runtime& r) : runtime(r), line(r.world()), board(r) {
+    require(r.size() <= 4096, "the backend ucx has 12 bits of a tag for the source: {} ranks are too many", r.size());
+  }
+  const mpi::Runtime& runtime;
+  ServiceLine line;
+  ucx::Switchboard board;
+  HostMemory memory;
+  Ledger ledger;  // of what operations keep
 };
-struct WorkerTraits {
-  using type = ucp_worker_h;
-  static type none() { return nullptr; }
-  static void close(type worker) noexcept { ucp_worker_destroy(worker); }
+
+class UcxGroup final : public Group {
+ public:
+  UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
+
+  std::unique_ptr<Operation> prepare(const Plan& plan) override {
+    require(plan.algorithm != nullptr, "UCX has no collectives of its own, for {}", plan.words);
+    book_.enter(plan);
+    MessagePlan flat(plan);
+    auto messenger = std::make_unique<ucx::Messenger>(world_.board, book_, plan, flat.messages);
+    CallWatch watch(book_, plan.signature, flat.peers);
+    return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch),
+                                              Allocator(world_.memory, world_.ledger));
+  }
+
+  void poison(const std::string& why) noexcept override { book_.poison(why); }
+
+ private:
+  UcxWorld& world_;
+  CallBook book_;
+};
+
+class UcxTransport final : public Transport {
+ public:
+  explicit UcxTransport(const mpi::Runtime& runtime) : world_(runtime) {}
+  int rank() const override { return world_.runtime.rank(); }
+  int size() const override { return world_.runtime.size(); }
+  Memory& memory() override { return world_.memory; }
+
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
+
+  std::unique_ptr<Group> join(const Membership& membership) override {
+    return std::make_unique<UcxGroup>(world_, membership);
+  }
+
+ private:
+  UcxWorld world_;
 };
 
 }  // namespace
@@ -26,23 +64,15 @@ Availability probe_ucx() {
   unsigned major = 0, minor = 0, release = 0;
   ucp_get_version(&major, &minor, &release);
   const std::string version = fmt::format("UCX {}.{}.{}", major, minor, release);
-
-  ucp_params_t wanted{};
-  wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
-  wanted.features = UCP_FEATURE_TAG;
-  ucp_context_h context = nullptr;
-  if (const ucs_status_t status = ucp_init(&wanted, nullptr, &context); status != UCS_OK)
-    return {false, fmt::format("{}: ucp_init: {}", version, ucs_status_string(status))};
-  const Handle<ContextTraits> own_context(context);
-
-  ucp_worker_params_t how{};
-  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  how.thread_mode = UCS_THREAD_MODE_SINGLE;
-  ucp_worker_h worker = nullptr;
-  if (const ucs_status_t status = ucp_worker_create(context, &how, &worker); status != UCS_OK)
-    return {false, fmt::format("{}: ucp_worker_create: {}", version, ucs_status_string(status))};
-  const Handle<WorkerTraits> own_worker(worker);
-  return {true, version};
+  try {
+    const ucx::Context context = ucx::open_context();
+    const ucx::Worker worker = ucx::open_worker(context.get());
+    return {true, version};
+  } catch (const Error& error) {
+    return {false, fmt::format("{}: {}", version, error.what())};
+  }
 }
+
+std::unique_ptr<Transport> open_ucx(const mpi::Runtime& runtime) { return std::make_unique<UcxTransport>(runtime); }
 
 }  // namespace chorale

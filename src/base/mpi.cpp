@@ -95,6 +95,14 @@ std::string broadcast(MPI_Comm comm, std::string text) {
   return text;
 }
 
+std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
+  int size = 0;
+  check(PMPI_Comm_size(comm, &size));
+  std::vector<std::int64_t> all(static_cast<std::size_t>(size));
+  check(PMPI_Allgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm));
+  return all;
+}
+
 double clock_offset(MPI_Comm comm, const Clock& clock) {
   constexpr int rounds = 20, tag = 1;
   int rank = 0, size = 0;

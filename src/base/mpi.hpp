@@ -6,6 +6,7 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <cstdint>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -60,9 +61,10 @@ class Runtime {
 std::string library_name();  // "Open MPI v4.1.4"
 
 // Blocking helpers for set-up; both wait inside MPI, whose failure behaviour they share.
-std::vector<int> ranks_where(MPI_Comm comm, bool flag);              // on every rank: who passed true
-std::vector<std::string> gather(MPI_Comm comm, const std::string&);  // on rank 0: every rank's text, in rank order
-std::string broadcast(MPI_Comm comm, std::string text);              // rank 0's text, on every rank
+std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // on every rank: who passed true
+std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on rank 0: every rank's text, in rank order
+std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
+std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // everybody's number, in rank order
 
 // Seconds to add to this rank's clock to read rank 0's, by the round trip that was quickest of many (Cristian 1989).
 double clock_offset(MPI_Comm comm, const Clock& clock);

@@ -1,0 +1,47 @@
+// Messages over UCX tag matching. All that must agree is in the tag:
+//
+//   group id : 16 | sequence : 12 | source : 12 | hash of the call : 24
+//
+// A receive matches all but the hash, which comes with the message, so a call that differs is seen when it arrives, for nothing. The
+// sequence wraps after 4096 calls, and harmlessly: a group has few in flight, a peer that is further ahead has sent its messages
+// of call s before those of call s + 4096, and UCX keeps their order.
+#pragma once
+#include <vector>
+
+#include "collectives/backends/message_operation.hpp"
+#include "collectives/backends/ucx_switchboard.hpp"
+
+namespace chorale::ucx {
+
+class Messenger final : public chorale::Messenger {
+ public:
+  Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
+  ~Messenger() override;
+  void start(std::uint64_t sequence) override { sequence_ = sequence % 4096 << 36; }
+  bool post(int message, void* place) override;
+  std::span<const int> progress() override;
+
+ private:
+  struct Line {
+    int peer;     // in the world
+    ucp_ep_h to;  // nullptr: from it
+    std::size_t bytes;
+    ucp_tag_t tag;  // but for the sequence
+  };
+  struct Active {
+    void* request;
+    int message;
+  };
+  void check_arrival(const Line& line, ucs_status_t status, const ucp_tag_recv_info_t& info) const;
+
+  ucp_worker_h worker_;
+  CallBook& book_;
+  std::string words_;
+  ucp_tag_t sequence_ = 0;
+  std::vector<Line> lines_;
+  std::size_t active_count_ = 0;
+  std::vector<Active> active_;
+  std::vector<int> over_;
+};
+
+}  // namespace chorale::ucx

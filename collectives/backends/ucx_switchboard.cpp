@@ -1,0 +1,95 @@
+#include "collectives/backends/ucx_switchboard.hpp"
+
+#include <exception>
+#include <numeric>
+
+#include "src/base/error.hpp"
+
+namespace chorale::ucx {
+
+void check(ucs_status_t status, const char* call, std::source_location where) {
+  if (status == UCS_OK) return;
+  throw Error(Exit::runtime, "a UCX call failed", fmt::format("{}: {}", call, ucs_status_string(status)),
+              "try another backend; UCX_LOG_LEVEL=info in the environment says more", where);
+}
+
+Context open_context() {
+  ucp_params_t wanted{};
+  wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
+  wanted.features = UCP_FEATURE_TAG;
+  ucp_context_h context = nullptr;
+  check(ucp_init(&wanted, nullptr, &context), "ucp_init");
+  return Context(context);
+}
+
+Worker open_worker(ucp_context_h context) {
+  ucp_worker_params_t how{};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SINGLE;
+  ucp_worker_h worker = nullptr;
+  check(ucp_worker_create(context, &how, &worker), "ucp_worker_create");
+  return Worker(worker);
+}
+
+// Addresses differ in length: lengths go first.
+Switchboard::Switchboard(const mpi::Runtime& runtime)
+    : runtime_(runtime),
+      exceptions_(std::uncaught_exceptions()),
+      context_(open_context()),
+      worker_(open_worker(context_.get())) {
+  ucp_address_t* address = nullptr;
+  std::size_t length = 0;
+  check(ucp_worker_get_address(worker_.get(), &address, &length), "ucp_worker_get_address");
+  const std::string mine(reinterpret_cast<const char*>(address), length);
+  ucp_worker_release_address(worker_.get(), address);
+
+  const auto size = static_cast<std::size_t>(runtime.size());
+  const int own = static_cast<int>(length);
+  std::vector<int> lengths(size);
+  mpi::check(PMPI_Allgather(&own, 1, MPI_INT, lengths.data(), 1, MPI_INT, runtime.world()));
+  starts_.resize(size);
+  std::exclusive_scan(lengths.begin(), lengths.end(), starts_.begin(), 0);
+  addresses_.resize(static_cast<std::size_t>(starts_.back() + lengths.back()));
+  mpi::check(PMPI_Allgatherv(mine.data(), own, MPI_BYTE, addresses_.data(), lengths.data(), starts_.data(), MPI_BYTE,
+                             runtime.world()));
+  ends_.resize(size, nullptr);
+}
+
+Switchboard::~Switchboard() {
+  // While an exception flies this rank ends alone: the others would not come to a barrier.
+  if (std::uncaught_exceptions() == exceptions_) {
+    hang_up();
+  } else {
+    context_.release();
+    worker_.release();
+  }
+}
+
+ucp_ep_h Switchboard::end_to(int peer) {
+  ucp_ep_h& end = ends_[static_cast<std::size_t>(peer)];
+  if (end) return end;
+  ucp_ep_params_t how{};
+  how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+  how.address = reinterpret_cast<const ucp_address_t*>(addresses_.data() + starts_[static_cast<std::size_t>(peer)]);
+  check(ucp_ep_create(worker_.get(), &how, &end), "ucp_ep_create");
+  return end;
+}
+
+// What was sent is delivered before the lines go, and lines before the worker that the other ends still speak to.
+void Switchboard::hang_up() noexcept {
+  std::vector<void*> closing;
+  for (const ucp_ep_h end : ends_) {
+    const ucp_request_param_t how{};  // flushes
+    void* request = end ? ucp_ep_close_nbx(end, &how) : nullptr;
+    if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
+  }
+  for (void* request : closing) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_.get());
+    ucp_request_free(request);
+  }
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  int over = PMPI_Ibarrier(runtime_.world(), &barrier) != MPI_SUCCESS;
+  while (!over && PMPI_Test(&barrier, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) ucp_worker_progress(worker_.get());
+}
+
+}  // namespace chorale::ucx

@@ -1,0 +1,49 @@
+// A rank's place on the UCX lines: its worker, and its ends of the lines to the others. Lines are opened when first used and closed
+// together, by all ranks at once. Whoever waits here makes progress, because the other end may need it.
+#pragma once
+#include <ucp/api/ucp.h>
+
+#include <source_location>
+#include <vector>
+
+#include "src/base/handle.hpp"
+#include "src/base/mpi.hpp"
+
+namespace chorale::ucx {
+
+struct ContextTraits {
+  using type = ucp_context_h;
+  static type none() { return nullptr; }
+  static void close(type context) noexcept { ucp_cleanup(context); }
+};
+struct WorkerTraits {
+  using type = ucp_worker_h;
+  static type none() { return nullptr; }
+  static void close(type worker) noexcept { ucp_worker_destroy(worker); }
+};
+using Context = Handle<ContextTraits>;
+using Worker = Handle<WorkerTraits>;
+
+void check(ucs_status_t status, const char* call, std::source_location where = std::source_location::current());
+Context open_context();
+Worker open_worker(ucp_context_h context);
+
+class Switchboard {
+ public:
+  explicit Switchboard(const mpi::Runtime& runtime);  // on all ranks at once, and so is its end
+  ~Switchboard();
+  ucp_worker_h worker() const { return worker_.get(); }
+  ucp_ep_h end_to(int peer);
+
+ private:
+  void hang_up() noexcept;
+  const mpi::Runtime& runtime_;
+  int exceptions_;
+  Context context_;
+  Worker worker_;
+  std::vector<char> addresses_;
+  std::vector<int> starts_;
+  std::vector<ucp_ep_h> ends_;
+};
+
+}  // namespace chorale::ucx
