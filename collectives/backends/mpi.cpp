@@ -45,6 +45,10 @@ class MpiGroup final : public Group {
     return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch), workspace);
   }
 
+  std::unique_ptr<Group> pair(int from, int to) override {
+    return std::make_unique<MpiGroup>(world_, pair_of(book_.group(), from, to));
+  }
+
   void poison(const std::string& why) noexcept override { book_.poison(why); }
 
  private:
@@ -78,6 +82,7 @@ class MpiGroup final : public Group {
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(const mpi::Runtime& runtime) : world_(runtime) {}
+  const char* name() const override { return "mpi"; }
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }

@@ -1,13 +1,13 @@
 // Messages over MPI's nonblocking point-to-point. A tag tells calls apart, so that one that differs between ranks never matches:
 //
-//   group id : 12 | sequence : 4 | hash of the call : the rest, 7 bits at least (15 under Open MPI)
+//   pair : 1 | group id : 11 | sequence : 4 | hash of the call : the rest, 7 bits at least (15 under Open MPI)
 //
 // The sequence wraps after 16 calls. That is harmless: a group has at most 8 in flight, so a rank posts the receives of call s + 16
 // only when those of call s are over, and a peer that is further ahead has sent all of call s before: MPI keeps that order.
 #pragma once
 #include <vector>
 
-#include "collectives/backends/message_operation.hpp"
+#include "collectives/backends/message/operation.hpp"
 
 namespace chorale {
 

@@ -7,7 +7,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/backends/calls.hpp"
+#include "collectives/backends/message/calls.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale {

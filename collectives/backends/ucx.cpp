@@ -34,6 +34,10 @@ class UcxGroup final : public Group {
                                               Allocator(world_.memory, world_.ledger));
   }
 
+  std::unique_ptr<Group> pair(int from, int to) override {
+    return std::make_unique<UcxGroup>(world_, pair_of(book_.group(), from, to));
+  }
+
   void poison(const std::string& why) noexcept override { book_.poison(why); }
 
  private:
@@ -44,6 +48,7 @@ class UcxGroup final : public Group {
 class UcxTransport final : public Transport {
  public:
   explicit UcxTransport(const mpi::Runtime& runtime) : world_(runtime) {}
+  const char* name() const override { return "ucx"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
   Memory& memory() override { return world_.memory; }

@@ -8,7 +8,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/backends/message_operation.hpp"
+#include "collectives/backends/message/operation.hpp"
 #include "collectives/backends/ucx_switchboard.hpp"
 
 namespace chorale::ucx {

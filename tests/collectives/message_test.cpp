@@ -43,7 +43,7 @@ const Algorithm* named(Collective what, const std::string& name) {
 }
 
 Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dtype = DType::i32, Redop op = Redop::sum) {
-  Plan plan{algorithm, problem.at(world().rank()), dtype, op};
+  Plan plan{.algorithm = algorithm, .problem = problem.at(world().rank()), .dtype = dtype, .op = op};
   plan.words = fmt::format("{} {} of {} {}, {}, root {}{}", name_of(problem.what), algorithm ? algorithm->name : "native",
                            problem.blocks.total(), name_of(dtype), redop_names[static_cast<std::size_t>(op)], problem.root,
                            problem.in_place ? ", in place" : "");

@@ -1,4 +1,4 @@
-#include "collectives/backends/message_operation.hpp"
+#include "collectives/backends/message/operation.hpp"
 
 #include <algorithm>
 #include <cstring>

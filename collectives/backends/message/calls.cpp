@@ -1,4 +1,4 @@
-#include "collectives/backends/calls.hpp"
+#include "collectives/backends/message/calls.hpp"
 
 #include <fmt/format.h>
 
@@ -51,10 +51,18 @@ void ServiceLine::listen() {
   }
 }
 
-CallBook::CallBook(ServiceLine& line, const Membership& group) : line_(line), group_(group) {}
+Membership pair_of(const Membership& parent, int from, int to) {
+  const auto world_rank = [&](int member) { return parent.members[static_cast<std::size_t>(member)]; };
+  return {{world_rank(from), world_rank(to)}, parent.rank == from ? 0 : 1, parent.id | pair_bit, {}};
+}
+
+CallBook::CallBook(ServiceLine& line, const Membership& group) : line_(line), group_(group), key_(group.id) {
+  if (group.id & pair_bit)
+    key_ |= static_cast<std::uint64_t>(group.members[0]) << 12 | static_cast<std::uint64_t>(group.members[1]) << 38;
+}
 
 CallBook::~CallBook() {
-  line_.inbox().remove_if([&](const Letter& letter) { return letter.group == group_.id; });
+  line_.inbox().remove_if([&](const Letter& letter) { return letter.group == key_; });
 }
 
 void CallBook::enter(const Plan& plan) {
@@ -75,7 +83,7 @@ void CallBook::examine() {
     // A question about a call that we have not come to stays until we have.
     const bool is_early =
         letter->kind == Letter::Kind::ask && newest_[letter->sequence % newest_.size()].sequence < letter->sequence;
-    if (letter->group != group_.id || is_early) {
+    if (letter->group != key_ || is_early) {
       ++letter;
       continue;
     }
@@ -97,13 +105,13 @@ void CallBook::read(const Letter& letter) {
 }
 
 void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence, std::uint64_t signature) {
-  Letter letter{Letter::Kind::ask, group_.id, line_.rank(), sequence, signature, ""};
+  Letter letter{Letter::Kind::ask, line_.rank(), key_, sequence, signature, ""};
   std::snprintf(letter.text, sizeof letter.text, "%s", words_of(signature).c_str());
   for (const int peer : peers) line_.send(world_rank(peer), letter);
 }
 
 void CallBook::poison(const std::string& why) noexcept {
-  Letter letter{Letter::Kind::poison, group_.id, line_.rank(), 0, 0, ""};
+  Letter letter{Letter::Kind::poison, line_.rank(), key_, 0, 0, ""};
   std::snprintf(letter.text, sizeof letter.text, "%s", why.c_str());
   std::replace(std::begin(letter.text), std::end(letter.text), '\n', ';');
   for (const int member : group_.members)

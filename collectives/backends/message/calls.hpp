@@ -21,8 +21,8 @@ namespace chorale {
 struct Letter {
   enum class Kind : std::int32_t { ask, poison };
   Kind kind;
-  std::uint32_t group;
   std::int32_t sender;  // in the world
+  std::uint64_t group;  // its key
   std::uint64_t sequence, signature;
   char text[480];  // the call in words; why it gave up
 };
@@ -46,6 +46,10 @@ class ServiceLine {
   std::list<Letter> inbox_;
   std::list<Sent> sent_;
 };
+
+// What `from` sends to `to` goes by a group of two with the parent's id and this bit. Their direction tells those of one id apart.
+constexpr std::uint32_t pair_bit = 1u << 11;
+Membership pair_of(const Membership& parent, int from, int to);
 
 class CallBook {
  public:
@@ -77,6 +81,7 @@ class CallBook {
 
   ServiceLine& line_;
   Membership group_;
+  std::uint64_t key_;  // no two groups of this rank have the same
   std::array<Made, 64> newest_{};
   std::vector<Known> known_;
   std::string gave_up_;  // why a peer did; whatever waits on this group from then on fails

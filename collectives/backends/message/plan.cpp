@@ -1,7 +1,9 @@
-#include "collectives/backends/message_plan.hpp"
+#include "collectives/backends/message/plan.hpp"
 
 #include <algorithm>
 #include <map>
+
+#include "collectives/pipeline.hpp"
 
 namespace chorale {
 namespace {
@@ -43,7 +45,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
 }  // namespace
 
 MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
-  const Schedule schedule = plan.algorithm->plan(plan.problem);
+  const Schedule schedule = pipeline(plan.algorithm->plan(plan.problem), plan.chunks);
   workspace_bytes = cache_lines(schedule.scratch_count() * size_of(dtype));
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
     flatten(schedule.steps[i], static_cast<int>(i), plan.problem.rank, *this);

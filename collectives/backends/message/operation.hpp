@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "collectives/backends/calls.hpp"
-#include "collectives/backends/message_plan.hpp"
+#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/plan.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale {
