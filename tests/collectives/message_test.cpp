@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/communicator.hpp"
 #include "src/base/random.hpp"
 #include "tests/spmd.hpp"
 
@@ -84,8 +85,8 @@ std::int64_t expected(const Plan& plan, std::int64_t index) {
 }
 
 // One call with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
-struct Call {
-  Call(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
+struct Trial {
+  Trial(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;
     const std::int64_t whole = std::max(problem.blocks.total(), problem.output_count());
     input.resize(bytes(problem.in_place ? whole : problem.input_count()) + 1);
@@ -142,7 +143,7 @@ void finish(std::vector<Operation*> operations, double limit = 20) {
 
 // Runs the plan twice, as callers do, and tells what came out wrong.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
-  Call call(group, plan);
+  Trial call(group, plan);
   for (int again = 0; again < 2; ++again) {
     call.start(++sequence, blocking);
     finish({call.operation.get()});
@@ -153,7 +154,7 @@ std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool bl
 
 // Every rank makes a call of its own; the first whose call fails gives up, as a communicator does.
 std::string thrown_by(Group& group, const Plan& plan) {
-  Call call(group, plan);
+  Trial call(group, plan);
   try {
     call.start(1);
     finish({call.operation.get()}, 5);
@@ -166,7 +167,7 @@ std::string thrown_by(Group& group, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("every algorithm gives exact results over messages, in place and out of place", "[spmd]") {
+TEST_CASE("every algorithm gives exact results over messages, in place and out of place", "[spmd][messages]") {
   const int size = world().size();
   for (const Line& line : open_all()) {
     INFO(line.backend->name);
@@ -188,7 +189,7 @@ TEST_CASE("every algorithm gives exact results over messages, in place and out o
   }
 }
 
-TEST_CASE("native collectives over MPI mean what ours mean", "[spmd]") {
+TEST_CASE("native collectives over MPI mean what ours mean", "[spmd][messages]") {
   const int size = world().size();
   const auto transport = open_all().at(0).transport.release();
   const std::unique_ptr<Transport> own(transport);
@@ -216,7 +217,7 @@ TEST_CASE("native collectives over MPI mean what ours mean", "[spmd]") {
 }
 
 TEST_CASE("collectives in flight at once, on one group and on groups that share ranks, do not disturb one another",
-          "[spmd]") {
+          "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   for (const Line& line : open_all()) {
     const auto all = line.transport->join(everybody(1));
@@ -225,8 +226,8 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
     std::vector<Plan> plans;
     for (const std::int64_t count : {40, 4000, 40000})
       plans.push_back(plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
-    std::vector<std::unique_ptr<Call>> calls;
-    for (const Plan& plan : plans) calls.push_back(std::make_unique<Call>(*all, plan));
+    std::vector<std::unique_ptr<Trial>> calls;
+    for (const Plan& plan : plans) calls.push_back(std::make_unique<Trial>(*all, plan));
     std::unique_ptr<Group> some;
     if (rank >= size / 2) {
       some = line.transport->join(group_of(upper, 2));
@@ -234,9 +235,10 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
       gather.rank = rank - size / 2;
       Plan plan = plan_of(named(Collective::all_gather, "bruck"), gather);
       plan.problem.rank = gather.rank;
-      calls.insert(calls.begin() + rank % 3, std::make_unique<Call>(*some, plan));  // each rank starts it at another time
+      calls.insert(calls.begin() + rank % 3, std::make_unique<Trial>(*some, plan));  // each rank starts it at another time
     }
     std::uint64_t sequence = 0;
+    bool right = true;
     for (int again = 0; again < 20; ++again) {  // further than the sequence's bits in MPI's tags
       std::vector<Operation*> running;
       for (const auto& call : calls) {
@@ -244,15 +246,66 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
         running.push_back(call->operation.get());
       }
       finish(running);
-      bool right = true;
       for (const auto& call : calls) right = right && call->right();
-      INFO(line.backend->name);
-      REQUIRE_ALL(right);
     }
+    INFO(line.backend->name);
+    REQUIRE_ALL(right);
   }
 }
 
-TEST_CASE("calls that differ between ranks end in an error that names both, on every rank", "[spmd]") {
+TEST_CASE("a one-shot sum over messages is made in rank order, our own contribution too", "[spmd][messages]") {
+  const int size = world().size();
+  constexpr std::int64_t count = 100;
+  std::vector<std::vector<float>> inputs(static_cast<std::size_t>(size), std::vector<float>(count));
+  std::vector<const void*> places;
+  for (int rank = 0; rank < size; ++rank) {
+    auto& input = inputs[static_cast<std::size_t>(rank)];
+    Random{.seed = 3, .site = static_cast<std::uint32_t>(rank)}.fill_uniform(0, input);
+    places.push_back(input.data());
+  }
+  std::vector<float> wanted(count), sum(count);
+  reduce(Redop::sum, DType::f32, wanted.data(), places, count);
+  for (const Line& line : open_all()) {
+    const auto group = line.transport->join(everybody(1));
+    const auto operation = group->prepare(
+        plan_of(named(Collective::all_reduce, "one_shot"), Problem::even(Collective::all_reduce, count, size), DType::f32));
+    operation->start(inputs[static_cast<std::size_t>(world().rank())].data(), sum.data(), 1, true);
+    finish({operation.get()});
+    INFO(line.backend->name);
+    REQUIRE_ALL(sum == wanted);
+  }
+}
+
+TEST_CASE("sends and receives over messages meet their partners, whatever else is in flight", "[spmd][messages]") {
+  const int size = world().size(), rank = world().rank();
+  SystemClock clock;
+  for (const Line& line : open_all()) {
+    Communicator c = open_world(line.backend->name, world(), clock);
+    std::vector<std::int64_t> sum(100, rank), got(static_cast<std::size_t>(2 * size), -1), given(2);
+    given = {rank, rank + 100};
+    const auto slice = [](std::vector<std::int64_t>& of, int first, int n) {
+      return Slice{of.data() + first, n, DType::i64};
+    };
+    Request all = c.start_all_reduce(slice(sum, 0, 100));
+    std::vector<Request> requests;
+    for (int message = 0; message < 2; ++message)  // two each way, in their order
+      for (int peer = 0; peer < size; ++peer) {
+        if (peer == rank) continue;
+        requests.push_back(c.start_recv(slice(got, 2 * peer + message, 1), peer));
+        requests.push_back(c.start_send(slice(given, message, 1), peer));
+      }
+    for (Request& request : requests) request.wait();
+    all.wait();
+    bool right = sum[0] == size * (size - 1) / 2;
+    for (int peer = 0; peer < size; ++peer)
+      for (int message = 0; message < 2; ++message)
+        right = right && got[static_cast<std::size_t>(2 * peer + message)] == (peer == rank ? -1 : peer + 100 * message);
+    INFO(line.backend->name);
+    REQUIRE_ALL(right);
+  }
+}
+
+TEST_CASE("calls that differ between ranks end in an error that names both, on every rank", "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   if (size == 1) return;
   const auto all_reduce = [&](Redop op) {
