@@ -36,9 +36,7 @@ void Request::wait() {
     engine.progress();
     return flight_->over;
   };
-  if (!flight_->over)
-    engine.wait(
-        done, [&] { engine.examine(); }, flight_->route->plan.words.c_str());
+  if (!flight_->over) engine.wait(done, nullptr, flight_->route->plan.words.c_str());
   const std::unique_ptr<Flight> ended(std::exchange(flight_, nullptr));
   if (ended->trouble) std::rethrow_exception(ended->trouble);
 }

@@ -5,7 +5,9 @@
 namespace chorale {
 
 Engine::Engine(Clock& clock, bool oversubscribed)
-    : free_ids(1024, 1), clock_(clock), spins_(oversubscribed ? 0 : 2000), yields_(200) {}
+    : free_ids(1024, 1),
+      waiting_{
+          .clock = clock, .timeout_seconds = 600, .spins = oversubscribed ? 0 : 2000, .on_idle = [this] { examine(); }} {}
 
 void Engine::progress() {
   for (std::size_t f = 0; f < flights_.size();) {
@@ -18,12 +20,14 @@ void Engine::progress() {
   }
 }
 
+// Trouble of flights is kept for who waits for them, that of a blocked call is for now.
 void Engine::examine() {
   for (Request::Flight* flight : flights_) try {
       if (flight->operation) flight->operation->examine();
     } catch (...) {
       flight->trouble = std::current_exception();  // `move` takes it out of the air
     }
+  if (blocked_) blocked_->examine();
 }
 
 Communicator::State::~State() {
@@ -72,11 +76,7 @@ void Communicator::State::run(const Call& call) try {
           if (!engine->idle()) engine->progress();
           return operation->progress();
         },
-        [&] {
-          engine->examine();
-          operation->examine();
-        },
-        route.plan.words.c_str());
+        operation.get(), route.plan.words.c_str());
   end(route, std::move(operation), output);
 } catch (const std::exception& error) {
   give_up(error.what());

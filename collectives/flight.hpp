@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/backends/transport.hpp"
@@ -50,26 +51,28 @@ class Engine {
   Engine(Clock& clock, bool oversubscribed);
 
   void progress();  // of everything that is not over
-  void examine();   // throws nothing: trouble is kept for who waits
   void add(Request::Flight* flight) { flights_.push_back(flight); }
   bool idle() const { return flights_.empty(); }
-  Clock& clock() const { return clock_; }
+  Clock& clock() const { return waiting_.clock; }
 
-  // Waits until `done`, moving all flights; `examine` is called now and then.
-  template <class Done, class Examine>
-  void wait(Done&& done, Examine&& look_around, const char* what) {
-    wait_until(
-        done,
-        {.clock = clock_, .timeout_seconds = timeout_seconds, .spins = spins_, .yields = yields_, .on_idle = look_around},
-        what);
+  // Waits until `done`, which moves what it waits for; `blocked`, if any, is examined beside all flights.
+  template <class Done>
+  void wait(Done&& done, Operation* blocked, const char* what) {
+    struct Restore {
+      Operation*& place;
+      Operation* value;
+      ~Restore() { place = value; }
+    } const restore{blocked_, std::exchange(blocked_, blocked)};
+    wait_until(done, waiting_, what);
   }
 
-  double timeout_seconds = 600;
   std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
 
  private:
-  Clock& clock_;
-  int spins_, yields_;
+  void examine();
+
+  Waiting waiting_;
+  Operation* blocked_ = nullptr;
   std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
 };
 

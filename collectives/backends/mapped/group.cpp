@@ -79,6 +79,14 @@ void MappedGroup::finished(std::uint64_t sequence) {
   show(own().finished, own_finished_);
 }
 
+void MappedGroup::say(Slot& slot, const Plan& plan) {
+  std::uint64_t& said = said_[&slot - own().slot];
+  if (said == plan.signature) return;
+  said = plan.signature;
+  std::strncpy(slot.call, plan.words.c_str(), sizeof slot.call - 1);
+  slot.call[sizeof slot.call - 1] = 0;
+}
+
 void MappedGroup::poison(const std::string& why) noexcept {
   Board& board = own();
   if (board.poisoned) return;

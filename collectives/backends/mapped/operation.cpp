@@ -57,8 +57,8 @@ bool MappedOperation::progress() {
   for (std::size_t a = first_open_; a < steps; ++a) {
     if (!done_[a]) {
       const Action& action = program_.actions[a];
+      if (unshown_ && action.kind != Kind::send) flush();  // others wait for it; all that follows takes time
       if (!ready(action)) continue;
-      if (unshown_ && action.kind != Kind::send) flush();  // before work that takes time
       perform(action);
       done_[a] = 1;
       if (action.shown) publish(a);
@@ -79,10 +79,7 @@ bool MappedOperation::enter() {
   place_[input] = static_cast<std::byte*>(given_[input]);
   place_[output] = static_cast<std::byte*>(given_[output]);
   if (!program_.staged) place_buffers();
-  if (std::strncmp(slot_->call, plan_.words.c_str(), sizeof slot_->call - 1) != 0) {
-    std::strncpy(slot_->call, plan_.words.c_str(), sizeof slot_->call - 1);
-    slot_->call[sizeof slot_->call - 1] = 0;
-  }
+  group_.say(*slot_, plan_);
   entered_ = unshown_ = true;
   return true;
 }
@@ -248,6 +245,7 @@ bool MappedOperation::finish() {
     std::memcpy(given_[output], place_[output], static_cast<std::size_t>(plan_.problem.output_count() * element_));
   running_ = false;
   group_.finished(sequence_);
+  __builtin_prefetch(&group_.own().slot[(sequence_ + 1) % slots], 1);  // peers have looked at this line: it must be won back
   return true;
 }
 
