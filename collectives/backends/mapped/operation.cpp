@@ -12,6 +12,9 @@ namespace {
 
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
+// Ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it pins
+// pages); larger ones are not, to spare memory.
+constexpr std::int64_t copied_up_to = 64 << 20;
 constexpr std::int64_t afar_bytes = 128 << 10;  // read at once from memory that is not mapped: stays in the second cache
 
 }  // namespace
@@ -92,7 +95,8 @@ void MappedOperation::place_buffers() {
   for (const int which : {input, output}) {
     const Location location = reach.locate(given_[which]);
     const bool mapped = location & is_mapped;
-    stands_in_[which] = !mapped && counts[which] > 0 && !reach.can_read();
+    const bool worth_a_copy = !reach.can_read() || counts[which] * element_ <= copied_up_to;
+    stands_in_[which] = !mapped && counts[which] > 0 && worth_a_copy;
     if (!stands_in_[which]) continue;
     const bool shared = p.in_place;  // one vector, so one stand-in
     Buffer& buffer = stand_in_[shared ? input : which];
