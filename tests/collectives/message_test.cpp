@@ -224,7 +224,8 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
     std::vector<int> upper;
     for (int r = size / 2; r < size; ++r) upper.push_back(r);
     std::vector<Plan> plans;
-    for (const std::int64_t count : {40, 4000, 40000})
+    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two that only their sequence tells apart
+
       plans.push_back(plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
     std::vector<std::unique_ptr<Trial>> calls;
     for (const Plan& plan : plans) calls.push_back(std::make_unique<Trial>(*all, plan));
@@ -286,16 +287,17 @@ TEST_CASE("sends and receives over messages meet their partners, whatever else i
     const auto slice = [](std::vector<std::int64_t>& of, int first, int n) {
       return Slice{of.data() + first, n, DType::i64};
     };
-    Request all = c.start_all_reduce(slice(sum, 0, 100));
+    // Its messages may come before those of the sends, or after.
     std::vector<Request> requests;
+    if (rank % 2 == 0) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
     for (int message = 0; message < 2; ++message)  // two each way, in their order
       for (int peer = 0; peer < size; ++peer) {
         if (peer == rank) continue;
         requests.push_back(c.start_recv(slice(got, 2 * peer + message, 1), peer));
         requests.push_back(c.start_send(slice(given, message, 1), peer));
       }
+    if (rank % 2 == 1) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
     for (Request& request : requests) request.wait();
-    all.wait();
     bool right = sum[0] == size * (size - 1) / 2;
     for (int peer = 0; peer < size; ++peer)
       for (int message = 0; message < 2; ++message)
@@ -334,5 +336,26 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
         plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
     longer.signature = 0;  // not compared, and still no corruption
     check(longer, " bytes from rank ");
+  }
+}
+
+TEST_CASE("who receives sees the difference, also when the sender has gone on", "[spmd][messages]") {
+  const int size = world().size();
+  const bool is_root = world().rank() == 0;
+  for (const Line& line : open_all()) {
+    INFO(line.backend->name);
+    std::uint32_t id = 1;
+    const auto check = [&](std::int64_t count, std::uint64_t signature, const std::string& words) {
+      const auto group = line.transport->join(everybody(id++));
+      Plan plan = plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
+      plan.signature = signature;
+      const std::string thrown = thrown_by(*group, plan);
+      INFO("thrown: " << thrown);
+      const bool right = is_root ? thrown == "nothing" : thrown.find(words) != std::string::npos;
+      REQUIRE_ALL(right);
+    };
+    check(50, is_root ? 1 : 2, "called broadcast");
+    check(is_root ? 50 : 51, 0, "expected 204 bytes from rank 0");
+    check(is_root ? 51 : 50, 0, "expected 200 bytes from rank 0");
   }
 }
