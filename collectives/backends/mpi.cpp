@@ -5,6 +5,7 @@
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/mpi_messenger.hpp"
 #include "collectives/backends/mpi_native.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
@@ -91,6 +92,7 @@ class MpiTransport final : public Transport {
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
 
   std::unique_ptr<Group> join(const Membership& membership) override {
+    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<MpiGroup>(world_, membership);
   }
 

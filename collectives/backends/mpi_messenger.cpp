@@ -89,8 +89,8 @@ std::span<const int> MpiMessenger::progress() {
   if (active_ == 0) return {};
   int over = 0;
   const int code = PMPI_Testsome(static_cast<int>(active_), requests_.data(), &over, indices_.data(), statuses_.data());
-  if (over == 0 || over == MPI_UNDEFINED) return {};
   if (code != MPI_ERR_IN_STATUS) mpi::check(code);
+  if (over == 0 || over == MPI_UNDEFINED) return {};
   for (int i = 0; i < over; ++i) {
     const auto which = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
     over_[static_cast<std::size_t>(i)] = of_[which];

@@ -56,6 +56,7 @@ class UcxTransport final : public Transport {
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
   std::unique_ptr<Group> join(const Membership& membership) override {
+    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<UcxGroup>(world_, membership);
   }
 
