@@ -50,7 +50,8 @@ void Communicator::State::begin(Route& route, Operation& operation, void* input,
   ++in_the_air_;
   ++traffic.calls;
   traffic.bytes_sent = route.bytes_sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + route.bytes_sent;
-  operation.start(input, output, ++sequence_, blocking);
+  history_ = route.plan.signature == 0 ? 0 : (history_ + route.plan.signature) * 0x9E3779B97F4A7C15u | 1;
+  operation.start({input, output, ++sequence_, history_, blocking});
 }
 
 void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation, void* output) {

@@ -117,7 +117,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::pair<std::string, int> algorithm_for(const Problem& problem, DType dtype) const;  // and its pieces
   std::vector<std::int64_t> everybodys_counts(const Call& call);
 
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0, history_ = 0;
   int in_the_air_ = 0, queued_ = 0;
 };
 

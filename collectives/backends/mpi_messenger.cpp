@@ -38,15 +38,15 @@ MpiTags::MpiTags(MPI_Comm comm) {
                 "use another backend, or another MPI (--mca pml ob1 under Open MPI)");
 }
 
-int MpiTags::of(std::uint32_t group, std::uint64_t signature) const {
+int MpiTags::of(std::uint32_t group, std::uint64_t history) const {
   require(group >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group, id_bits);
-  const std::uint64_t hash = (signature * 0x9e3779b97f4a7c15u) >> (64 - hash_bits_);
+  const std::uint64_t hash = (history * 0x9e3779b97f4a7c15u) >> (64 - hash_bits_);
   return static_cast<int>(group) << (sequence_bits + hash_bits_) | static_cast<int>(hash);
 }
 
 MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
                            const std::vector<Message>& messages)
-    : comm_(comm), tags_(tags), book_(book), words_(plan.words), base_tag_(tags.of(book.group().id, plan.signature)) {
+    : comm_(comm), tags_(tags), book_(book), words_(plan.words) {
   for (const Message& message : messages) {
     Line line{book.world_rank(message.peer), message.incoming, static_cast<int>(message.bytes), MPI_BYTE, message.bytes};
     if (message.bytes > std::numeric_limits<int>::max()) {
@@ -129,7 +129,7 @@ void MpiMessenger::examine() {
     mpi::check(PMPI_Iprobe(line(i).peer, MPI_ANY_TAG, comm_, &there, &status));
     if (!there || status.MPI_TAG == tag_ || !tags_.same_call(status.MPI_TAG, tag_)) continue;
     mpi::check(PMPI_Request_get_status(requests_[i], &over, MPI_STATUS_IGNORE));
-    if (!over) book_.other_call(line(i).peer, words_, "something else");
+    if (!over) book_.other_call(line(i).peer, sequence_, "something else");
   }
 }
 

@@ -21,7 +21,7 @@ class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
   explicit MpiTags(MPI_Comm comm);  // as many bits as this MPI has
-  int of(std::uint32_t group, std::uint64_t signature) const;
+  int of(std::uint32_t group, std::uint64_t history) const;
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
   bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // but for the hash
 
@@ -33,7 +33,10 @@ class MpiMessenger final : public Messenger {
  public:
   MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
   ~MpiMessenger() override;
-  void start(std::uint64_t sequence) override { tag_ = tags_.at(base_tag_, sequence); }
+  void start(const Run& run) override {
+    sequence_ = run.sequence;
+    tag_ = tags_.at(tags_.of(book_.group().id, run.history), run.sequence);
+  }
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
   void examine() override;
@@ -53,7 +56,8 @@ class MpiMessenger final : public Messenger {
   const MpiTags& tags_;
   CallBook& book_;
   std::string words_;
-  int base_tag_, tag_ = 0;
+  int tag_ = 0;
+  std::uint64_t sequence_ = 0;
   std::vector<Line> lines_;
   std::vector<Handle<TypeTraits>> long_types_;
   // Under way: the first active_ requests, and the messages that they are of.

@@ -106,21 +106,21 @@ void MpiNative::call(Blocking blocking, Later later, Args... args) {
   mpi::check(blocking_ ? blocking(args..., comm_) : later(args..., comm_, &request_));
 }
 
-void MpiNative::start(void* input, void* output, std::uint64_t sequence, bool blocking) {
+void MpiNative::start(const Run& run) {
   require(request_ == MPI_REQUEST_NULL, "a native operation was started while it is not over");
-  blocking_ = blocking;
-  watch_.start(sequence);
+  blocking_ = run.blocking;
+  watch_.start(run);
   landed_ = nullptr;
   switch (problem_.what) {
     case Collective::all_reduce:
     case Collective::reduce_scatter:
-    case Collective::barrier: call_symmetric(input, output); break;
+    case Collective::barrier: call_symmetric(run.input, run.output); break;
     case Collective::broadcast:
     case Collective::reduce:
     case Collective::gather:
-    case Collective::scatter: call_rooted(input, output); break;
+    case Collective::scatter: call_rooted(run.input, run.output); break;
     case Collective::all_gather:
-    case Collective::all_to_all: call_blocks(input, output); break;
+    case Collective::all_to_all: call_blocks(run.input, run.output); break;
   }
 }
 

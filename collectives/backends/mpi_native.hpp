@@ -21,7 +21,7 @@ struct OpTraits {
 class MpiNative final : public Operation {
  public:
   MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator workspace);
-  void start(void* input, void* output, std::uint64_t sequence, bool blocking) override;
+  void start(const Run& run) override;
   bool progress() override;
   void examine() override { watch_.examine(); }
 

@@ -28,18 +28,25 @@ struct Plan {
   Redop op = Redop::sum;        // avg is a sum here …
   bool divide = false;          // … that the communicator divides at the end
   int chunks = 1;               // pieces that the schedule is cut into, so that they follow one another
-  std::uint64_t signature = 0;  // of the call; equal on all ranks, or the call is an error; 0: not checked
+  std::uint64_t signature = 0;  // of the call; equal on all ranks; 0: not compared
   std::string words;            // "all_reduce ring of 16 f32, sum", for errors
 };
 
 // Of all its ranks, cut into the plan's pieces.
 std::vector<Schedule> schedules_of(const Plan& plan);
 
+// One run of an operation.
+struct Run {
+  void *input = nullptr, *output = nullptr;
+  std::uint64_t sequence = 0;  // counts the group's calls from 1, alike on all its ranks
+  std::uint64_t history = 0;   // of the signatures of this call and all before it; equal on all ranks; 0: not checked
+  bool blocking = false;       // the caller does nothing else until it is over
+};
+
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Begins a run; the one before must be over. `sequence` counts the group's calls from 1, alike on all its ranks.
-  virtual void start(void* input, void* output, std::uint64_t sequence, bool blocking) = 0;
+  virtual void start(const Run& run) = 0;  // the one before must be over
   // Goes as far as it can without waiting; true when the run is over. Throws when it failed.
   virtual bool progress() = 0;
   // Nothing has moved for a while: throws if a peer called something else, or gave up.

@@ -7,7 +7,7 @@ namespace {
 
 constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << 24) - 1;
 
-ucp_tag_t hash_of(std::uint64_t signature) { return signature * 0x9e3779b97f4a7c15u >> 40; }
+ucp_tag_t hash_of(std::uint64_t history) { return history * 0x9e3779b97f4a7c15u >> 40; }
 
 }  // namespace
 
@@ -16,7 +16,7 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   const auto& group = book.group();
   require(group.id >> 16 == 0, "group id {} does not fit into 16 bits of a tag", group.id);
   const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << 24; };
-  const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << 48 | hash_of(plan.signature);
+  const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << 48;
   const int self = book.world_rank(group.rank);
   for (const Message& message : messages) {
     const int peer = book.world_rank(message.peer);
@@ -38,9 +38,14 @@ Messenger::~Messenger() {
   }
 }
 
+void Messenger::start(const Run& run) {
+  sequence_ = run.sequence;
+  call_ = run.sequence % 4096 << 36 | hash_of(run.history);
+}
+
 bool Messenger::post(int message, void* place) {
   const Line& line = lines_[static_cast<std::size_t>(message)];
-  const ucp_tag_t tag = line.tag | sequence_;
+  const ucp_tag_t tag = line.tag | call_;
   ucp_request_param_t how{};
   void* request = nullptr;
   if (line.to) {
@@ -88,7 +93,7 @@ void Messenger::check_arrival(const Line& line, ucs_status_t status, const ucp_t
   const bool is_long = status == UCS_ERR_MESSAGE_TRUNCATED;
   if (!is_long) check(status, line.to ? "ucp_tag_send_nbx" : "ucp_tag_recv_nbx");
   if (line.to) return;
-  if ((info.sender_tag & hash_mask) != (line.tag & hash_mask)) book_.other_call(line.peer, words_, "something else");
+  if ((info.sender_tag & hash_mask) != (call_ & hash_mask)) book_.other_call(line.peer, sequence_, "something else");
   if (is_long) book_.wrong_length(line.peer, words_, -1, static_cast<std::int64_t>(line.bytes));
   if (info.length != line.bytes)
     book_.wrong_length(line.peer, words_, static_cast<std::int64_t>(info.length), static_cast<std::int64_t>(line.bytes));

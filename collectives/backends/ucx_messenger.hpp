@@ -17,7 +17,7 @@ class Messenger final : public chorale::Messenger {
  public:
   Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
   ~Messenger() override;
-  void start(std::uint64_t sequence) override { sequence_ = sequence % 4096 << 36; }
+  void start(const Run& run) override;
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
 
@@ -37,7 +37,8 @@ class Messenger final : public chorale::Messenger {
   ucp_worker_h worker_;
   CallBook& book_;
   std::string words_;
-  ucp_tag_t sequence_ = 0;
+  std::uint64_t sequence_ = 0;
+  ucp_tag_t call_ = 0;  // the part of the tag that is the run's
   std::vector<Line> lines_;
   std::size_t active_count_ = 0;
   std::vector<Active> active_;

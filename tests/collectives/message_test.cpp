@@ -106,7 +106,7 @@ struct Trial {
         std::memcpy(in + bytes(i), &element, sizeof element);
       }
     });
-    operation->start(in, out, sequence, blocking);
+    operation->start({in, out, sequence, plan.signature, blocking});
   }
 
   bool right() const {
@@ -269,7 +269,7 @@ TEST_CASE("a one-shot sum over messages is made in rank order, our own contribut
     const auto group = line.transport->join(everybody(1));
     const auto operation = group->prepare(
         plan_of(named(Collective::all_reduce, "one_shot"), Problem::even(Collective::all_reduce, count, size), DType::f32));
-    operation->start(inputs[static_cast<std::size_t>(world().rank())].data(), sum.data(), 1, true);
+    operation->start({inputs[static_cast<std::size_t>(world().rank())].data(), sum.data(), 1, 0, true});
     finish({operation.get()});
     INFO(line.backend->name);
     REQUIRE_ALL(sum == wanted);

@@ -2,7 +2,7 @@
 // the farewells); there is no atomic read-modify-write. Eight collectives may be in flight, each in a slot that the ninth takes over.
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
-//           signature   of the call, so that peers see at their first look whether they are in the same call
+//           history     of all calls up to this one, so that peers see at their first look whether they have made the same
 //           stage       small data ride here, the first 48 bytes in the very cache line of word 0; or, when data stay where
 //                       they are, the locations of this rank's buffers
 //           more words  | tag | steps 32 … 63 | …
@@ -23,7 +23,7 @@ constexpr std::int64_t stage_bytes = 8176;
 
 struct alignas(128) Slot {
   std::uint64_t word = 0;
-  std::uint64_t signature = 0;
+  std::uint64_t history = 0;
   std::byte stage[stage_bytes];
   std::uint64_t more[words];  // the first is not used
   char call[128];             // in words

@@ -16,7 +16,7 @@ Buffer Boards::put_up(int members) {
   show(fresh->finished, 0);
   show(fresh->poisoned, 0);
   for (Slot& slot : fresh->slot) {
-    slot.word = 0;
+    slot.word = slot.history = 0;
     std::memset(slot.more, 0, sizeof slot.more);
   }
   for (int r = 0; r < members; ++r) member(*fresh, r) = Member{};

@@ -96,6 +96,18 @@ void MappedGroup::poison(const std::string& why) noexcept {
   show(board.poisoned, 1);
 }
 
+// The boards still show the calls before: the first that differed is the one to name.
+void MappedGroup::throw_parted(int other, std::uint64_t sequence) {
+  const auto slot_in = [](const Board& board, std::uint64_t number) -> const Slot& { return board.slot[number % slots]; };
+  const Board& theirs = *board_of(other);
+  for (int back = 1; back < slots && sequence > 1; ++back, --sequence)
+    if (slot_in(own(), sequence - 1).history == slot_in(theirs, sequence - 1).history) break;
+  throw Error(
+      Exit::runtime, fmt::format("ranks {} and {} of a group call different collectives", rank(), other),
+      fmt::format("rank {}: {}; rank {}: {}", rank(), slot_in(own(), sequence).call, other, slot_in(theirs, sequence).call),
+      "all ranks of a group make the same calls in the same order");
+}
+
 void MappedGroup::throw_if_poisoned() {
   for (int r = 0; r < size(); ++r)
     if (const Board* board = board_of(r); board && look(board->poisoned))

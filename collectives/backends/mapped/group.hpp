@@ -28,6 +28,7 @@ class MappedGroup final : public Group {
   void finished(std::uint64_t sequence);
   void say(Slot& slot, const Plan& plan);  // in words what the slot is used for
   void throw_if_poisoned();
+  [[noreturn]] void throw_parted(int rank, std::uint64_t sequence);  // that rank has made other calls
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);

@@ -42,12 +42,10 @@ MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
   place_[scratch] = static_cast<std::byte*>(scratch_.data());
 }
 
-void MappedOperation::start(void* in, void* out, std::uint64_t sequence, bool) {
+void MappedOperation::start(const Run& run) {
   require(!running_, "{} is started before it is over", plan_.words);
-  given_[input] = in;
-  given_[output] = out;
-  sequence_ = sequence;
-  tag_ = (sequence / slots + 1) << bits_of_word;
+  run_ = run;
+  tag_ = (run.sequence / slots + 1) << bits_of_word;
   first_open_ = at_the_end_ = 0;
   running_ = true;
   entered_ = false;
@@ -73,14 +71,14 @@ bool MappedOperation::progress() {
 }
 
 bool MappedOperation::enter() {
-  if (!group_.may_enter(sequence_)) return false;
-  slot_ = &group_.own().slot[sequence_ % slots];
-  slot_->signature = plan_.signature;
+  if (!group_.may_enter(run_.sequence)) return false;
+  slot_ = &group_.own().slot[run_.sequence % slots];
+  slot_->history = run_.history;
   std::fill(done_.begin(), done_.end(), 0);
   std::fill(words_.begin(), words_.end(), tag_);
   for (const int other : program_.meets) peer(other).met = false;
-  place_[input] = static_cast<std::byte*>(given_[input]);
-  place_[output] = static_cast<std::byte*>(given_[output]);
+  place_[input] = static_cast<std::byte*>(run_.input);
+  place_[output] = static_cast<std::byte*>(run_.output);
   if (!program_.staged) place_buffers();
   group_.say(*slot_, plan_);
   entered_ = unshown_ = true;
@@ -93,7 +91,7 @@ void MappedOperation::place_buffers() {
   const std::int64_t counts[2] = {p.input_count(), p.output_count()}, homes[2] = {p.input_home(), p.output_home()};
   Reach& reach = group_.reach();
   for (const int which : {input, output}) {
-    const Location location = reach.locate(given_[which]);
+    const Location location = reach.locate(place_[which]);
     const bool mapped = location & is_mapped;
     const bool worth_a_copy = !reach.can_read() || counts[which] * element_ <= copied_up_to;
     stands_in_[which] = !mapped && counts[which] > 0 && worth_a_copy;
@@ -103,7 +101,7 @@ void MappedOperation::place_buffers() {
     if (!buffer.data())
       buffer = reach.memory().allocate((shared ? p.blocks.total() : counts[which]) * element_, Category::comm);
     place_[which] = static_cast<std::byte*>(buffer.data()) + (shared ? homes[which] * element_ : 0);
-    if (which == input) std::memcpy(place_[input], given_[input], static_cast<std::size_t>(counts[input] * element_));
+    if (which == input) std::memcpy(place_[input], run_.input, static_cast<std::size_t>(counts[input] * element_));
   }
   Location locations[3];
   for (const int which : {input, output, scratch}) locations[which] = reach.locate(place_[which]);
@@ -116,12 +114,10 @@ bool MappedOperation::meet(int rank) {
   if (other.met) return true;
   Board* board = group_.board_of(rank);
   if (!board) return false;
-  const Slot& slot = board->slot[sequence_ % slots];
+  const Slot& slot = board->slot[run_.sequence % slots];
   if (tag_in(look(slot.word)) != tag_) return false;
-  if (slot.signature != plan_.signature) [[unlikely]]
-    throw Error(Exit::runtime, fmt::format("ranks {} and {} of a group call different collectives", group_.rank(), rank),
-                fmt::format("rank {}: {}; rank {}: {}", group_.rank(), plan_.words, rank, slot.call),
-                "all ranks of a group make the same calls in the same order");
+  if (slot.history != run_.history) [[unlikely]]
+    group_.throw_parted(rank, run_.sequence);
   other.met = true;
   other.slot = &slot;
   if (!program_.staged) {
@@ -246,10 +242,11 @@ bool MappedOperation::finish() {
   for (; at_the_end_ < program_.at_the_end.size(); ++at_the_end_)
     if (!has_happened(program_.at_the_end[at_the_end_])) return false;
   if (!program_.staged && stands_in_[output])
-    std::memcpy(given_[output], place_[output], static_cast<std::size_t>(plan_.problem.output_count() * element_));
+    std::memcpy(run_.output, place_[output], static_cast<std::size_t>(plan_.problem.output_count() * element_));
   running_ = false;
-  group_.finished(sequence_);
-  __builtin_prefetch(&group_.own().slot[(sequence_ + 1) % slots], 1);  // peers have looked at this line: it must be won back
+  group_.finished(run_.sequence);
+  __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots],
+                     1);  // peers have looked at this line: it must be won back
   return true;
 }
 

@@ -13,7 +13,7 @@ class MappedOperation final : public Operation {
  public:
   MappedOperation(MappedGroup& group, const Plan& plan);
 
-  void start(void* input, void* output, std::uint64_t sequence, bool blocking) override;
+  void start(const Run& run) override;
   bool progress() override;
   void examine() override { group_.throw_if_poisoned(); }
 
@@ -56,11 +56,11 @@ class MappedOperation final : public Operation {
   Buffer scratch_, stand_in_[2], from_afar_;
 
   // Of the run:
-  void* given_[2] = {};       // input and output, as the caller gave them
+  Run run_;
   std::byte* place_[3] = {};  // where the steps find input, output and scratch
   bool stands_in_[2] = {};
   bool own_output_mapped_ = false;
-  std::uint64_t sequence_ = 0, tag_ = 0;
+  std::uint64_t tag_ = 0;
   Slot* slot_ = nullptr;
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool running_ = false, entered_ = false, unshown_ = false;

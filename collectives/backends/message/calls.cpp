@@ -70,10 +70,15 @@ void CallBook::enter(const Plan& plan) {
   if (std::none_of(known_.begin(), known_.end(), is_known)) known_.push_back({plan.signature, plan.words});
 }
 
-std::string CallBook::words_of(std::uint64_t signature) const {
-  for (const Known& known : known_)
-    if (known.signature == signature) return known.words;
-  return "something else";
+// The call, and the one before: that one may be where ranks parted.
+std::string CallBook::words_of(std::uint64_t sequence) const {
+  const auto words = [&](std::uint64_t number) -> std::string {
+    const Made& made = newest_[number % newest_.size()];
+    for (const Known& known : known_)
+      if (made.sequence == number && known.signature == made.signature) return known.words;
+    return "something";
+  };
+  return words(sequence) + (sequence > 1 ? " (after " + words(sequence - 1) + ")" : "");
 }
 
 void CallBook::examine() {
@@ -100,13 +105,13 @@ void CallBook::read(const Letter& letter) {
     return;
   }
   const Made& ours = newest_[letter.sequence % newest_.size()];
-  if (ours.sequence == letter.sequence && ours.signature != 0 && ours.signature != letter.signature)
-    other_call(letter.sender, words_of(ours.signature), letter.text);
+  if (ours.sequence == letter.sequence && ours.history != 0 && ours.history != letter.history)
+    other_call(letter.sender, ours.sequence, letter.text);
 }
 
-void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence, std::uint64_t signature) {
-  Letter letter{Letter::Kind::ask, line_.rank(), key_, sequence, signature, ""};
-  std::snprintf(letter.text, sizeof letter.text, "%s", words_of(signature).c_str());
+void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
+  Letter letter{Letter::Kind::ask, line_.rank(), key_, sequence, newest_[sequence % newest_.size()].history, ""};
+  std::snprintf(letter.text, sizeof letter.text, "%s", words_of(sequence).c_str());
   for (const int peer : peers) line_.send(world_rank(peer), letter);
 }
 
@@ -118,9 +123,9 @@ void CallBook::poison(const std::string& why) noexcept {
     if (member != line_.rank()) line_.send(member, letter);
 }
 
-void CallBook::other_call(int peer, const std::string& words, const std::string& theirs) const {
+void CallBook::other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
   throw Error(Exit::runtime, "ranks of one group made different calls",
-              fmt::format("rank {} called {}, rank {} called {}", line_.rank(), words, peer, theirs), fix);
+              fmt::format("rank {} called {}, rank {} called {}", line_.rank(), words_of(sequence), peer, theirs), fix);
 }
 
 void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
@@ -134,8 +139,7 @@ void CallBook::wrong_length(int peer, const std::string& words, std::int64_t cam
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   book_->examine();
-  if (signature_ != 0 && ++examined_ >= patience && std::has_single_bit(examined_))
-    book_->ask(peers_, sequence_, signature_);
+  if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) book_->ask(peers_, sequence_);
 }
 
 }  // namespace chorale

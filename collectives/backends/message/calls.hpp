@@ -23,7 +23,7 @@ struct Letter {
   Kind kind;
   std::int32_t sender;  // in the world
   std::uint64_t group;  // its key
-  std::uint64_t sequence, signature;
+  std::uint64_t sequence, history;
   char text[480];  // the call in words; why it gave up
 };
 
@@ -59,24 +59,26 @@ class CallBook {
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
   void enter(const Plan& plan);  // a call that may be made
-  void note(std::uint64_t sequence, std::uint64_t signature) { newest_[sequence % newest_.size()] = {sequence, signature}; }
+  void note(const Run& run, std::uint64_t signature) {
+    newest_[run.sequence % newest_.size()] = {run.sequence, run.history, signature};
+  }
   void examine();  // throws if a letter says that a peer gave up, or made another call than we did
-  void ask(const std::vector<int>& peers, std::uint64_t sequence, std::uint64_t signature);
+  void ask(const std::vector<int>& peers, std::uint64_t sequence);
   void poison(const std::string& why) noexcept;
 
-  // The errors of this page, from the backends too; `words` are those of our own call.
-  [[noreturn]] void other_call(int peer, const std::string& words, const std::string& theirs) const;
+  // The errors of this page, from the backends too; `sequence` and `words` are of our own call.
+  [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const;
   [[noreturn]] void wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const;
 
  private:
   struct Made {
-    std::uint64_t sequence = 0, signature = 0;
+    std::uint64_t sequence = 0, history = 0, signature = 0;
   };
   struct Known {
     std::uint64_t signature;
     std::string words;
   };
-  std::string words_of(std::uint64_t signature) const;
+  std::string words_of(std::uint64_t sequence) const;
   void read(const Letter& letter);
 
   ServiceLine& line_;
@@ -91,9 +93,9 @@ class CallWatch {
  public:
   CallWatch(CallBook& book, std::uint64_t signature, std::vector<int> peers)
       : book_(&book), signature_(signature), peers_(std::move(peers)) {}
-  void start(std::uint64_t sequence) {
-    sequence_ = sequence, examined_ = 0;
-    book_->note(sequence, signature_);
+  void start(const Run& run) {
+    sequence_ = run.sequence, examined_ = 0, checked_ = run.history != 0;
+    book_->note(run, signature_);
   }
   void examine();
 
@@ -102,6 +104,7 @@ class CallWatch {
   std::uint64_t signature_;
   std::vector<int> peers_;
   std::uint64_t sequence_ = 0, examined_ = 0;
+  bool checked_ = false;
 };
 
 }  // namespace chorale

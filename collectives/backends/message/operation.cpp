@@ -23,12 +23,12 @@ MessageOperation::MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> 
   addends_.resize(static_cast<std::size_t>(most));
 }
 
-void MessageOperation::start(void* input, void* output, std::uint64_t sequence, bool /*blocking*/) {
+void MessageOperation::start(const Run& run) {
   require(steps_left_ == 0, "an operation was started while {} of its steps are not over", steps_left_);
-  bases_[static_cast<std::size_t>(Place::input)] = static_cast<std::byte*>(input);
-  bases_[static_cast<std::size_t>(Place::output)] = static_cast<std::byte*>(output);
-  watch_.start(sequence);
-  messenger_->start(sequence);
+  bases_[static_cast<std::size_t>(Place::input)] = static_cast<std::byte*>(run.input);
+  bases_[static_cast<std::size_t>(Place::output)] = static_cast<std::byte*>(run.output);
+  watch_.start(run);
+  messenger_->start(run);
   for (Queue* queue : {&receives_, &sends_, &locals_}) queue->head = queue->tail = 0;
   steps_left_ = static_cast<int>(plan_.steps.size());
   for (int s = 0; s < steps_left_; ++s) {

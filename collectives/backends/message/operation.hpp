@@ -20,7 +20,7 @@ namespace chorale {
 class Messenger {
  public:
   virtual ~Messenger() = default;                   // takes back what is still under way
-  virtual void start(std::uint64_t sequence) = 0;   // a run begins
+  virtual void start(const Run& run) = 0;           // a run begins
   virtual bool post(int message, void* place) = 0;  // true: over already
   virtual std::span<const int> progress() = 0;      // those that got over
   virtual void examine() {}                         // nothing moves: throws if it can see why
@@ -29,7 +29,7 @@ class Messenger {
 class MessageOperation final : public Operation {
  public:
   MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch, Allocator workspace);
-  void start(void* input, void* output, std::uint64_t sequence, bool blocking) override;
+  void start(const Run& run) override;
   bool progress() override;
   void examine() override;
 
