@@ -84,6 +84,17 @@ void Communicator::State::run(const Call& call) try {
   throw;
 }
 
+void Communicator::State::run_ours(const Call& call) {
+  is_ours_ = true;
+  try {
+    run(call);
+  } catch (...) {
+    is_ours_ = false;
+    throw;
+  }
+  is_ours_ = false;
+}
+
 Request::Flight* Communicator::State::launch(const Call& call) try {
   auto flight = std::make_unique<Request::Flight>();
   flight->group = shared_from_this();

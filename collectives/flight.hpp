@@ -25,6 +25,7 @@ struct Key {
   Redop op;
   bool in_place;
   int root;
+  bool is_ours;  // made by the communicator itself, which does not care what was chosen for its callers
   std::int64_t count;
   std::vector<std::int64_t> counts;  // then those of what is taken
   bool operator==(const Key&) const = default;
@@ -83,6 +84,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   int size() const { return static_cast<int>(membership.members.size()); }
 
   void run(const Call& call);
+  void run_ours(const Call& call);
   Request::Flight* launch(const Call& call);
   void move(Request::Flight& flight);  // as far as it goes; trouble is kept in it
   void give_up(const std::string& why) noexcept;
@@ -114,9 +116,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void end(Route& route, std::unique_ptr<Operation> operation, void* output);
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
-  std::pair<std::string, int> algorithm_for(const Problem& problem, DType dtype) const;  // and its pieces
+  std::pair<std::string, int> algorithm_for(const Key& key, const Problem& problem) const;  // and its pieces
   std::vector<std::int64_t> everybodys_counts(const Call& call);
 
+  bool is_ours_ = false;
   std::uint64_t sequence_ = 0, history_ = 0;
   int in_the_air_ = 0, queued_ = 0;
 };

@@ -119,10 +119,10 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
   return ranks;
 }
 
-std::pair<std::string, int> Communicator::State::algorithm_for(const Problem& problem, DType dtype) const {
+std::pair<std::string, int> Communicator::State::algorithm_for(const Key& key, const Problem& problem) const {
   const auto choice = chosen.find(problem.what);
-  if (choice != chosen.end() && choice->second.first != "auto") return choice->second;
-  const std::int64_t bytes = problem.blocks.total() * size_of(dtype);
+  if (!key.is_ours && choice != chosen.end() && choice->second.first != "auto") return choice->second;
+  const std::int64_t bytes = problem.blocks.total() * size_of(key.dtype);
   const bool small = bytes <= 8192;
   switch (problem.what) {
     case Collective::all_reduce: return {small ? "one_shot" : "direct", 1};
@@ -137,9 +137,9 @@ std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& cal
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
-  run({Collective::all_gather,
-       {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
-       {all.data(), static_cast<std::int64_t>(all.size()), DType::i64}});
+  run_ours({Collective::all_gather,
+            {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
+            {all.data(), static_cast<std::int64_t>(all.size()), DType::i64}});
   const auto p = static_cast<std::size_t>(size());
   for (std::size_t from = 0; from < p; ++from)
     for (std::size_t to = 0; to < p; ++to) {
@@ -163,8 +163,8 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   const Slice& typed = call.input.count > 0 ? call.input : call.output;
   Key key{call.what, call.what == Collective::barrier ? DType::u8 : typed.dtype,
           call.op,   is_in_place(call, rank(), p, total),
-          call.root, total,
-          {}};
+          call.root, is_ours_,
+          total,     {}};
   if (!call.counts.empty()) {
     key.counts.assign(call.counts.begin(), call.counts.end());
     if (call.what == Collective::all_to_all) {
@@ -195,7 +195,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());
   plan.problem.ranks_per_node = ranks_per_node;
 
-  const auto [name, pieces] = algorithm_for(plan.problem, key.dtype);
+  const auto [name, pieces] = algorithm_for(key, plan.problem);
   plan.chunks = pieces;
   plan.words = words_for(key, name);
   if (check) plan.signature = signature_of(key, name, pieces);

@@ -56,9 +56,9 @@ Communicator Communicator::split(int color, int key) const {
   const int p = size();
   Engine& engine = *parent.engine;
   std::vector<std::int64_t> wishes(2 * static_cast<std::size_t>(p)), wish{color, key};
-  parent.run({Collective::all_gather, slice_of(wish), slice_of(wishes)});
+  parent.run_ours({Collective::all_gather, slice_of(wish), slice_of(wishes)});
   std::vector<std::uint8_t> free_ids = engine.free_ids;
-  parent.run({Collective::all_reduce, slice_of(free_ids), slice_of(free_ids), Redop::min});
+  parent.run_ours({Collective::all_reduce, slice_of(free_ids), slice_of(free_ids), Redop::min});
   const auto id = std::find(free_ids.begin(), free_ids.end(), 1) - free_ids.begin();
   require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "{} groups are alive: none can be added", free_ids.size());
 
@@ -70,7 +70,7 @@ Communicator Communicator::split(int color, int key) const {
   });
   std::vector<std::int64_t> offers(static_cast<std::size_t>(p)),
       offer{ranks.empty() ? 0 : parent.transport->offer(static_cast<int>(ranks.size()))};
-  parent.run({Collective::all_gather, slice_of(offer), slice_of(offers)});
+  parent.run_ours({Collective::all_gather, slice_of(offer), slice_of(offers)});
   if (ranks.empty()) return Communicator(nullptr);
 
   auto state = std::make_shared<State>();

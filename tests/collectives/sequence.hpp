@@ -19,17 +19,19 @@ class Performance {
  public:
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
-  // Plays the program on this rank; "" when every result was right.
-  std::string play(const std::vector<Act>& acts) try {
-    for (const Act& act : acts)
-      if (const std::string trouble = play(act); !trouble.empty()) return trouble;
-    while (!pending_.empty())
-      if (const std::string trouble = wait_for_one(); !trouble.empty()) return trouble;
+  // Plays the program on this rank; "" when every result was right. What is wrong is also said at once: other ranks may wait for what
+  // this one then never does.
+  std::string play(const std::vector<Act>& acts) {
+    std::string trouble;
+    try {
+      for (std::size_t a = 0; a < acts.size() && trouble.empty(); ++a) trouble = play(acts[a]);
+      while (!pending_.empty() && trouble.empty()) trouble = wait_for_one();
+    } catch (const std::exception& error) {
+      trouble = error.what();
+    }
+    if (!trouble.empty()) fmt::print(stderr, "{}\n", trouble);
     while (groups_.size() > 1) groups_.pop_back();
-    return "";
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());  // requests in flight will end the process before anybody else says why
-    return error.what();
+    return trouble;
   }
 
  private:
