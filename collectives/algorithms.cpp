@@ -27,12 +27,14 @@ Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
 }  // namespace all_gather
 namespace broadcast {
+Schedule direct(const Problem&);
 Schedule binomial_tree(const Problem&);
 Schedule scatter_all_gather(const Problem&);
 Schedule chain(const Problem&);
 Schedule double_tree(const Problem&);
 }  // namespace broadcast
 namespace reduce {
+Schedule direct(const Problem&);
 Schedule binomial_tree(const Problem&);
 Schedule reduce_scatter_gather(const Problem&);
 Schedule chain(const Problem&);
@@ -80,10 +82,12 @@ const std::vector<Algorithm>& all_algorithms() {
       {all_gather, "bruck", all_gather::bruck, "what one has goes 1, 2, 4, … ranks away"},
       {all_gather, "circulant", all_gather::circulant, "the circulant reduce-scatter, backwards"},
       {all_gather, "direct", all_gather::direct, "each rank sends its block to all"},
+      {broadcast, "direct", broadcast::direct, "the root sends everything to everybody"},
       {broadcast, "binomial_tree", broadcast::binomial_tree, "who has it passes it on; log₂ p steps"},
       {broadcast, "scatter_all_gather", broadcast::scatter_all_gather, "a binomial scatter, then an all-gather ring"},
       {broadcast, "chain", broadcast::chain, "each rank passes it to the next; for vectors cut into pieces"},
       {broadcast, "double_tree", broadcast::double_tree, "down two trees, half of the vector each"},
+      {reduce, "direct", reduce::direct, "each rank sums its own block and sends it to the root"},
       {reduce, "binomial_tree", reduce::binomial_tree, "the broadcast's tree, the other way round"},
       {reduce, "reduce_scatter_gather", reduce::reduce_scatter_gather, "a circulant reduce-scatter, then a binomial gather"},
       {reduce, "chain", reduce::chain, "each rank adds its own and passes it on; for vectors cut into pieces"},

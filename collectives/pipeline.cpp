@@ -16,7 +16,7 @@ Step piece_of(const Step& step, int chunk, int chunks) {
     range.first += first;
     range.count = end - first;
   };
-  Step piece{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk};
+  Step piece{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk, step.put};
   for (Range& range : piece.src) cut(range);
   cut(piece.dst);
   return piece;

@@ -136,7 +136,7 @@ std::string Schedule::describe() const {
     if (step.kind == Kind::recv_reduce) what += " + theirs";
     if (step.kind != Kind::send) what += (what.empty() ? "" : " → ") + words_for(step.dst);
     text += fmt::format(
-        "{:4}  {:<11}  {:<12}  {}", i, kind_names[static_cast<std::size_t>(step.kind)],
+        "{:4}  {:<11}  {:<12}  {}", i, step.put ? "put" : kind_names[static_cast<std::size_t>(step.kind)],
         step.peers.empty() ? "" : fmt::format("{} {}", step.kind == Kind::send ? "to" : "from", fmt::join(step.peers, ",")),
         what);
     if (!step.after.empty()) text += fmt::format("  after {}", fmt::join(step.after, ", "));

@@ -36,6 +36,7 @@ struct Step {
   Range dst;               // recv, recv_reduce, reduce, copy
   std::vector<int> after = {};  // steps of this rank that must be over
   int round = 0;                // for drawing
+  bool put = false;             // send: on memory that peers can map, the sender writes it; else the receiver would read it
 };
 
 class Schedule {
@@ -49,6 +50,7 @@ class Schedule {
 
   void send(int peer, Range what) { send(std::vector<int>{peer}, what); }
   void send(std::vector<int> peers, Range what) { add({Kind::send, std::move(peers), {what}, {}, {}, round_}); }
+  void put(int peer, Range what) { add({Kind::send, {peer}, {what}, {}, {}, round_, true}); }
   void recv(int peer, Range into) { add({Kind::recv, {peer}, {}, into, {}, round_}); }
   void recv_reduce(int peer, Range own, Range into) { recv_reduce(std::vector<int>{peer}, own, into); }
   void recv_reduce(std::vector<int> peers, Range own, Range into) {

@@ -1,4 +1,5 @@
-// Direct gather: everybody sends to the root, which receives in any order. One round, p−1 messages into one rank.
+// Direct gather: everybody sends to the root, which receives in any order; on mapped memory each writes its own block there. One
+// round, p−1 messages into one rank.
 #include "collectives/parts.hpp"
 
 namespace chorale::gather {
@@ -9,7 +10,7 @@ Schedule direct(const Problem& p) {
   const Home home = in_output(p);
   s.round();
   if (p.rank != p.root) {
-    s.send(p.root, own);
+    s.put(p.root, own);
     return s;
   }
   s.copy(own, home(p.rank));

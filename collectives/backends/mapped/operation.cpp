@@ -58,7 +58,8 @@ bool MappedOperation::progress() {
   for (std::size_t a = first_open_; a < steps; ++a) {
     if (!done_[a]) {
       const Action& action = program_.actions[a];
-      if (unshown_ && action.kind != Kind::send) flush();  // others wait for it; all that follows takes time
+      const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
+      if (unshown_ && takes_time) flush();  // others wait for it
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -154,6 +155,8 @@ void MappedOperation::perform(const Action& action) {
   switch (action.kind) {
     case Kind::send:
       if (program_.staged) std::memcpy(slot_->stage + action.from[0].staged * element_, own(action.from[0]), bytes);
+      for (const Spot& spot : action.also_into)
+        if (written_to(spot.rank)) std::memcpy(there(spot), own(action.from[0]), bytes);
       return;
     case Kind::copy: std::memmove(own(action.into), own(action.from[0]), bytes); return;
     case Kind::recv: return take(action);
@@ -189,8 +192,7 @@ void MappedOperation::sum(const Action& action) {
   std::size_t targets = 0;
   targets_[targets++] = own(action.into);
   for (const Spot& spot : action.also_into)
-    if (written_to(spot.rank))
-      targets_[targets++] = peer(spot.rank).mapped[static_cast<int>(spot.place)] + spot.first * element_;
+    if (written_to(spot.rank)) targets_[targets++] = there(spot);
   reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), std::span(sources_.data(), action.from.size()),
          action.count);
 }
@@ -217,8 +219,7 @@ void MappedOperation::sum_from_afar(const Action& action) {
     std::size_t targets = 0;
     targets_[targets++] = own(action.into) + first * element_;
     for (const Spot& spot : action.also_into)
-      if (written_to(spot.rank))
-        targets_[targets++] = peer(spot.rank).mapped[static_cast<int>(spot.place)] + (spot.first + first) * element_;
+      if (written_to(spot.rank)) targets_[targets++] = there(spot) + first * element_;
     reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), std::span(sources_.data(), action.from.size()), here);
   }
 }

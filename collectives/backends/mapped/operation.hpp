@@ -41,6 +41,9 @@ class MappedOperation final : public Operation {
 
   const std::byte* seen(const Spot& spot) const;  // null when it is not mapped
   std::byte* own(const Spot& spot) const { return place_[static_cast<int>(spot.place)] + spot.first * element_; }
+  std::byte* there(const Spot& spot) {  // where it is mapped
+    return peer(spot.rank).mapped[static_cast<int>(spot.place)] + spot.first * element_;
+  }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   bool written_to(int rank) { return peer(rank).mapped[static_cast<int>(Place::output)] != nullptr; }
 

@@ -116,7 +116,9 @@ class Compiler {
   bool can_be_written(const Message& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
-    if (receiver.kind != Kind::recv || receiver.dst.place == Place::scratch) return false;
+    if (receiver.kind != Kind::recv || receiver.dst.place != Place::output) return false;
+    if (receiver.after.empty()) return true;
+    if (maker < 0) return false;
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
     // It may be written when nothing of the receiver's still needs it, or only the maker, who reads each element before he writes it.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
@@ -151,7 +153,8 @@ class Compiler {
 
   bool is_written(const Message& message) const {
     const int maker = maker_of(message.sender, message.sender_step);
-    return !program_.staged && maker >= 0 && can_be_written(message, maker);
+    const bool wanted = maker >= 0 || step(message.sender, message.sender_step).put;
+    return !program_.staged && wanted && can_be_written(message, maker);
   }
 
   void merge_sends() {
@@ -160,7 +163,8 @@ class Compiler {
       for (const Message& message : outgoing_[index(rank_)][index(s)])
         if (is_written(message)) {
           const Range& range = step(message.receiver, message.receiver_step).dst;
-          program_.actions[index(maker_of(rank_, s))].also_into.push_back({message.receiver, range.place, range.first});
+          const int maker = maker_of(rank_, s);
+          program_.actions[index(maker >= 0 ? maker : s)].also_into.push_back({message.receiver, range.place, range.first});
         }
       action.written = action.kind == Kind::recv && is_written(incoming_[index(rank_)][index(s)][0]);
     }

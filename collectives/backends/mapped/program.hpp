@@ -6,6 +6,7 @@
 //   recv            waits for the sender's step, copies
 //   recv_reduce     waits for all of them, reduces straight from their memory
 //   … and send      the sum that goes on to others is written to them too, in the same pass: then their recv only waits
+//   put             is written to the receiver, whose recv only waits: where senders would idle while receivers copy
 //
 // What waits for a send locally waits for its readers to be done, unless it was staged.
 #pragma once

@@ -1,0 +1,31 @@
+// Direct broadcast: the root sends everything to everybody, in one round. On mapped memory all ranks copy at once: the root writes one
+// block of p to each receiver, which reads the rest, so that everybody copies (p−1)/p of the vector.
+#include "collectives/parts.hpp"
+
+namespace chorale::broadcast {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const auto before = [&](int r) { return Range{Place::output, 0, p.blocks.first(r)}; };
+  const auto block = [&](int r) { return Range{Place::output, p.blocks.first(r), p.blocks.count(r)}; };
+  const auto behind = [&](int r) {
+    const std::int64_t end = p.blocks.first(r) + p.blocks.count(r);
+    return Range{Place::output, end, p.blocks.total() - end};
+  };
+  s.round();
+  if (p.rank != p.root) {
+    for (const Range& range : {before(p.rank), behind(p.rank), block(p.rank)}) s.recv(p.root, range);
+    return s;
+  }
+  const auto own = [](const Range& range) { return input(range.first, range.count); };
+  for (int k = 1; k < p.size; ++k) {
+    const int peer = modulo(p.root + k, p.size);
+    s.send(peer, own(before(peer)));
+    s.send(peer, own(behind(peer)));
+  }
+  for (int k = 1; k < p.size; ++k) s.put(modulo(p.root + k, p.size), own(block(modulo(p.root + k, p.size))));
+  s.copy(input(0, p.blocks.total()), output(0, p.blocks.total()));
+  return s;
+}
+
+}  // namespace chorale::broadcast

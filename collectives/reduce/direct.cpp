@@ -1,0 +1,21 @@
+// Direct reduce: each rank sums its own block of everybody's vector and sends it to the root. Two rounds, 2(p−1)/p of the vector a rank;
+// on mapped memory all ranks sum at once, straight into the root's output.
+#include "collectives/parts.hpp"
+
+namespace chorale::reduce {
+
+Schedule direct(const Problem& p) {
+  Schedule s(p);
+  const Home home = in_output(p);
+  const Range mine = p.rank == p.root ? home(p.rank) : s.scratch(p.blocks.count(p.rank));
+  direct_reduce_scatter(s, mine);
+  s.round();
+  if (p.rank != p.root) {
+    s.send(p.root, mine);
+    return s;
+  }
+  for (int k = 1; k < p.size; ++k) s.recv(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
+  return s;
+}
+
+}  // namespace chorale::reduce
