@@ -91,6 +91,19 @@ Option& Options::add(const std::string& name, std::int64_t& field, const std::st
   return option;
 }
 
+Option& Options::add_bytes(const std::string& name, std::int64_t& field, const std::string& about) {
+  Option& option = add(name, field, about);
+  option.metavar = "BYTES";
+  option.assign = [&field, &option](const std::string& text) -> std::string {
+    const auto value = parse_bytes(text);
+    if (!value) return "a size such as 8, 64K or 1M";
+    if (const auto expected = outside(option, static_cast<double>(*value)); !expected.empty()) return expected;
+    field = *value;
+    return option.text = fmt::format("{}", field), "";
+  };
+  return option;
+}
+
 Option& Options::add(const std::string& name, double& field, const std::string& about) {
   Option& option =
       insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});
@@ -174,7 +187,7 @@ std::string Options::help_text() const {
       head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
     std::string tail = option.about;
     if (!option.text.empty() && !option.is_switch && option.origin == "default") tail += " (default " + option.text + ")";
-    if (!option.aliases.empty()) tail += ", also --" + join(option.aliases, ", --");
+    for (const std::string& alias : option.aliases) tail += ", also " + dashes(alias) + alias;
     out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
   }
   return out;

@@ -31,7 +31,7 @@ struct Preset {
 
 class Option {
  public:
-  Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }
+  Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
   Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }  // FILE, N, … in the help
@@ -60,6 +60,8 @@ class Options {
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
+  // Of any suffix that people give sizes: 8, 64K, 1.5M, 2G, powers of 1024.
+  Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, const std::string& about);  // kept here: `resolve` reads it by name
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
 
@@ -82,6 +84,7 @@ class Options {
   std::deque<Option> options_;  // a deque: references returned by add stay valid
 };
 
+inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }
 std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir
 
 }  // namespace chorale

@@ -59,7 +59,7 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
   std::vector<std::pair<const Option*, CLI::Option*>> parsed;
   for (const Option& option : options.all()) {
     std::string names = option.positional ? option.name : "--" + option.name;
-    for (const std::string& alias : option.aliases) names += ",--" + alias;
+    for (const std::string& alias : option.aliases) names += "," + dashes(alias) + alias;
     auto& into = values.emplace_back();
     auto* cli = option.is_switch ? app.add_flag(names, into) : app.add_option(names, into);
     if (!option.is_switch && !option.positional) cli->expected(1)->allow_extra_args(false);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -59,6 +60,22 @@ std::string human_bytes(std::int64_t bytes) {
     value /= 1024, unit = next;
   }
   return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + digits, value);
+  if (digits == 0 || read.ec != std::errc() || read.ptr != text.data() + digits) return std::nullopt;
+  std::string unit = trim(text.substr(digits));
+  for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (unit.empty()) unit = "B";
+  const std::size_t power = std::string_view("BKMGT").find(unit.front());
+  const std::string rest = unit.substr(1);
+  const bool known = power <= 4 && (rest.empty() || (power > 0 && (rest == "B" || rest == "IB")));
+  value *= std::ldexp(1.0, static_cast<int>(known ? 10 * power : 0));
+  if (!known || value != std::floor(value) || value >= 0x1p62) return std::nullopt;
+  return static_cast<std::int64_t>(value);
 }
 
 std::string human_seconds(double seconds) {

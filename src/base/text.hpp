@@ -1,6 +1,7 @@
 // Small text tools: words for people (bytes, durations, names nearest to a misspelt one) and safe quoting.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string trim(std::string_view text);
 std::string replace_all(std::string text, char from, char to);
 
-std::string human_bytes(std::int64_t bytes);  // 1536 → "1.5 KiB"
-std::string human_seconds(double seconds);    // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
+std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.5 KiB"
+std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
+std::string human_seconds(double seconds);                       // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
 
 // The candidate with the smallest edit distance, or "" when none is near enough to be what was meant.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);

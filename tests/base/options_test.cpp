@@ -19,6 +19,7 @@ struct Fields {
   std::int64_t ranks = 2;
   double rate = 0.5;
   bool check = false;
+  std::int64_t most = 1024;
   std::string dtype = "f32";
   Words backends{"mpi"}, files;
   Options options{"chorale test"};
@@ -29,6 +30,7 @@ struct Fields {
     options.add("check", check, "a switch");
     options.add("dtype", dtype, "a type").one_of({"f32", "bf16"});
     options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
+    options.add_bytes("most", most, "the largest size").alias("e");
     options.add("config", "a file");
     options.add("preset", "a set");
     options.add_positional("file", files, "files");
@@ -144,6 +146,17 @@ TEST_CASE("mistakes in a file are named with their line") {
   CHECK(contains(in_file("g.toml", "config = 'x.toml'\n"), "cannot name another"));
   CHECK(contains(refused({"--config", "/nowhere/x.toml"}), "no such file"));
   CHECK(contains(refused({"--config", "/tmp"}), "it is a folder"));
+}
+
+TEST_CASE("sizes take suffixes, and an option may have a letter") {
+  Fields f;
+  f.resolve({"-e", "64K"});
+  CHECK(f.most == 65536);
+  f.resolve({"--most", "1M"});
+  CHECK((f.most == 1 << 20 && contains(f.options.toml(), "most = 1048576")));
+  CHECK(contains(refused({"-e", "1X"}), "most takes a size such as 8, 64K or 1M"));
+  CHECK(contains(refused({"-q", "1"}), "unknown flag -q"));
+  CHECK(contains(f.options.help_text(), "also -e"));
 }
 
 TEST_CASE("the help shows names, choices and defaults") {

@@ -15,6 +15,12 @@ TEST_CASE("numbers become words") {
   CHECK(human_bytes(1536) == "1.5 KiB");
   CHECK(human_bytes((1 << 20) - 1) == "1.0 MiB");  // not 1024.0 KiB
   CHECK(human_bytes(std::int64_t{5} << 40) == "5.0 TiB");
+  CHECK((parse_bytes("0") == 0 && parse_bytes("8") == 8 && parse_bytes("64K") == 65536 && parse_bytes("1.5k") == 1536));
+  CHECK((parse_bytes("1M") == 1 << 20 && parse_bytes("2 GiB") == std::int64_t{2} << 30 && parse_bytes("16B") == 16));
+  for (const char* wrong : {"", "K", "-1", "1X", "1KX", "0.3", "1.2.3", "1e3", "9999999T"}) {
+    INFO(wrong);
+    CHECK(!parse_bytes(wrong));
+  }
   CHECK(human_seconds(3e-9) == "3 ns");
   CHECK(human_seconds(0.00012) == "120 µs");
   CHECK(human_seconds(0.25) == "250 ms");
