@@ -1,0 +1,32 @@
+#include "experiments/bench/buffers.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace chorale::bench {
+
+std::int64_t last_level_cache_bytes() {
+  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::max<std::int64_t>({level3, level2, 1 << 20});
+}
+
+void Buffers::lend(std::int64_t bytes) {
+  constexpr std::int64_t line = 128;  // two cache lines, which processors fetch together
+  stride_ = 2 * line * ((std::max<std::int64_t>(bytes, 1) + line - 1) / line);
+  slots_ = cold_ ? std::max<std::int64_t>(3, 2 * last_level_cache_bytes() / stride_ + 1) : 1;
+  step_ = std::max<std::int64_t>(slots_ * 618 / 1000, 1);
+  while (std::gcd(step_, slots_) != 1) ++step_;
+  if (memory_.bytes() >= slots_ * stride_) return;
+  memory_ = {};  // first, so that both never exist at once
+  memory_ = allocator_.allocate(slots_ * stride_, Category::workspace);
+  std::memset(memory_.data(), 0, static_cast<std::size_t>(memory_.bytes()));
+}
+
+void* Buffers::place(std::int64_t call, std::int64_t offset) const {
+  return static_cast<std::byte*>(memory_.data()) + call * step_ % slots_ * stride_ + offset;
+}
+
+}  // namespace chorale::bench

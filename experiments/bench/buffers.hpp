@@ -1,0 +1,33 @@
+// The memory that benchmarked calls work on: warm, always the same place; cold, places that rotate through twice the last-level
+// cache, in an order no prefetcher follows, so that none is in any cache when its turn comes.
+//
+//   cold   |slot 0|slot 1|slot 2|slot 3|slot 4|   i-th call: slot (i · step) mod slots, step near 0.618 · slots
+#pragma once
+#include <cstdint>
+
+#include "src/memory/buffer.hpp"
+
+namespace chorale::bench {
+
+std::int64_t last_level_cache_bytes();
+
+class Buffers {
+ public:
+  Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}
+
+  // Room for two vectors of so many bytes in each slot, all of it written once. What was lent before is gone.
+  void lend(std::int64_t bytes);
+  void* input(std::int64_t call) const { return place(call, 0); }
+  void* output(std::int64_t call) const { return place(call, stride_ / 2); }
+  std::int64_t slots() const { return slots_; }
+
+ private:
+  void* place(std::int64_t call, std::int64_t offset) const;
+
+  Allocator& allocator_;
+  bool cold_;
+  Buffer memory_;
+  std::int64_t stride_ = 0, slots_ = 1, step_ = 1;
+};
+
+}  // namespace chorale::bench

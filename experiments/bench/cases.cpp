@@ -1,0 +1,194 @@
+#include "experiments/bench/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include "collectives/algorithms.hpp"
+#include "experiments/bench/values.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <std::size_t size>
+Words words(const char* const (&names)[size]) {
+  return Words(std::begin(names), std::end(names));
+}
+
+Words dtype_names() {
+  Words names;
+  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+Words algorithms_of(Collective what) {
+  Words names;
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == what) names.emplace_back(algorithm.name);
+  return names;
+}
+
+// The list, with "all" spelt out.
+Words spelt(const Words& wanted, const Words& all) { return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted; }
+
+template <class Enum>
+std::vector<Enum> values(const Words& wanted, const Words& names) {
+  std::vector<Enum> found;
+  for (const std::string& word : spelt(wanted, names))
+    found.push_back(static_cast<Enum>(std::find(names.begin(), names.end(), word) - names.begin()));
+  return found;
+}
+
+void require_known(const char* kind, const Words& wanted, Words known) {
+  known.emplace_back("all");
+  for (const std::string& word : wanted) {
+    if (std::count(known.begin(), known.end(), word)) continue;
+    const std::string near = nearest(word, known);
+    usage_error(fmt::format("unknown {} \"{}\"", kind, word), "there are " + join(known, ", "),
+                near.empty() ? "choose some of these" : fmt::format("did you mean {}?", near));
+  }
+}
+
+int number(const char* kind, const std::string& text, int lowest) {
+  int value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < lowest)
+    usage_error(fmt::format("\"{}\" is no {}", text, kind), fmt::format("{} = {} (command line)", kind, text),
+                fmt::format("{} takes whole numbers from {}", kind, lowest));
+  return value;
+}
+
+std::vector<int> roots(const Words& wanted, int ranks) {
+  Words all;
+  for (int r = 0; r < ranks; ++r) all.push_back(std::to_string(r));
+  std::vector<int> found;
+  for (const std::string& word : spelt(wanted, all)) found.push_back(number("root", word, 0));
+  return found;
+}
+
+// "" when the row exists, else why it does not. What depends on a size is judged by one element a rank.
+std::string why_not(const Case& row, const Stage& stage) {
+  if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} of {} ranks", row.root, row.ranks);
+  if (reduces(row.what) && row.ranks > most_ranks_summed)
+    return fmt::format("sums over more than {} ranks are not exact in every type", most_ranks_summed);
+  if (row.algorithm == "auto") return "";
+  if (row.algorithm == "native")
+    return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has none of its own";
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == row.what && algorithm.name == row.algorithm)
+      return fits(algorithm, row.problem())
+                 ? ""
+                 : fmt::format("does not fit {} ranks{}", row.ranks, row.in_place ? " in place" : "");
+  return "there is no such algorithm";
+}
+
+}  // namespace
+
+Problem Case::problem() const {
+  Problem problem = Problem::even(what, count, ranks, root, in_place);
+  problem.ranks_per_node = ranks_per_node;
+  return problem;
+}
+
+double Case::bus_factor() const {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (what) {
+    case Collective::all_reduce: return 2 * others;
+    case Collective::broadcast:
+    case Collective::reduce: return 1;
+    case Collective::barrier: return 0;
+    default: return others;
+  }
+}
+
+void refuse_unknown(const Wanted& wanted) {
+  Words algorithms{"auto", "native"};
+  for (const Algorithm& algorithm : all_algorithms())
+    if (!std::count(algorithms.begin(), algorithms.end(), algorithm.name)) algorithms.emplace_back(algorithm.name);
+  require_known("operation", wanted.ops, words(collective_names));
+  require_known("algorithm", wanted.algorithms, algorithms);
+  require_known("type", wanted.dtypes, dtype_names());
+  require_known("operator", wanted.redops, words(redop_names));
+  roots(wanted.roots, 1);
+  for (const std::string& word : wanted.chunks) number("chunks", word, 1);
+  if (wanted.begin > wanted.end)
+    usage_error("the sizes end before they begin", fmt::format("from {} to {} bytes", wanted.begin, wanted.end),
+                "give -e no less than -b");
+}
+
+std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks) {
+  if (what == Collective::barrier) return {0};
+  const bool blocks = what != Collective::all_reduce && what != Collective::broadcast && what != Collective::reduce;
+  const std::int64_t size = size_of(dtype);
+  std::vector<std::int64_t> found;
+  const auto add = [&](std::int64_t bytes) {
+    const std::int64_t whole = blocks ? ranks : 1;
+    const std::int64_t count = bytes == 0 ? 0 : std::max<std::int64_t>(bytes / size / whole, 1) * whole;
+    if (found.empty() || found.back() != count) found.push_back(count);
+  };
+  std::int64_t bytes = wanted.begin;
+  if (bytes == 0) {
+    add(0);
+    bytes = size;
+  }
+  for (; bytes <= wanted.end; bytes *= wanted.factor) {
+    add(bytes);
+    if (wanted.factor == 1) break;
+  }
+  return found;
+}
+
+Grid make_grid(const Wanted& wanted, const Stage& stage) {
+  Grid grid;
+  const auto skip = [&](const std::string& line) {
+    if (!std::count(grid.skipped.begin(), grid.skipped.end(), line)) grid.skipped.push_back(line);
+  };
+  const auto each_size = [&](const Case& row) {
+    for (const std::int64_t count : counts(wanted, row.what, row.dtype, row.ranks)) {
+      grid.cases.push_back(row);
+      grid.cases.back().count = count;
+    }
+  };
+  const auto each_place = [&](Case row) {
+    const bool one_buffer = row.what == Collective::broadcast;  // is in place as it is; and a barrier has no buffers
+    for (const bool in_place : {false, true}) {
+      if (wanted.in_place != "both" && (wanted.in_place == "yes") != in_place) continue;
+      if (one_buffer && !in_place && wanted.in_place == "no") skip("broadcast out of place: it has one buffer");
+      if (one_buffer != in_place && one_buffer) continue;
+      if (row.what == Collective::barrier && in_place && wanted.in_place == "both") continue;
+      row.in_place = in_place;
+      if (const std::string why = why_not(row, stage); !why.empty())
+        skip(fmt::format("{} {} on {}: {}", name_of(row.what), row.algorithm, row.backend, why));
+      else
+        each_size(row);
+    }
+  };
+  const auto each_value = [&](Case row) {
+    for (const DType dtype : values<DType>(wanted.dtypes, dtype_names()))
+      for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
+        for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {
+          row.dtype = dtype, row.op = op, row.root = root;
+          each_place(row);
+          if (row.what == Collective::barrier) return;
+        }
+  };
+  for (const Collective what : values<Collective>(wanted.ops, words(collective_names))) {
+    Words algorithms = algorithms_of(what);
+    if (stage.has_native[static_cast<std::size_t>(what)]) algorithms.emplace_back("native");
+    for (const std::string& algorithm : spelt(wanted.algorithms, algorithms))
+      for (const std::string& chunks : algorithm == "native" || algorithm == "auto" ? Words{"1"} : wanted.chunks) {
+        Case row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
+        row.ranks = stage.ranks, row.ranks_per_node = static_cast<int>(wanted.ranks_per_node), row.count = stage.ranks;
+        each_value(row);
+      }
+  }
+  return grid;
+}
+
+}  // namespace chorale::bench

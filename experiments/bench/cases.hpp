@@ -1,0 +1,59 @@
+// The rows of a benchmark: every combination of what was asked that exists, and a line for each kind that does not.
+//
+// A size is the bytes of the whole vector, as in nccl-tests: what is all-reduced or broadcast, what an all_gather gathers, what a
+// reduce_scatter or scatter takes apart, what one rank gives in an all_to_all. Where it is cut into blocks, one a rank, it is
+// rounded down to a multiple of the ranks, and up to one element each.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/problem.hpp"
+#include "src/math/reduction.hpp"
+
+namespace chorale::bench {
+
+struct Case {
+  std::string backend;
+  Collective what = Collective::all_reduce;
+  std::string algorithm = "auto";
+  int chunks = 1;
+  DType dtype = DType::f32;
+  Redop op = Redop::sum;  // of those that reduce
+  int root = 0;           // of those that have one
+  bool in_place = false;
+  int ranks = 1;
+  int ranks_per_node = 0;
+  std::int64_t count = 0;  // elements of the whole vector
+
+  std::int64_t bytes() const { return count * size_of(dtype); }
+  Problem problem() const;
+  double bus_factor() const;  // bytes that the busiest link must carry, per byte of the vector; 0 for a barrier
+};
+
+// Each a list as the user wrote it; "all" stands for every one there is.
+struct Wanted {
+  std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
+  std::string in_place = "both";                                    // or yes, or no
+  std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; a factor of 1 means `begin` alone
+  std::int64_t ranks_per_node = 0;
+};
+
+void refuse_unknown(const Wanted& wanted);  // a usage error that names what no table has
+
+// Where the rows are to run.
+struct Stage {
+  std::string backend;
+  int ranks = 1;
+  std::vector<bool> has_native;  // by collective
+};
+
+struct Grid {
+  std::vector<Case> cases;
+  std::vector<std::string> skipped;  // "broadcast ring: there is no such algorithm"
+};
+Grid make_grid(const Wanted& wanted, const Stage& stage);
+
+std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);
+
+}  // namespace chorale::bench

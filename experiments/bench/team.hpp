@@ -1,0 +1,59 @@
+// The ranks that measure together, and what they agree on outside the clock: the same barrier whatever backend is measured, and the
+// gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process use a std::barrier.
+#pragma once
+#include <atomic>
+#include <barrier>
+#include <memory>
+#include <vector>
+
+#include "src/base/mpi.hpp"
+
+namespace chorale::bench {
+
+class Team {
+ public:
+  virtual ~Team() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual void barrier() = 0;
+  virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // on rank 0: everybody's, in rank order
+  virtual double broadcast(double value) = 0;                               // rank 0's
+};
+
+class ProcessTeam final : public Team {
+ public:
+  explicit ProcessTeam(const mpi::Runtime& runtime) : runtime_(runtime) {}
+  int rank() const override { return runtime_.rank(); }
+  int size() const override { return runtime_.size(); }
+  void barrier() override;
+  std::vector<double> gather(const std::vector<double>& mine) override;
+  double broadcast(double value) override;
+
+ private:
+  const mpi::Runtime& runtime_;
+};
+
+// What the threads of one team share.
+struct Crew {
+  explicit Crew(int size) : gate(size), places(static_cast<std::size_t>(size)) {}
+  std::barrier<> gate;
+  std::vector<std::vector<double>> places;
+  std::atomic<bool> broken = false;  // somebody has left with an error, and no longer comes to the gate
+};
+
+class ThreadTeam final : public Team {
+ public:
+  ThreadTeam(Crew& crew, int rank) : crew_(crew), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(crew_.places.size()); }
+  void barrier() override;
+  std::vector<double> gather(const std::vector<double>& mine) override;
+  double broadcast(double value) override;
+  void leave();  // with an error: the others do not wait for this one
+
+ private:
+  Crew& crew_;
+  int rank_;
+};
+
+}  // namespace chorale::bench

@@ -1,0 +1,74 @@
+#include "experiments/bench/cases.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "collectives/algorithms.hpp"
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using namespace chorale::bench;
+using Counts64 = std::vector<std::int64_t>;
+
+namespace {
+
+Stage stage(const std::string& backend, int ranks, bool native) {
+  return {backend, ranks, std::vector<bool>(std::size(collective_names), native)};
+}
+
+}  // namespace
+
+TEST_CASE("sizes begin at nothing, then one element, then grow by the factor") {
+  Wanted wanted;
+  wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
+  CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
+  CHECK(counts(wanted, Collective::all_gather, DType::f32, 3) == Counts64{0, 3, 15, 255});
+  CHECK(counts(wanted, Collective::all_to_all, DType::u8, 300) == Counts64{0, 300});
+  CHECK(counts(wanted, Collective::barrier, DType::f32, 3) == Counts64{0});
+  wanted.begin = 8, wanted.factor = 1;
+  CHECK(counts(wanted, Collective::reduce, DType::f64, 3) == Counts64{1});
+}
+
+TEST_CASE("the grid holds what exists, once, and a line for what does not") {
+  Wanted wanted;
+  wanted.ops = wanted.algorithms = wanted.dtypes = wanted.redops = wanted.roots = {"all"};
+  wanted.begin = 8, wanted.factor = 1;
+  const Grid grid = make_grid(wanted, stage("mpi", 3, true));
+  std::set<std::string> seen;
+  std::size_t native = 0;
+  for (const Case& row : grid.cases) {
+    seen.insert(std::string(name_of(row.what)) + row.algorithm);
+    native += row.algorithm == "native";
+    CHECK(row.problem().size == 3);
+  }
+  std::size_t fitting = 0;
+  for (const Algorithm& algorithm : all_algorithms())
+    fitting += fits(algorithm, Problem::even(algorithm.what, 3, 3)) ||
+               fits(algorithm, Problem::even(algorithm.what, 3, 3, 0, true));
+  CHECK(seen.size() == fitting + std::size(collective_names));
+  // all_reduce, reduce_scatter: 7 types × 5 operators × 2; reduce × 3 roots; all_gather, all_to_all; broadcast; gather, scatter; barrier
+  CHECK(native == 70 + 70 + 210 + 14 + 14 + 21 + 42 + 42 + 1);
+  CHECK(std::count(grid.skipped.begin(), grid.skipped.end(), "all_gather recursive_doubling on mpi: does not fit 3 ranks") ==
+        1);
+}
+
+TEST_CASE("what cannot be asked is refused, what is not there is skipped") {
+  Wanted wanted;
+  wanted.ops = {"all_reduce", "broadcast"}, wanted.algorithms = {"one_shot", "native"}, wanted.roots = {"7"};
+  wanted.factor = 1;
+  const Grid grid = make_grid(wanted, stage("ucx", 2, false));
+  CHECK(grid.cases.size() == 2);  // the one-shot all_reduce, in place and out of place
+  CHECK(grid.skipped.size() == 3);
+  const auto refused = [](auto change) {
+    Wanted bad;
+    change(bad);
+    refuse_unknown(bad);
+  };
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.ops = {"al_reduce"}; }), says("did you mean all_reduce?"));
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.algorithms = {"rnig"}; }), says("did you mean ring?"));
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.dtypes = {"f23"}; }), says("unknown type"));
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.roots = {"-1"}; }), says("no root"));
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.begin = 9, w.end = 8; }), says("end before they begin"));
+  CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
+}
