@@ -2,6 +2,7 @@
 
 namespace chorale {
 
+std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
@@ -10,6 +11,8 @@ std::unique_ptr<Command> make_verify();
 // To add a subcommand: a file beside this one, and its line here.
 const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
+      {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
+       make_bench},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,

@@ -26,6 +26,7 @@ void share_cores(std::vector<RankFacts>& ranks, const std::vector<std::vector<in
       sharers += std::find_first_of(cpus[r].begin(), cpus[r].end(), cpus[other].begin(), cpus[other].end()) != cpus[r].end();
     }
     ranks[r].threads = threads_per_rank(static_cast<int>(cpus[r].size()), sharers);
+    ranks[r].oversubscribed = sharers > static_cast<int>(cpus[r].size());
   }
 }
 
@@ -90,6 +91,15 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
   return ranks;
 }
 
+std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
+                                      const std::vector<RankFacts>& ranks) {
+  auto recorder = std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock);
+  write_ranks(*recorder, ranks);
+  recorder->text("config", "toml", session.options.toml());
+  recorder->text("config", "origins", session.options.origins());
+  return recorder;
+}
+
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks) {
   const mpi::Runtime& runtime = *session.runtime;
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
@@ -101,10 +111,7 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
   if (runtime.rank() != 0) return run;
 
   write_file(folder / "config.toml", session.options.toml());
-  run.recorder = std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock);
-  write_ranks(*run.recorder, ranks);
-  run.recorder->text("config", "toml", session.options.toml());
-  run.recorder->text("config", "origins", session.options.origins());
+  run.recorder = open_record(folder, session, ranks);
   run.recorder->flush();
   return run;
 }

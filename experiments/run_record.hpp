@@ -19,6 +19,7 @@ struct RankFacts {
   std::int64_t pid = 0;
   std::int64_t local_rank = 0;  // among the ranks of its host
   std::int64_t threads = 1;     // its share of its cores
+  bool oversubscribed = false;  // it shares its cores with more ranks than there are cores
   double clock_offset = 0;      // seconds to add to its clock to read rank 0's
 };
 
@@ -30,6 +31,10 @@ struct RunRecord {
   Log log;                             // on every rank, into log/rank-<r>.log
   std::unique_ptr<Recorder> recorder;  // on rank 0
 };
+
+// On rank 0: a record in `folder`, which is there, opened with the facts of the run, its configuration and its ranks.
+std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
+                                      const std::vector<RankFacts>& ranks);
 
 // Every rank calls it. Rank 0 makes the folder below `parent` and opens the record in it.
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);

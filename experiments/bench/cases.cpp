@@ -72,6 +72,12 @@ std::vector<int> roots(const Words& wanted, int ranks) {
   return found;
 }
 
+bool exists(Collective what, bool in_place) {
+  if (what == Collective::broadcast) return in_place;  // it has one buffer
+  const bool only_root_has_both = what == Collective::gather || what == Collective::scatter;
+  return !in_place || !(only_root_has_both || what == Collective::barrier);
+}
+
 // "" when the row exists, else why it does not. What depends on a size is judged by one element a rank.
 std::string why_not(const Case& row, const Stage& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} of {} ranks", row.root, row.ranks);
@@ -156,12 +162,13 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     }
   };
   const auto each_place = [&](Case row) {
-    const bool one_buffer = row.what == Collective::broadcast;  // is in place as it is; and a barrier has no buffers
     for (const bool in_place : {false, true}) {
       if (wanted.in_place != "both" && (wanted.in_place == "yes") != in_place) continue;
-      if (one_buffer && !in_place && wanted.in_place == "no") skip("broadcast out of place: it has one buffer");
-      if (one_buffer != in_place && one_buffer) continue;
-      if (row.what == Collective::barrier && in_place && wanted.in_place == "both") continue;
+      if (!exists(row.what, in_place)) {
+        if (wanted.in_place != "both")
+          skip(fmt::format("{} {}: there is no such form of it", name_of(row.what), in_place ? "in place" : "out of place"));
+        continue;
+      }
       row.in_place = in_place;
       if (const std::string why = why_not(row, stage); !why.empty())
         skip(fmt::format("{} {} on {}: {}", name_of(row.what), row.algorithm, row.backend, why));

@@ -1,6 +1,8 @@
 #include "experiments/bench/team.hpp"
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/wait.hpp"
 
 namespace chorale::bench {
 
@@ -19,7 +21,10 @@ double ProcessTeam::broadcast(double value) {
 }
 
 void ThreadTeam::barrier() {
-  crew_.gate.arrive_and_wait();
+  const std::int64_t all = (crew_.arrivals++ / size() + 1) * size();
+  const bool crowded = size() > static_cast<int>(allowed_cpus().size());
+  wait_until([&] { return crew_.arrivals >= all || crew_.broken; }, {.clock = crew_.clock, .spins = crowded ? 0 : 2000},
+             "the other threads");
   require(!crew_.broken, "rank {} goes no further: another thread has failed", rank_);
 }
 
@@ -39,11 +44,6 @@ double ThreadTeam::broadcast(double value) {
   const double word = crew_.places[0][0];
   barrier();
   return word;
-}
-
-void ThreadTeam::leave() {
-  crew_.broken = true;
-  crew_.gate.arrive_and_drop();
 }
 
 }  // namespace chorale::bench

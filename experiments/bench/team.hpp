@@ -1,9 +1,8 @@
 // The ranks that measure together, and what they agree on outside the clock: the same barrier whatever backend is measured, and the
-// gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process use a std::barrier.
+// gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process count themselves,
+// spinning: a thread that slept would come out of the barrier long after the others, and that would be timed.
 #pragma once
 #include <atomic>
-#include <barrier>
-#include <memory>
 #include <vector>
 
 #include "src/base/mpi.hpp"
@@ -35,10 +34,11 @@ class ProcessTeam final : public Team {
 
 // What the threads of one team share.
 struct Crew {
-  explicit Crew(int size) : gate(size), places(static_cast<std::size_t>(size)) {}
-  std::barrier<> gate;
+  Crew(int size, Clock& its_clock) : clock(its_clock), places(static_cast<std::size_t>(size)) {}
+  Clock& clock;
+  std::atomic<std::int64_t> arrivals = 0;
   std::vector<std::vector<double>> places;
-  std::atomic<bool> broken = false;  // somebody has left with an error, and no longer comes to the gate
+  std::atomic<bool> broken = false;  // somebody has left with an error, and comes to no barrier
 };
 
 class ThreadTeam final : public Team {
@@ -49,7 +49,6 @@ class ThreadTeam final : public Team {
   void barrier() override;
   std::vector<double> gather(const std::vector<double>& mine) override;
   double broadcast(double value) override;
-  void leave();  // with an error: the others do not wait for this one
 
  private:
   Crew& crew_;

@@ -1,0 +1,132 @@
+// `chorale bench OPS`: how long collectives take, on any backends and algorithms, over sizes, types, operators and roots, in place and out of
+// place; and whether every element came out right. Exit 3 when one did not; 2 when nothing that was asked for exists.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "collectives/selection.hpp"
+#include "experiments/bench/options.hpp"
+#include "experiments/bench/results.hpp"
+#include "experiments/bench/sweep.hpp"
+#include "experiments/run_record.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace bench;
+
+class BenchCommand final : public Command {
+ public:
+  void declare(Options& options) override {
+    asked_.declare(options);
+    options.add("check", check_, "whether results are compared with what they must be").range(0, 1);
+    options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as they do in earnest").range(0, 1);
+    options.add("format", format_, "how to print").one_of(TextTable::formats());
+    options.add("out", out_, "keep every sample of every rank in this new record").words("FILE.h5");
+  }
+
+  void check() override {
+    asked_.check();
+    if (out_.empty()) return;
+    if (fs::exists(out_))
+      usage_error("the record is there already", out_, "nothing is overwritten: name another, or remove it");
+    require_writable(folder_of_out());
+  }
+
+  int run(Session& session) override {
+    const mpi::Runtime& runtime = *session.runtime;
+    const bool speaks = runtime.rank() == 0;
+    const auto ranks = gather_rank_facts(runtime, session.clock);
+    Sweep sweep = asked_.sweep();
+    sweep.how.check = check_ == 1;
+    sweep.how.compare_calls = compare_calls_ == 1;
+    const Outcome outcome = bench::run(sweep, session);
+    if (outcome.rows == 0) {
+      const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
+                          "`chorale info` lists backends, `chorale verify` algorithms");
+      if (speaks) std::fputs(describe(nothing, 0, 1).c_str(), stderr);
+      return static_cast<int>(Exit::usage);
+    }
+    std::int64_t wrong = 0;
+    if (speaks) wrong = report(outcome, session, ranks);
+    ProcessTeam team(runtime);
+    return static_cast<int>(team.broadcast(static_cast<double>(wrong)) > 0 ? Exit::check : Exit::ok);
+  }
+
+ private:
+  fs::path folder_of_out() const { return fs::absolute(out_).parent_path(); }
+
+  // On rank 0. Returns how many elements were wrong.
+  std::int64_t report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
+    const Conditions conditions{
+        asked_.cold(), asked_.heap(),
+        std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; })};
+    const Selector selector = asked_.selector();
+    std::vector<Result> results;
+    std::vector<nlohmann::ordered_json> rows;
+    std::int64_t wrong = 0;
+    for (const Series& series : outcome.series) {
+      results.push_back(explained(series, selector));
+      rows.push_back(bench::describe(results.back(), conditions));
+      wrong += std::max<std::int64_t>(series.wrong, 0);
+    }
+    if (format_ == "text")
+      fmt::print(
+          "# {} buffers in {} memory; times are medians over repetitions of the slowest rank, with their 95 % interval; 1 "
+          "GB is "
+          "10⁹ bytes{}\n",
+          conditions.cold ? "cold" : "warm", conditions.heap ? "ordinary" : "symmetric",
+          conditions.oversubscribed ? "; more ranks than cores" : "");
+    fmt::print("{}", bench::print(rows, format_));
+    if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
+    if (!out_.empty()) keep(results, conditions, session, ranks);
+    return wrong;
+  }
+
+  static Result explained(const Series& series, const Selector& selector) {
+    const Case& row = series.row;
+    Result result{series};
+    if (row.ranks > most_ranks_explained) return result;
+    result.predicted = selector.predict(row.backend, series.chosen, row.chunks, row.problem(), size_of(row.dtype));
+    for (const Algorithm& algorithm : all_algorithms())
+      if (algorithm.what == row.what && algorithm.name == series.chosen) {
+        result.bytes_predicted = 0;
+        for (const Schedule& schedule : plan_all_ranks(algorithm, row.problem()))
+          result.bytes_predicted += schedule.elements_sent() * size_of(row.dtype);
+      }
+    return result;
+  }
+
+  // In a folder beside its place first, so that whoever sees the file sees it whole.
+  void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
+            const std::vector<RankFacts>& ranks) const {
+    std::string name = (folder_of_out() / ".bench-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw Error(Exit::runtime, "no folder can be made", name, "choose another place for --out");
+    const fs::path folder = name;
+    const auto recorder = open_record(folder, session, ranks);
+    bench::write(*recorder, results, conditions);
+    recorder->finish("ok");
+    fs::rename(fs::canonical(recorder->file()), out_);
+    fs::remove_all(folder);
+  }
+
+  static constexpr int most_ranks_explained = 64;  // pricing takes the square of the ranks
+  Asked asked_;
+  std::int64_t check_ = 1, compare_calls_ = 1;
+  std::string format_ = "text", out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench() { return std::make_unique<BenchCommand>(); }
+
+}  // namespace chorale

@@ -1,0 +1,115 @@
+#include "experiments/bench/measure.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/text.hpp"
+
+namespace chorale::bench {
+namespace {
+
+// The algorithm in "all_reduce of 16 f32, sum, direct, in place".
+std::string algorithm_in(const std::string& route) {
+  const std::vector<std::string> parts = split(route, ',');
+  const bool in_place = parts.back() == " in place";
+  return trim(parts[parts.size() - (in_place ? 2 : 1)]);
+}
+
+}  // namespace
+
+Bench::Bench(Team& team, Communicator& world, const How& how)
+    : team_(team), world_(world), how_(how), buffers_(how.heap ? ordinary_ : world.allocator(), how.cold) {}
+
+std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
+  if (how_.repetitions > 0) return how_.repetitions;
+  const std::int64_t most = bytes < 64 << 10 ? 2000 : bytes < 8 << 20 ? 200 : 20;
+  const double in_half_a_second = 0.5 / std::max(seconds, 1e-6);
+  return std::clamp(static_cast<std::int64_t>(in_half_a_second), std::int64_t{20}, most);
+}
+
+Communicator& Bench::communicator_for(const Case& row) {
+  if (row.algorithm == "native" && !apart_) apart_ = world_.split(0, world_.rank());
+  Communicator& communicator = row.algorithm == "native" ? apart_ : world_;
+  communicator.choose(row.what, row.algorithm, row.chunks);
+  communicator.check_calls(how_.compare_calls);
+  communicator.pretend_nodes(row.ranks_per_node);
+  return communicator;
+}
+
+// A rank's part of the i-th call. In place, input and output are one vector, and a block lies where it belongs.
+Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const {
+  if (row.what == Collective::barrier) return {row.what};
+  const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {
+    return Slice{static_cast<std::byte*>(start) + (row.in_place ? home * size_of(row.dtype) : 0), count, row.dtype};
+  };
+  if (row.what == Collective::broadcast) {
+    const Slice x = slice(buffers_.input(i), 0, row.count);
+    return {row.what, x, x, row.op, row.root};
+  }
+  void* output = row.in_place ? buffers_.input(i) : buffers_.output(i);
+  return {row.what, slice(buffers_.input(i), mine.input_home(), mine.input_count()),
+          slice(output, mine.output_home(), mine.output_count()), row.op, row.root};
+}
+
+void Bench::prepare(const Values& values, const Call& call, const Problem& mine) const {
+  std::memset(call.output.data, 0xA5, static_cast<std::size_t>(call.output.bytes()));
+  if (mine.input_count() > 0) values.fill(mine.rank, call.input, mine.input_home());
+}
+
+Series Bench::measure(const Case& row) {
+  const Problem mine = row.problem().at(team_.rank());
+  Values values{row.what, row.op, row.ranks, row.root, row.count / row.ranks};
+  Communicator& communicator = communicator_for(row);
+  const Clock& clock = communicator.clock();
+  buffers_.lend(row.bytes());
+
+  double seconds = 0;
+  const auto timed = [&](std::int64_t i) {
+    const Call call = call_of(row, mine, i);
+    team_.barrier();
+    const double started = clock.seconds();
+    communicator.run(call);
+    seconds = clock.seconds() - started;
+  };
+  for (std::int64_t i = 0; i < how_.warm_up; ++i) timed(i);
+  const std::int64_t repetitions = repetitions_for(team_.broadcast(seconds), row.bytes());
+  const std::int64_t sent_before = communicator.traffic().bytes_sent;
+  Tally tally{.seconds = {}, .wrong = how_.check && row.what != Collective::barrier ? 0.0 : -1.0};
+  for (std::int64_t i = 0; i < repetitions; ++i) {
+    const bool checked = tally.wrong >= 0 && (i == 0 || i == repetitions / 2 || i == repetitions - 1);
+    values.round = ++round_;
+    if (checked) prepare(values, call_of(row, mine, how_.warm_up + i), mine);
+    timed(how_.warm_up + i);
+    tally.seconds.push_back(seconds);
+    if (checked)
+      tally.wrong +=
+          static_cast<double>(values.wrong(mine.rank, call_of(row, mine, how_.warm_up + i).output, mine.output_home()));
+  }
+  const std::int64_t sent = communicator.traffic().bytes_sent;
+  tally.bytes_sent = sent < 0 ? -1 : static_cast<double>(sent - sent_before) / static_cast<double>(repetitions);
+  Series series = gather(row, tally);
+  if (team_.rank() == 0) series.chosen = algorithm_in(communicator.route(call_of(row, mine, 0)));
+  return series;
+}
+
+Series Bench::gather(const Case& row, const Tally& tally) {
+  const std::size_t repetitions = tally.seconds.size();
+  std::vector<double> mine = tally.seconds;
+  mine.push_back(tally.wrong);
+  mine.push_back(tally.bytes_sent);
+  const std::vector<double> all = team_.gather(mine);
+  Series series{.row = row};
+  if (team_.rank() != 0) return series;
+  series.wrong = tally.wrong < 0 ? -1 : 0;
+  series.bytes_sent = tally.bytes_sent < 0 ? -1 : 0;
+  series.slowest.resize(repetitions);
+  for (const double* at = all.data(); at != all.data() + all.size(); at += mine.size()) {
+    series.times.emplace_back(at, at + repetitions);
+    for (std::size_t i = 0; i < repetitions; ++i) series.slowest[i] = std::max(series.slowest[i], at[i]);
+    if (tally.wrong >= 0) series.wrong += static_cast<std::int64_t>(at[repetitions]);
+    if (tally.bytes_sent >= 0) series.bytes_sent += at[repetitions + 1];
+  }
+  return series;
+}
+
+}  // namespace chorale::bench

@@ -1,0 +1,31 @@
+// What `bench` and `tune` have in common on the command line: which rows, on which backends, measured how.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "collectives/selection.hpp"
+#include "experiments/bench/sweep.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::bench {
+
+class Asked {
+ public:
+  void declare(Options& options);
+  void check();  // before MPI starts
+  Sweep sweep() const;
+
+  bool cold() const { return cache_ == "cold"; }
+  bool heap() const { return memory_ == "heap"; }
+  std::string tuning_file() const;  // "" when there is no place for one
+  Selector selector() const;        // by the tuning file, where there is one
+
+  Wanted wanted;
+  std::vector<std::string> backends{"shm"};
+
+ private:
+  std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2;
+  std::string cache_ = "hot", memory_ = "symmetric", tuning_;
+};
+
+}  // namespace chorale::bench

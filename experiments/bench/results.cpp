@@ -1,0 +1,240 @@
+#include "experiments/bench/results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "experiments/bench/statistics.hpp"
+#include "experiments/bench/values.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }  // no more digits than were measured
+
+Json microseconds(double seconds) { return seconds < 0 ? Json() : Json(rounded(seconds * 1e6)); }
+
+template <class Number>
+Json known(Number value) {
+  return value < 0 ? Json() : Json(value);
+}
+
+// What people see of a row, and under which heading.
+constexpr std::pair<const char*, const char*> shown[] = {{"op", "op"},
+                                                         {"bytes", "size"},
+                                                         {"count", "count"},
+                                                         {"dtype", "type"},
+                                                         {"redop", "redop"},
+                                                         {"root", "root"},
+                                                         {"backend", "backend"},
+                                                         {"algorithm", "algorithm"},
+                                                         {"chunks", "chunks"},
+                                                         {"in_place", "in place"},
+                                                         {"time_us", "time µs"},
+                                                         {"ci_low", "from"},
+                                                         {"ci_high", "to"},
+                                                         {"algbw", "algbw"},
+                                                         {"busbw", "busbw"},
+                                                         {"wrong", "#wrong"},
+                                                         {"predicted_us", "predicted"},
+                                                         {"ceiling_us", "ceiling"}};
+
+std::string cell(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_string()) return value;
+  return value.is_number_float() ? fmt::format("{:.5g}", value.get<double>()) : value.dump();
+}
+
+using Names = std::vector<std::string>;
+
+std::uint8_t index(const Names& names, const std::string& name) {
+  return static_cast<std::uint8_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+Names algorithm_names() {
+  Names names{"auto", "native"};
+  for (const Algorithm& algorithm : all_algorithms())
+    if (std::find(names.begin(), names.end(), algorithm.name) == names.end()) names.emplace_back(algorithm.name);
+  return names;
+}
+
+Names backend_names() {
+  Names names;
+  for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
+  return names;
+}
+
+Names dtype_names() {
+  Names names;
+  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+const Names redops{"sum", "prod", "min", "max", "avg", "none"};
+
+struct SeriesRow {
+  std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed;
+  std::int64_t chunks, root, ranks, count, bytes, repetitions, wrong, bytes_predicted;
+  double bytes_sent, median, ci_low, ci_high, p5, p95, predicted, ceiling;
+
+  static auto columns() {
+    using Row = SeriesRow;
+    const Names ops(std::begin(collective_names), std::end(collective_names));
+    return std::tuple{
+        column("op", &Row::op, "", "operation", ops),
+        column("backend", &Row::backend, "", "what carried it", backend_names()),
+        column("algorithm", &Row::algorithm, "", "as asked for", algorithm_names()),
+        column("chosen", &Row::chosen, "", "as run", algorithm_names()),
+        column("dtype", &Row::dtype, "", "element type", dtype_names()),
+        column("redop", &Row::redop, "", "operator", redops),
+        column("in_place", &Row::in_place, "", "input and output are one buffer", {"no", "yes"}),
+        column("cache", &Row::cache, "", "whether buffers were in it", {"hot", "cold"}),
+        column("memory", &Row::memory, "", "where buffers lay", {"symmetric", "heap"}),
+        column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
+        column("chunks", &Row::chunks, "1", "pieces of the schedule"),
+        column("root", &Row::root, "1", "root, or -1"),
+        column("ranks", &Row::ranks, "1", "in the group"),
+        column("count", &Row::count, "1", "elements of the whole vector"),
+        column("bytes", &Row::bytes, "byte", "of the whole vector"),
+        column("repetitions", &Row::repetitions, "1", "timed calls"),
+        column("wrong", &Row::wrong, "1", "wrong elements in the checked calls, or -1"),
+        column("bytes_predicted", &Row::bytes_predicted, "byte", "sent by all ranks in a call, by the schedule, or -1"),
+        column("bytes_sent", &Row::bytes_sent, "byte", "sent by all ranks in a call, as counted, or -1"),
+        column("median", &Row::median, "s", "of the repetitions' slowest ranks"),
+        column("ci_low", &Row::ci_low, "s", "95 % interval of the median, lower end"),
+        column("ci_high", &Row::ci_high, "s", "95 % interval of the median, upper end"),
+        column("p5", &Row::p5, "s", "5 % were faster"),
+        column("p95", &Row::p95, "s", "5 % were slower"),
+        column("predicted", &Row::predicted, "s", "by the cost model"),
+        column("ceiling", &Row::ceiling, "s", "the same loads and stores, without waits"),
+    };
+  }
+};
+
+struct SampleRow {
+  std::int32_t series, repetition, rank;
+  double time;
+  static auto columns() {
+    return std::tuple{column("series", &SampleRow::series, "1", "row of /series"),
+                      column("repetition", &SampleRow::repetition, "1", "call of the series"),
+                      column("rank", &SampleRow::rank, "1", "who took the time"),
+                      column("time", &SampleRow::time, "s", "of the call on this rank")};
+  }
+};
+
+std::string redop_of(const Case& row) { return reduces(row.what) ? redop_names[static_cast<std::size_t>(row.op)] : "none"; }
+
+double or_absent(double value) { return value < 0 ? std::numeric_limits<double>::quiet_NaN() : value; }
+
+SeriesRow row_of(const Result& result, const Conditions& conditions) {
+  const Series& series = result.series;
+  const Case& row = series.row;
+  const Names algorithms = algorithm_names();
+  const Summary s = summarize(series.slowest);
+  return {.op = static_cast<std::uint8_t>(row.what),
+          .backend = index(backend_names(), row.backend),
+          .algorithm = index(algorithms, row.algorithm),
+          .chosen = index(algorithms, series.chosen),
+          .dtype = static_cast<std::uint8_t>(row.dtype),
+          .redop = index(redops, redop_of(row)),
+          .in_place = row.in_place,
+          .cache = conditions.cold,
+          .memory = conditions.heap,
+          .oversubscribed = conditions.oversubscribed,
+          .chunks = row.chunks,
+          .root = has_root(row.what) ? row.root : -1,
+          .ranks = row.ranks,
+          .count = row.count,
+          .bytes = row.bytes(),
+          .repetitions = static_cast<std::int64_t>(series.slowest.size()),
+          .wrong = series.wrong,
+          .bytes_predicted = result.bytes_predicted,
+          .bytes_sent = series.bytes_sent,
+          .median = s.median,
+          .ci_low = s.ci_low,
+          .ci_high = s.ci_high,
+          .p5 = s.p5,
+          .p95 = s.p95,
+          .predicted = or_absent(result.predicted),
+          .ceiling = or_absent(series.ceiling)};
+}
+
+}  // namespace
+
+Json describe(const Result& result, const Conditions& conditions) {
+  const Series& series = result.series;
+  const Case& row = series.row;
+  const Summary s = summarize(series.slowest);
+  const bool moves = row.what != Collective::barrier;
+  const double bandwidth = static_cast<double>(row.bytes()) / s.median / 1e9;
+  return {{"op", name_of(row.what)},
+          {"backend", row.backend},
+          {"algorithm", row.algorithm},
+          {"chosen", series.chosen},
+          {"chunks", row.chunks},
+          {"ranks", row.ranks},
+          {"dtype", name_of(row.dtype)},
+          {"redop", redop_of(row)},
+          {"root", has_root(row.what) ? row.root : -1},
+          {"count", row.count},
+          {"bytes", row.bytes()},
+          {"in_place", row.in_place},
+          {"time_us", microseconds(s.median)},
+          {"ci_low", microseconds(s.ci_low)},
+          {"ci_high", microseconds(s.ci_high)},
+          {"p5", microseconds(s.p5)},
+          {"p95", microseconds(s.p95)},
+          {"algbw", moves ? Json(rounded(bandwidth)) : Json()},
+          {"busbw", moves ? Json(rounded(bandwidth * row.bus_factor())) : Json()},
+          {"wrong", known(series.wrong)},
+          {"predicted_us", microseconds(result.predicted)},
+          {"ceiling_us", microseconds(series.ceiling)},
+          {"bytes_sent", known(series.bytes_sent)},
+          {"bytes_predicted", known(result.bytes_predicted)},
+          {"repetitions", series.slowest.size()},
+          {"memory", conditions.heap ? "heap" : "symmetric"},
+          {"cache", conditions.cold ? "cold" : "hot"},
+          {"oversubscribed", conditions.oversubscribed ? 1 : 0}};
+}
+
+std::string print(const std::vector<Json>& rows, const std::string& format) {
+  if (format == "json") return Json(rows).dump(1) + "\n";
+  std::vector<std::string> headings;
+  for (const auto& [key, heading] : shown) headings.emplace_back(heading);
+  if (format == "csv") {
+    headings.clear();
+    for (const auto& [key, value] : rows.at(0).items()) headings.push_back(key);
+  }
+  TextTable table(headings);
+  for (const Json& row : rows) {
+    std::vector<std::string> cells;
+    if (format == "csv")
+      for (const Json& value : row) cells.push_back(value.is_null() ? "" : cell(value));
+    else
+      for (const auto& [key, heading] : shown) cells.push_back(cell(row[key]));
+    table.add(std::move(cells));
+  }
+  return table.print(format);
+}
+
+void write(Recorder& recorder, const std::vector<Result>& results, const Conditions& conditions) {
+  Table& all = recorder.table<SeriesRow>({.group = "series", .rows = "row"});
+  Table& samples = recorder.table<SampleRow>({.group = "samples", .rows = "sample"});
+  for (std::size_t s = 0; s < results.size(); ++s) {
+    recorder.append(all, row_of(results[s], conditions));
+    const auto& times = results[s].series.times;
+    for (std::size_t rank = 0; rank < times.size(); ++rank)
+      for (std::size_t i = 0; i < times[rank].size(); ++i)
+        recorder.append(samples, SampleRow{static_cast<std::int32_t>(s), static_cast<std::int32_t>(i),
+                                           static_cast<std::int32_t>(rank), times[rank][i]});
+  }
+}
+
+}  // namespace chorale::bench

@@ -1,0 +1,108 @@
+#include "experiments/bench/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/backends/threads.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+
+namespace chorale::bench {
+namespace {
+
+void say_skipped(const std::string& what) {
+  std::fputs(fmt::format("skipped: {}\n", what).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+// Every rank comes to the same end: "" when all can use it.
+std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
+  const Availability found = probe(backend);
+  const auto without = mpi::ranks_where(runtime.world(), !found.works);
+  if (!without.empty()) return found.works ? fmt::format("rank {} has none", without[0]) : found.detail;
+  if (backend.open) return "";
+  if (runtime.size() > 1) return "its ranks are threads of one process: start that alone, with --ranks N";
+  return "";
+}
+
+Stage stage_of(const Communicator& world) {
+  Stage stage{world.backend(), world.size(), {}};
+  for (std::size_t what = 0; what < std::size(collective_names); ++what)
+    stage.has_native.push_back(world.transport().has_native(static_cast<Collective>(what)));
+  return stage;
+}
+
+Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
+  const Grid grid = make_grid(sweep.wanted, stage_of(world));
+  Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
+  const bool speaks = team.rank() == 0;
+  if (speaks)
+    for (const std::string& line : grid.skipped) say_skipped(line);
+  Progress progress("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_of(stderr));
+  Bench bench(team, world, sweep.how);
+  for (std::size_t c = 0; c < grid.cases.size(); ++c) {
+    const Case& row = grid.cases[c];
+    if (speaks)
+      progress.update(static_cast<std::int64_t>(c),
+                      fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+    Series series = bench.measure(row);
+    if (speaks) outcome.series.push_back(std::move(series));
+  }
+  return outcome;
+}
+
+Outcome on_threads(const Sweep& sweep, Clock& clock) {
+  ThreadWorld world(sweep.threads);
+  Crew crew(sweep.threads, clock);
+  Outcome outcome;
+  std::vector<std::exception_ptr> troubles(static_cast<std::size_t>(sweep.threads));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < sweep.threads; ++rank)
+      threads.emplace_back([&, rank] {
+        ThreadTeam team(crew, rank);
+        try {
+          Communicator communicator = open_world(world.transport(rank), clock);
+          Outcome mine = measure_all(team, communicator, sweep);
+          if (rank == 0) outcome = std::move(mine);
+        } catch (...) {
+          troubles[static_cast<std::size_t>(rank)] = std::current_exception();
+          crew.broken = true;  // so that nobody waits for this one
+        }
+      });
+  }
+  for (const auto& trouble : troubles)
+    if (trouble) std::rethrow_exception(trouble);
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run(const Sweep& sweep, const Session& session) {
+  const mpi::Runtime& runtime = *session.runtime;
+  ProcessTeam team(runtime);
+  Outcome all;
+  for (const std::string& name : sweep.backends) {
+    const Backend& backend = backend_named(name);
+    if (const std::string why = why_not(backend, runtime); !why.empty()) {
+      if (runtime.rank() == 0) say_skipped(fmt::format("{}: {}", name, why));
+      continue;
+    }
+    Outcome outcome;
+    if (backend.open) {
+      Communicator world = open_world(name, runtime, session.clock);
+      outcome = measure_all(team, world, sweep);
+    } else {
+      outcome = on_threads(sweep, session.clock);
+    }
+    all.rows += outcome.rows;
+    for (Series& series : outcome.series) all.series.push_back(std::move(series));
+  }
+  return all;
+}
+
+}  // namespace chorale::bench

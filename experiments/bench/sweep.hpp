@@ -1,0 +1,25 @@
+// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/bench/measure.hpp"
+#include "experiments/command.hpp"
+
+namespace chorale::bench {
+
+struct Sweep {
+  std::vector<std::string> backends;
+  Wanted wanted;
+  How how;
+  int threads = 2;  // ranks of the backend that is threads of one process
+};
+
+// Every rank calls it. The series are on rank 0; how many there are, everybody learns.
+struct Outcome {
+  std::vector<Series> series;
+  std::int64_t rows = 0;
+};
+Outcome run(const Sweep& sweep, const Session& session);
+
+}  // namespace chorale::bench
