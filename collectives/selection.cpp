@@ -1,0 +1,111 @@
+#include "collectives/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/pipeline.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// Where `tune` has not been: a core that reads another's memory, messages on one host, a network of GPUs.
+const std::map<std::string, Price>& usual_prices() {
+  static const std::map<std::string, Price> prices{{"shm", {.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9}},
+                                                   {"threads", {.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9}},
+                                                   {"mpi", {.alpha = 1e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9}},
+                                                   {"ucx", {.alpha = 0.8e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9}},
+                                                   {"nccl", {.alpha = 10e-6, .beta = 1 / 20e9, .gamma = 1 / 500e9}}};
+  return prices;
+}
+
+constexpr int most_ranks_priced = 32;  // more change the times, and hardly their order
+constexpr std::int64_t worth_cutting = 256 << 10;
+constexpr int usual_chunks = 8;
+
+bool is_mapped(const std::string& backend) { return backend == "shm" || backend == "threads"; }
+
+const Algorithm* find(Collective what, const std::string& name) {
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == what && algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+bool can_run(const std::string& name, const Problem& problem) {
+  const Algorithm* algorithm = find(problem.what, name);
+  return name == "native" || (algorithm && fits(*algorithm, problem));
+}
+
+double distance(std::int64_t a, std::int64_t b) {
+  return std::abs(std::log2(static_cast<double>(a + 1) / static_cast<double>(b + 1)));
+}
+
+}  // namespace
+
+Selector::Selector(TuningTable table) {
+  if (table.machine == machine_signature()) table_ = std::move(table);
+}
+
+Price Selector::price(const std::string& backend) const {
+  const auto& known = table_.prices.contains(backend) ? table_.prices : usual_prices();
+  const auto found = known.find(backend);
+  return found == known.end() ? usual_prices().at("mpi") : found->second;
+}
+
+double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+                         std::int64_t element_bytes) const {
+  const Algorithm* row = find(problem.what, algorithm);
+  if (!row || !fits(*row, problem)) return -1;
+  std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
+  if (chunks > 1)
+    for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
+  return (is_mapped(backend) ? predict_mapped : chorale::predict)(ranks, element_bytes, price(backend));
+}
+
+const std::vector<Choice>& Selector::priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
+  const int magnitude = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
+  const int size = std::min(problem.size, most_ranks_priced);
+  auto [at, is_new] =
+      priced_.try_emplace({backend, problem.what, size, problem.ranks_per_node, problem.in_place, magnitude});
+  if (!is_new) return at->second;
+
+  const std::int64_t round_bytes = bytes == 0 ? 0 : std::int64_t{1} << (magnitude - 1);
+  Problem even = Problem::even(problem.what, round_bytes, size, 0, problem.in_place);
+  even.ranks_per_node = problem.ranks_per_node;
+  std::vector<std::pair<double, Choice>> all;
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (algorithm.what != problem.what || !fits(algorithm, even)) continue;
+    for (const int chunks : {1, usual_chunks}) {
+      if (chunks > 1 && bytes < worth_cutting) continue;
+      const double seconds = predict(backend, algorithm.name, chunks, even, 1);
+      const std::string cut = chunks > 1 ? fmt::format(" in {} chunks", chunks) : "";
+      all.push_back({seconds, {algorithm.name, chunks, fmt::format("{}{} by the cost model", human_seconds(seconds), cut)}});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [seconds, choice] : all) at->second.push_back(std::move(choice));
+  return at->second;
+}
+
+Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
+  const Tuned* best = nullptr;
+  const auto rank = [&](const Tuned& t) {  // the same form of the call first, then the nearest size
+    return std::pair(t.in_place != problem.in_place, distance(t.bytes, bytes));
+  };
+  for (const Tuned& t : table_.choices)
+    if (t.backend == backend && t.what == problem.what && t.ranks == problem.size && can_run(t.algorithm, problem) &&
+        (!best || rank(t) < rank(*best)))
+      best = &t;
+  if (best) return {best->algorithm, best->chunks, best->why()};
+  for (const Choice& choice : priced(backend, problem, bytes))
+    if (can_run(choice.algorithm, problem)) return choice;
+  for (const Algorithm& algorithm : all_algorithms())  // one that fits more ranks than were priced
+    if (algorithm.what == problem.what && fits(algorithm, problem)) return {algorithm.name, 1, "nothing else fits"};
+  return {"native", 1, "no algorithm of ours fits"};
+}
+
+}  // namespace chorale

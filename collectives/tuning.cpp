@@ -1,0 +1,110 @@
+#include "collectives/tuning.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* schema = "chorale tuning";
+constexpr int schema_version = 1;
+
+Collective collective_named(const std::string& name) {
+  const auto found = std::find(std::begin(collective_names), std::end(collective_names), name);
+  if (found == std::end(collective_names)) throw std::runtime_error("no collective is called " + name);
+  return static_cast<Collective>(found - std::begin(collective_names));
+}
+
+Json line_of(const Tuned& t) {
+  return {{"backend", t.backend},     {"op", name_of(t.what)},    {"ranks", t.ranks},   {"in_place", t.in_place},
+          {"bytes", t.bytes},         {"algorithm", t.algorithm}, {"chunks", t.chunks}, {"time_us", t.seconds * 1e6},
+          {"runner_up", t.runner_up}, {"ratio", t.ratio}};
+}
+
+Tuned choice_of(const Json& line) {
+  Tuned t{.backend = line.at("backend"), .what = collective_named(line.at("op")), .ranks = line.at("ranks")};
+  t.in_place = line.at("in_place"), t.bytes = line.at("bytes"), t.algorithm = line.at("algorithm");
+  t.chunks = line.at("chunks"), t.seconds = line.at("time_us").get<double>() * 1e-6;
+  t.runner_up = line.at("runner_up"), t.ratio = line.at("ratio");
+  if (t.ranks < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has numbers that cannot be");
+  return t;
+}
+
+[[noreturn]] void unwritable(const std::filesystem::path& file, const std::string& reason) {
+  usage_error("the tuning table cannot be written", fmt::format("{}: {}", file.string(), reason),
+              "name another place with --tuning FILE");
+}
+
+}  // namespace
+
+std::string Tuned::why() const {
+  const std::string own = fmt::format("{} at {} bytes", human_seconds(seconds), bytes);
+  return runner_up.empty() ? own + ", and nothing else fits"
+                           : fmt::format("{}, {} takes {:.2f} times as long", own, runner_up, ratio);
+}
+
+std::string machine_signature() { return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN)); }
+
+std::filesystem::path default_tuning_file() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "chorale" / "tuning.json";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache/chorale/tuning.json";
+  return {};
+}
+
+TuningTable read_tuning(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  const auto refuse = [&](const std::string& why) {
+    usage_error("this is no tuning table", fmt::format("{}: {}", file.string(), why),
+                "make one with chorale tune --tuning FILE");
+  };
+  if (!stream) refuse(std::strerror(errno));
+  TuningTable table;
+  try {
+    const Json all = Json::parse(stream);
+    if (all.at("schema") != schema || all.at("version") != schema_version) throw std::runtime_error("it has another schema");
+    table.machine = all.at("machine");
+    for (const auto& [backend, price] : all.at("prices").items())
+      table.prices[backend] = {price.at("alpha"), price.at("beta"), price.at("gamma")};
+    for (const Json& line : all.at("choices")) table.choices.push_back(choice_of(line));
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  }
+  return table;
+}
+
+void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
+  Json prices = Json::object();
+  for (const auto& [backend, p] : table.prices) prices[backend] = {{"alpha", p.alpha}, {"beta", p.beta}, {"gamma", p.gamma}};
+  std::string text = fmt::format("{{\"schema\":\"{}\",\"version\":{},\n \"machine\":{},\n \"prices\":{},\n \"choices\":[\n",
+                                 schema, schema_version, Json(table.machine).dump(), prices.dump());
+  for (std::size_t i = 0; i < table.choices.size(); ++i)
+    text += fmt::format("  {}{}\n", line_of(table.choices[i]).dump(), i + 1 < table.choices.size() ? "," : "");
+  text += "]}\n";
+
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error) unwritable(file, error.message());
+  const std::filesystem::path unfinished = file.string() + fmt::format(".{}", getpid());
+  std::ofstream stream(unfinished);
+  stream << text;
+  stream.close();
+  if (!stream) unwritable(unfinished, std::strerror(errno));
+  std::filesystem::rename(unfinished, file, error);
+  if (error) unwritable(file, error.message());
+}
+
+}  // namespace chorale

@@ -1,0 +1,45 @@
+// The tuning table: what `chorale tune` measured on this machine, and what `auto` goes by. A small JSON file, one line a choice, so that
+// a person can read why an algorithm runs:
+//
+//   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
+//    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
+//
+// It speaks for the machine it was measured on, and for no other.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectives/cost.hpp"
+#include "collectives/problem.hpp"
+
+namespace chorale {
+
+struct Tuned {
+  std::string backend;
+  Collective what = Collective::all_reduce;
+  int ranks = 1;
+  bool in_place = false;
+  std::int64_t bytes = 0;  // of the whole vector
+  std::string algorithm;
+  int chunks = 1;
+  double seconds = 0;     // its median
+  std::string runner_up;  // "" when nothing else could run
+  double ratio = 1;       // how many times as long that one takes
+
+  std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long"
+};
+
+struct TuningTable {
+  std::string machine;                  // where it was measured
+  std::map<std::string, Price> prices;  // of each backend, as fitted
+  std::vector<Tuned> choices;
+};
+
+std::string machine_signature();                             // "AMD EPYC, 2 cores"
+std::filesystem::path default_tuning_file();                 // below $XDG_CACHE_HOME or ~/.cache; "" where there is neither
+TuningTable read_tuning(const std::filesystem::path& file);  // a usage error when it is no such table
+void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // whole or not at all
+
+}  // namespace chorale

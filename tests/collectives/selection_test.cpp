@@ -1,0 +1,98 @@
+#include "collectives/selection.hpp"
+
+#include <fstream>
+
+#include "collectives/algorithms.hpp"
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary.hpp"
+
+using namespace chorale;
+
+namespace {
+
+TuningTable table() {
+  TuningTable t{machine_signature(), {{"shm", {1e-6, 2e-9, 3e-9}}}, {}};
+  const auto add = [&](std::int64_t bytes, bool in_place, const char* algorithm, int chunks) {
+    t.choices.push_back({"shm", Collective::all_reduce, 4, in_place, bytes, algorithm, chunks, 1.5e-6, "ring", 1.25});
+  };
+  add(64, false, "one_shot", 1);
+  add(4096, false, "circulant", 1);
+  add(1 << 20, false, "direct", 8);
+  add(64, true, "recursive_doubling", 1);
+  return t;
+}
+
+Problem all_reduce(int size, bool in_place = false) {
+  return Problem::even(Collective::all_reduce, 1000, size, 0, in_place);
+}
+
+std::string chosen(const Selector& selector, std::int64_t bytes, const Problem& problem = all_reduce(4)) {
+  return selector.choose("shm", problem, bytes).algorithm;
+}
+
+}  // namespace
+
+TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
+  const Selector selector(table());
+  CHECK((chosen(selector, 0) == "one_shot" && chosen(selector, 64) == "one_shot" && chosen(selector, 500) == "one_shot"));
+  CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
+  CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
+  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // the form of the call comes first
+  const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20);
+  CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
+  CHECK(selector.price("shm").beta == 2e-9);
+}
+
+TEST_CASE("what was not measured is priced: other ranks, backends, machines, and algorithms that do not fit") {
+  const auto says_model = [](const Choice& choice) { return choice.why.find("by the cost model") != std::string::npos; };
+  const Selector selector(table());
+  CHECK(says_model(selector.choose("shm", all_reduce(5), 64)));
+  CHECK(says_model(selector.choose("mpi", all_reduce(4), 64)));
+  TuningTable elsewhere = table();
+  elsewhere.machine = "another";
+  CHECK(says_model(Selector(elsewhere).choose("shm", all_reduce(4), 64)));
+  TuningTable gather = table();
+  gather.choices = {{"shm", Collective::all_gather, 3, false, 64, "recursive_doubling", 1, 1e-6, "", 1}};
+  CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64)));
+}
+
+TEST_CASE("the cost model chooses something that fits for every collective, and changes its mind with the size") {
+  const Selector selector;
+  for (const char* backend : {"shm", "mpi", "ucx", "nccl", "threads"})
+    for (const int size : {1, 2, 3, 4, 7, 16, 100})
+      for (const auto what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                              Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter})
+        for (const std::int64_t bytes : {0, 1, 1 << 20}) {
+          const Problem problem = Problem::even(what, bytes, size);
+          const Choice choice = selector.choose(backend, problem, bytes);
+          INFO(backend << " " << name_of(what) << " on " << size << ": " << choice.algorithm);
+          bool known = false;
+          for (const Algorithm& algorithm : all_algorithms())
+            known |= algorithm.what == what && algorithm.name == choice.algorithm && fits(algorithm, problem);
+          CHECK(known);
+        }
+  const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes).algorithm; };
+  CHECK(on_mpi(8) != on_mpi(64 << 20));
+  CHECK(selector.predict("mpi", "native", 1, all_reduce(8), 4) < 0);
+  const double once = selector.predict("mpi", "ring", 1, all_reduce(8), 4);
+  CHECK((once > 14 * 1e-6 && once < selector.predict("mpi", "ring", 1, all_reduce(16), 4)));
+}
+
+TEST_CASE("a tuning table is written whole and read back") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "cache" / "tuning.json";
+  write_tuning(file, table());
+  const TuningTable back = read_tuning(file);
+  CHECK((back.machine == machine_signature() && back.choices.size() == 4 && back.prices.at("shm").gamma == 3e-9));
+  CHECK((back.choices[2].chunks == 8 && back.choices[2].why() == table().choices[2].why()));
+  CHECK(back.choices[3].in_place);
+  const auto refused = [&](const char* text) {
+    std::ofstream(file) << text;
+    return read_tuning(file);
+  };
+  CHECK_THROWS_WITH(refused("{"), says("no tuning table"));
+  CHECK_THROWS_WITH(refused("{\"schema\":\"x\",\"version\":1}"), says("another schema"));
+  CHECK_THROWS_WITH(read_tuning(folder.path() / "none.json"), says("No such file"));
+  CHECK_THROWS_WITH(write_tuning("/proc/none/x.json", table()), says("cannot be written"));
+}
