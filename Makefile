@@ -62,7 +62,7 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
 # ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
-absent   := $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,collectives/backends/nccl.cu)
+absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,collectives/backends/nccl.cu)
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
@@ -88,7 +88,7 @@ root   := $(filter 0,$(shell id -u))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
 worked  = all run test bench experiments report data lint format install
-.PHONY: $(worked) $(worked:%=do-%) setup info clean help FORCE
+.PHONY: $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
 .NOTPARALLEL:                    # two goals would build the same files at once; each is parallel within itself
@@ -111,6 +111,12 @@ do-test: $B/chorale $B/tests_run $(plugin)
 ## bench       how fast the parts are
 do-bench: $B/tests_run
 	$B/tests_run '[!benchmark]'
+
+## peers       the MPI libraries' own collectives, timed by a program of their own
+peers: $(patsubst mpicxx.%,build/peers/%,$(notdir $(foreach w,mpicxx.openmpi mpicxx.mpich,$(shell command -v $w))))
+build/peers/%: experiments/peers/mpi_native.cpp
+	@mkdir -p $(@D)
+	$(call quiet,c++) mpicxx.$* -O3 -march=$(ARCH) -std=c++20 -Wall -Wextra $< -o $@
 
 ## experiments run every suite in experiments/*.toml
 do-experiments: $B/chorale

@@ -46,6 +46,16 @@ double distance(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
+double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+               std::int64_t element_bytes, const Price& price) {
+  const Algorithm* row = find(problem.what, algorithm);
+  if (!row || !fits(*row, problem)) return -1;
+  std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
+  if (chunks > 1)
+    for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
+  return is_mapped(backend) ? predict_mapped(ranks, element_bytes, price) : predict(ranks, element_bytes, price);
+}
+
 Selector::Selector(TuningTable table) {
   if (table.machine == machine_signature()) table_ = std::move(table);
 }
@@ -54,16 +64,6 @@ Price Selector::price(const std::string& backend) const {
   const auto& known = table_.prices.contains(backend) ? table_.prices : usual_prices();
   const auto found = known.find(backend);
   return found == known.end() ? usual_prices().at("mpi") : found->second;
-}
-
-double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
-                         std::int64_t element_bytes) const {
-  const Algorithm* row = find(problem.what, algorithm);
-  if (!row || !fits(*row, problem)) return -1;
-  std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
-  if (chunks > 1)
-    for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
-  return (is_mapped(backend) ? predict_mapped : chorale::predict)(ranks, element_bytes, price(backend));
 }
 
 const std::vector<Choice>& Selector::priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
@@ -81,7 +81,7 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
     if (algorithm.what != problem.what || !fits(algorithm, even)) continue;
     for (const int chunks : {1, usual_chunks}) {
       if (chunks > 1 && bytes < worth_cutting) continue;
-      const double seconds = predict(backend, algorithm.name, chunks, even, 1);
+      const double seconds = predict(backend, algorithm.name, chunks, even, 1, price(backend));
       const std::string cut = chunks > 1 ? fmt::format(" in {} chunks", chunks) : "";
       all.push_back({seconds, {algorithm.name, chunks, fmt::format("{}{} by the cost model", human_seconds(seconds), cut)}});
     }

@@ -22,6 +22,10 @@ struct Choice {
   std::string why;
 };
 
+// Seconds by the cost model; negative for what has no schedule: the library's own, and what does not fit.
+double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+               std::int64_t element_bytes, const Price& price);
+
 class Selector {
  public:
   Selector() = default;                  // the cost model alone
@@ -31,10 +35,6 @@ class Selector {
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 
   Price price(const std::string& backend) const;  // fitted here, or what is usual
-
-  // Seconds by the cost model; negative for what has no schedule: the library's own.
-  double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
-                 std::int64_t element_bytes) const;
 
  private:
   using Kind =

@@ -13,8 +13,7 @@
 #include "experiments/bench/sweep.hpp"
 #include "experiments/run_record.hpp"
 #include "src/base/error.hpp"
-#include "src/base/progress.hpp"
-#include "src/base/text.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
 
@@ -30,6 +29,7 @@ class BenchCommand final : public Command {
     asked_.declare(options);
     options.add("check", check_, "whether results are compared with what they must be").range(0, 1);
     options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as they do in earnest").range(0, 1);
+    options.add("ceiling", ceiling_, "whether to measure what memory allows, where it is mapped").range(0, 1);
     options.add("format", format_, "how to print").one_of(TextTable::formats());
     options.add("out", out_, "keep every sample of every rank in this new record").words("FILE.h5");
   }
@@ -48,6 +48,7 @@ class BenchCommand final : public Command {
     const auto ranks = gather_rank_facts(runtime, session.clock);
     Sweep sweep = asked_.sweep();
     sweep.how.check = check_ == 1;
+    sweep.how.ceiling = ceiling_ == 1;
     sweep.how.compare_calls = compare_calls_ == 1;
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
@@ -67,15 +68,16 @@ class BenchCommand final : public Command {
 
   // On rank 0. Returns how many elements were wrong.
   std::int64_t report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
-    const Conditions conditions{
-        asked_.cold(), asked_.heap(),
-        std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; })};
+    const Conditions conditions{asked_.cold(), asked_.heap()};
+    const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
+    const auto cores = static_cast<int>(allowed_cpus().size());
     const Selector selector = asked_.selector();
     std::vector<Result> results;
     std::vector<nlohmann::ordered_json> rows;
     std::int64_t wrong = 0;
     for (const Series& series : outcome.series) {
       results.push_back(explained(series, selector));
+      results.back().oversubscribed = series.row.backend == "threads" ? series.row.ranks > cores : crowded;
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
@@ -85,7 +87,7 @@ class BenchCommand final : public Command {
           "GB is "
           "10⁹ bytes{}\n",
           conditions.cold ? "cold" : "warm", conditions.heap ? "ordinary" : "symmetric",
-          conditions.oversubscribed ? "; more ranks than cores" : "");
+          crowded ? "; more ranks than cores" : "");
     fmt::print("{}", bench::print(rows, format_));
     if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
     if (!out_.empty()) keep(results, conditions, session, ranks);
@@ -96,7 +98,8 @@ class BenchCommand final : public Command {
     const Case& row = series.row;
     Result result{series};
     if (row.ranks > most_ranks_explained) return result;
-    result.predicted = selector.predict(row.backend, series.chosen, row.chunks, row.problem(), size_of(row.dtype));
+    result.predicted =
+        predict(row.backend, series.chosen, row.chunks, row.problem(), size_of(row.dtype), selector.price(row.backend));
     for (const Algorithm& algorithm : all_algorithms())
       if (algorithm.what == row.what && algorithm.name == series.chosen) {
         result.bytes_predicted = 0;
@@ -121,7 +124,7 @@ class BenchCommand final : public Command {
 
   static constexpr int most_ranks_explained = 64;  // pricing takes the square of the ranks
   Asked asked_;
-  std::int64_t check_ = 1, compare_calls_ = 1;
+  std::int64_t check_ = 1, compare_calls_ = 1, ceiling_ = 1;
   std::string format_ = "text", out_;
 };
 

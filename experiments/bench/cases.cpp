@@ -177,12 +177,12 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     }
   };
   const auto each_value = [&](Case row) {
-    for (const DType dtype : values<DType>(wanted.dtypes, dtype_names()))
+    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // its tokens
+    for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
         for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {
           row.dtype = dtype, row.op = op, row.root = root;
           each_place(row);
-          if (row.what == Collective::barrier) return;
         }
   };
   for (const Collective what : values<Collective>(wanted.ops, words(collective_names))) {

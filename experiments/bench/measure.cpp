@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "experiments/bench/ceiling.hpp"
+#include "experiments/bench/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::bench {
@@ -88,6 +90,7 @@ Series Bench::measure(const Case& row) {
   const std::int64_t sent = communicator.traffic().bytes_sent;
   tally.bytes_sent = sent < 0 ? -1 : static_cast<double>(sent - sent_before) / static_cast<double>(repetitions);
   Series series = gather(row, tally);
+  if (how_.ceiling) series.ceiling = ceiling_of(row, std::min<std::int64_t>(repetitions, 200));
   if (team_.rank() == 0) series.chosen = algorithm_in(communicator.route(call_of(row, mine, 0)));
   return series;
 }
@@ -110,6 +113,21 @@ Series Bench::gather(const Case& row, const Tally& tally) {
     if (tally.bytes_sent >= 0) series.bytes_sent += at[repetitions + 1];
   }
   return series;
+}
+
+double Bench::ceiling_of(const Case& row, std::int64_t repetitions) {
+  const Ceiling ceiling(world_, buffers_);
+  if (!ceiling.exists(row)) return -1;
+  Tally tally;
+  for (std::int64_t i = -how_.warm_up; i < repetitions; ++i) {
+    team_.barrier();
+    const double started = world_.clock().seconds();
+    ceiling.run(row, i + how_.warm_up);
+    if (i >= 0) tally.seconds.push_back(world_.clock().seconds() - started);
+  }
+  team_.barrier();  // nobody goes on while another still writes to his memory
+  const Series series = gather(row, tally);
+  return team_.rank() == 0 ? summarize(series.slowest).median : -1;
 }
 
 }  // namespace chorale::bench

@@ -21,6 +21,7 @@ struct How {
       0;  // 0: 2000 of small calls, 200 of middle ones, 20 of large ones, half a second's worth at most
   std::int64_t warm_up = 5;
   bool check = true;
+  bool ceiling = true;        // also measure what memory allows, where it is mapped
   bool cold = false;          // buffers that rotate through more than the last-level cache
   bool heap = false;          // ordinary memory, where the backend has better
   bool compare_calls = true;  // between ranks, as the communicator does unless it is told not to
@@ -53,6 +54,7 @@ class Bench {
     double wrong = -1, bytes_sent = -1;  // −1: not counted
   };
   Series gather(const Case& row, const Tally& tally);
+  double ceiling_of(const Case& row, std::int64_t repetitions);
 
   Team& team_;
   Communicator& world_;

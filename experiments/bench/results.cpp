@@ -147,7 +147,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
           .in_place = row.in_place,
           .cache = conditions.cold,
           .memory = conditions.heap,
-          .oversubscribed = conditions.oversubscribed,
+          .oversubscribed = result.oversubscribed,
           .chunks = row.chunks,
           .root = has_root(row.what) ? row.root : -1,
           .ranks = row.ranks,
@@ -201,7 +201,7 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"repetitions", series.slowest.size()},
           {"memory", conditions.heap ? "heap" : "symmetric"},
           {"cache", conditions.cold ? "cold" : "hot"},
-          {"oversubscribed", conditions.oversubscribed ? 1 : 0}};
+          {"oversubscribed", result.oversubscribed ? 1 : 0}};
 }
 
 std::string print(const std::vector<Json>& rows, const std::string& format) {

@@ -15,11 +15,11 @@ namespace chorale::bench {
 
 struct Conditions {  // the same for a whole run
   bool cold = false, heap = false;
-  bool oversubscribed = false;  // more ranks than cores on a host
 };
 
 struct Result {
   Series series;
+  bool oversubscribed = false;        // more ranks than cores on a host
   double predicted = -1;              // seconds, by the cost model; −1: it knows nothing of this
   std::int64_t bytes_predicted = -1;  // sent by all ranks together
 };

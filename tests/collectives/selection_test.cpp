@@ -74,9 +74,10 @@ TEST_CASE("the cost model chooses something that fits for every collective, and 
         }
   const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes).algorithm; };
   CHECK(on_mpi(8) != on_mpi(64 << 20));
-  CHECK(selector.predict("mpi", "native", 1, all_reduce(8), 4) < 0);
-  const double once = selector.predict("mpi", "ring", 1, all_reduce(8), 4);
-  CHECK((once > 14 * 1e-6 && once < selector.predict("mpi", "ring", 1, all_reduce(16), 4)));
+  const Price price = selector.price("mpi");
+  CHECK(predict("mpi", "native", 1, all_reduce(8), 4, price) < 0);
+  const double once = predict("mpi", "ring", 1, all_reduce(8), 4, price);
+  CHECK((once > 14 * 1e-6 && once < predict("mpi", "ring", 1, all_reduce(16), 4, price)));
 }
 
 TEST_CASE("a tuning table is written whole and read back") {

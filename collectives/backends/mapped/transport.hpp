@@ -10,6 +10,7 @@ class MappedTransport : public Transport {
 
   Memory& memory() override { return boards_->reach().memory().memory(); }
   bool plans_for_all() const override { return true; }
+  Reach& reach() const { return boards_->reach(); }
 
   std::int64_t offer(int members) override {
     board_ = boards_->put_up(members);

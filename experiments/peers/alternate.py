@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Our collectives against the MPI libraries' own, fairly: processes of each alternate A B C A B C …, and per size the best median counts.
+
+   make && make MPICXX=mpicxx.mpich && make peers
+   experiments/peers/alternate.py --backends shm -e 64M > table.md
+
+   ours      build/chorale bench --backend …              on Open MPI's launcher, which the backends other than mpi use to meet only
+   rivals    bench --backend mpi --algorithm native       built with Open MPI and with MPICH
+             mpi_native.cpp                               which shares no code with bench, built with both
+
+Same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the sizes where we lose, the geometric means.
+"""
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+launchers = {
+    "openmpi": ["mpirun.openmpi", "--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE"]
+    + (["--allow-run-as-root"] if os.geteuid() == 0 else []),
+    "mpich": ["mpirun.mpich"],
+}
+programs = {"openmpi": "build/chorale", "mpich": "build/mpich/chorale"}
+
+
+def bytes_of(text):
+    return int(float(text.rstrip("KMG")) * 1024 ** (" KMG".index(text[-1]) if text[-1] in "KMG" else 0))
+
+
+def contestants(options):
+    """Name, whether it is ours, command."""
+    sizes = ["-b", "8", "-e", options.end, "-f", str(options.factor)]
+    common = [*options.ops, *sizes, "--cache", options.cache, "--format", "json", "--check", str(options.check)]
+    for backend in options.backends.split(","):
+        yield backend, True, [*launchers["openmpi"], "-n", str(options.ranks), programs["openmpi"], "bench", *common,
+                              "--backend", backend, "--algorithm", options.algorithm, "--memory", options.memory]
+    for library, launcher in launchers.items():
+        start = [*launcher, "-n", str(options.ranks)]
+        yield f"{library} native", False, [*start, programs[library], "bench", *common, "--backend", "mpi",
+                                           "--algorithm", "native", "--memory", options.memory]
+        yield f"{library} peer", False, [*start, f"build/peers/{library}", str(bytes_of(options.end)), str(options.factor),
+                                         options.cache]
+
+
+def measure(options):
+    """The best median of each contestant for each (op, in_place, bytes), and the ceilings."""
+    best, ceilings = {}, {}
+    there = []
+    for name, ours, command in contestants(options):
+        program = next(word for word in command if word.startswith("build/"))
+        if os.path.exists(program):
+            there.append((name, ours, command))
+        else:
+            print(f"left out: {name}, since {program} is not built", file=sys.stderr)
+    for turn in range(options.rounds):
+        for name, ours, command in there:
+            print(f"round {turn + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
+            result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+            if result.returncode != 0:
+                sys.exit(f"{name} ended with {result.returncode}: {' '.join(command)}")
+            for row in json.loads(result.stdout):
+                if row["op"] not in options.ops:
+                    continue
+                key = (row["op"], row["in_place"], row["bytes"])
+                label = f"{name} {row.get('chosen', '')}".strip() if ours else name
+                rows = best.setdefault(key, {}).setdefault(ours, {})
+                rows[label] = min(rows.get(label, math.inf), row["time_us"])
+                if row.get("ceiling_us") and ours:
+                    ceilings[key] = min(ceilings.get(key, math.inf), row["ceiling_us"])
+    return best, ceilings
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def report(options, best, ceilings):
+    print(f"{options.ranks} ranks, {options.cache} buffers in {options.memory} memory, best of {options.rounds} medians, "
+          f"{time.strftime('%Y-%m-%d')}\n")
+    print("| op | in place | bytes | ours | µs | best rival | µs | times as fast | of the ceiling |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    lost, ratios = [], {}
+    for (op, in_place, size), sides in sorted(best.items()):
+        if len(sides) < 2:
+            continue
+        (ours, mine), (rival, theirs) = (min(sides[side].items(), key=lambda item: item[1]) for side in (True, False))
+        ratio = theirs / mine
+        place = "yes" if in_place else "no"
+        ceiling = ceilings.get((op, in_place, size))
+        share = f"{100 * ceiling / mine:.0f} %" if ceiling else ""
+        print(f"| {op} | {place} | {size} | {ours} | {mine:.2f} | {rival} | {theirs:.2f} | {ratio:.2f} | {share} |")
+        ratios.setdefault((op, place), []).append(ratio)
+        if ratio < 1:
+            lost.append(f"{op}{', in place' if in_place else ''}, {size} bytes: {ratio:.2f}")
+    print("\n| op | in place | geometric mean | worst | best |\n|---|---|---|---|---|")
+    for (op, place), values in sorted(ratios.items()):
+        print(f"| {op} | {place} | {geometric_mean(values):.2f} | {min(values):.2f} | {max(values):.2f} |")
+    print("\nWhere we lose: " + ("; ".join(lost) if lost else "nowhere") + ".")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ops", nargs="+", default=["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
+    parser.add_argument("--backends", default="shm", help="ours, by commas")
+    parser.add_argument("--algorithm", default="auto", help="of ours: auto, all, or names by commas; the best counts")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cache", choices=["hot", "cold"], default="hot")
+    parser.add_argument("--memory", choices=["symmetric", "heap"], default="symmetric")
+    parser.add_argument("--check", type=int, choices=[0, 1], default=1)
+    parser.add_argument("-e", "--end", default="64M")
+    parser.add_argument("-f", "--factor", type=int, default=8)
+    chosen = parser.parse_args()
+    report(chosen, *measure(chosen))

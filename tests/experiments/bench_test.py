@@ -1,0 +1,129 @@
+"""`chorale bench` and `chorale tune` from outside: what they print, what they keep, what they refuse, and how they exit."""
+import json
+import os
+import tempfile
+import unittest
+
+import h5py
+import xarray
+
+from programs import chorale, ranks, start
+
+quick = ["-n", "3", "-w", "1", "--ceiling", "0"]
+
+
+def rows_of(test, result, code=0):
+    test.assertEqual(result.returncode, code, result.stderr)
+    return json.loads(result.stdout)
+
+
+def load(file):
+    with open(file) as stream:
+        return json.load(stream)
+
+
+class Bench(unittest.TestCase):
+    def test_a_grid_on_threads_is_right_everywhere(self):
+        result = start([chorale, "bench", "all", "--backend", "threads", "--ranks", "3", "--algorithm", "all", "--dtype", "f32,bf16,u8",
+                        "--op", "sum,prod,avg,min", "--root", "all", "-b", "0", "-e", "4K", "-f", "16", "--format", "json", *quick])
+        rows = rows_of(self, result)
+        self.assertGreater(len(rows), 1000)
+        for row in rows:
+            self.assertEqual(row["wrong"], None if row["op"] == "barrier" else 0, row)
+        self.assertEqual({row["bytes"] for row in rows if row["op"] == "all_reduce" and row["dtype"] == "f32"}, {0, 4, 64, 1024})
+        self.assertEqual({row["count"] for row in rows if row["op"] == "all_gather" and row["dtype"] == "u8"}, {0, 3, 15, 255, 4095})
+        self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
+        self.assertEqual({row["root"] for row in rows if row["op"] == "all_to_all"}, {-1})
+        self.assertIn("skipped: all_gather recursive_doubling on threads: does not fit 3 ranks\n", result.stderr)
+        for row in rows:  # what was sent is what the schedules say
+            self.assertEqual(row["bytes_sent"], row["bytes_predicted"], row)
+
+    def test_a_row_says_everything(self):
+        result = start([chorale, "bench", "--backend", "threads", "-b", "1M", "-e", "1M", "--format", "json", "-n", "25"])
+        for row, in_place in zip(rows_of(self, result), [False, True]):
+            self.assertEqual([row[key] for key in ("op", "backend", "algorithm", "ranks", "dtype", "redop", "bytes", "in_place")],
+                             ["all_reduce", "threads", "auto", 2, "f32", "sum", 1 << 20, in_place])
+            self.assertLessEqual(row["p5"], row["ci_low"])
+            self.assertLessEqual(row["ci_low"], row["time_us"])
+            self.assertLessEqual(row["time_us"], row["ci_high"])
+            self.assertLessEqual(row["ci_high"], row["p95"])
+            self.assertAlmostEqual(row["algbw"] * row["time_us"], (1 << 20) / 1e3, delta=1)
+            self.assertEqual(row["busbw"], row["algbw"])  # 2 (p − 1) / p is 1
+            self.assertGreater(row["predicted_us"], 0)
+            self.assertGreater(row["ceiling_us"], 0)
+            self.assertEqual(row["oversubscribed"], int(len(os.sched_getaffinity(0)) < 2))
+
+    def test_every_sample_of_every_rank_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/bench.h5"
+            command = [chorale, "bench", "all_reduce", "broadcast", "--backend", "threads", "-e", "64", "--out", file, *quick]
+            self.assertEqual(start(command).returncode, 0)
+            self.assertEqual(os.listdir(folder), ["bench.h5"])
+            with h5py.File(file) as record:
+                self.assertEqual(record.attrs["status"].decode().rstrip("\0"), "ok")
+            series = xarray.open_dataset(file, group="series", engine="netcdf4")
+            samples = xarray.open_dataset(file, group="samples", engine="netcdf4")
+            self.assertEqual(series.sizes["row"], 6)  # two sizes: all_reduce both ways, broadcast in place
+            self.assertEqual(samples.sizes["sample"], 6 * 3 * 2)
+            slowest = samples.time.to_series().groupby([samples.series.values, samples.repetition.values]).max()
+            for row in range(6):
+                self.assertAlmostEqual(float(slowest[row].median()), float(series["median"][row]), places=12)
+            again = start(command)
+            self.assertEqual(again.returncode, 2)
+            self.assertIn("nothing is overwritten", again.stderr)
+
+    def test_processes_on_every_backend_that_is_there(self):
+        result = ranks(3, chorale, "bench", "all", "--backend", "all", "--algorithm", "all", "-b", "0", "-e", "1K", "-f", "64",
+                       "--format", "json", *quick)
+        rows = rows_of(self, result)
+        self.assertEqual({row["wrong"] for row in rows if row["op"] != "barrier"}, {0})
+        self.assertIn("native", {row["algorithm"] for row in rows if row["backend"] == "mpi"})
+        self.assertNotIn("native", {row["algorithm"] for row in rows if row["backend"] == "shm"})
+        self.assertEqual({row["bytes_sent"] for row in rows if row["algorithm"] == "native"}, {None})
+        self.assertEqual(result.stderr.count("skipped: threads: "), 1)
+
+    def test_other_forms(self):
+        common = [chorale, "bench", "all_gather", "--backend", "threads", "-e", "64", *quick]
+        self.assertEqual(len(start([*common, "--format", "csv"]).stdout.splitlines()), 5)
+        self.assertIn("| all_gather | 64 |", start([*common, "--format", "md"]).stdout)
+        self.assertIn("#wrong", start([*common]).stdout)
+        for flags in (["--cache", "cold"], ["--memory", "heap"], ["--chunks", "1,3", "--algorithm", "ring"], ["--compare-calls", "0"]):
+            self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, *flags, "--format", "json"]))}, {0})
+        self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "0", "--format", "json"]))}, {None})
+
+    def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
+        for words, says in ((["--backend", "smh"], "no value for backend"), (["al_reduce"], "did you mean all_reduce?"),
+                            (["--algorithm", "rnig"], "did you mean ring?"), (["-b", "9", "-e", "8"], "end before they begin")):
+            result = start([chorale, "bench", *words])
+            self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+            self.assertIn(says, result.stderr)
+        for count in (1, 2):
+            result = ranks(count, chorale, "bench", "broadcast", "--backend", "shm", "--algorithm", "native", *quick)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr.count("shm has none of its own"), 1)
+            self.assertEqual(result.stderr.count("nothing remains to be measured"), 1)
+
+    def test_tune_writes_a_table_that_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = f"{folder}/deep/tuning.json"
+            command = [chorale, "tune", "--backend", "threads", "-e", "2K", "-n", "5", "--tuning", table]
+            result = start([*command, "all_reduce", "all_gather"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            tuned = load(table)
+            self.assertEqual(len(tuned["choices"]), 2 * 2 * 3)
+            self.assertGreater(tuned["prices"]["threads"]["alpha"], 0)
+            for choice in tuned["choices"]:
+                self.assertGreaterEqual(choice["ratio"], 1, choice)
+                self.assertNotEqual(choice["runner_up"], choice["algorithm"])
+            self.assertIn("times as long", result.stdout)
+            self.assertEqual(start([*command, "broadcast"]).returncode, 0)  # adds to it
+            self.assertEqual({choice["op"] for choice in load(table)["choices"]}, {"all_reduce", "all_gather", "broadcast"})
+            with open(table, "w") as broken:
+                broken.write("{}")
+            refused = start(command)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("no tuning table", refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
