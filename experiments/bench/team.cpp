@@ -2,7 +2,6 @@
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "src/base/wait.hpp"
 
 namespace chorale::bench {
 
@@ -20,11 +19,13 @@ double ProcessTeam::broadcast(double value) {
   return value;
 }
 
+Crew::Crew(int size, Clock& clock)
+    : waiting{.clock = clock, .spins = size > static_cast<int>(allowed_cpus().size()) ? 0 : 2000},
+      places(static_cast<std::size_t>(size)) {}
+
 void ThreadTeam::barrier() {
   const std::int64_t all = (crew_.arrivals++ / size() + 1) * size();
-  const bool crowded = size() > static_cast<int>(allowed_cpus().size());
-  wait_until([&] { return crew_.arrivals >= all || crew_.broken; }, {.clock = crew_.clock, .spins = crowded ? 0 : 2000},
-             "the other threads");
+  wait_until([&] { return crew_.arrivals >= all || crew_.broken; }, crew_.waiting, "the other threads");
   require(!crew_.broken, "rank {} goes no further: another thread has failed", rank_);
 }
 

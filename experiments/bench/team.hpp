@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/mpi.hpp"
+#include "src/base/wait.hpp"
 
 namespace chorale::bench {
 
@@ -34,8 +35,8 @@ class ProcessTeam final : public Team {
 
 // What the threads of one team share.
 struct Crew {
-  Crew(int size, Clock& its_clock) : clock(its_clock), places(static_cast<std::size_t>(size)) {}
-  Clock& clock;
+  Crew(int size, Clock& clock);
+  Waiting waiting;
   std::atomic<std::int64_t> arrivals = 0;
   std::vector<std::vector<double>> places;
   std::atomic<bool> broken = false;  // somebody has left with an error, and comes to no barrier
