@@ -111,9 +111,11 @@ class Tune final : public Command {
       if (sample.weights[0] > 0) observed[row.backend].push_back(sample);
     }
     for (const auto& [backend, samples] : observed) {
-      const Price p = table.prices[backend] = fit(samples);
-      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB\n", backend, p.alpha * 1e6, p.beta * 1024e9,
-                 p.gamma * 1024e9);
+      const Price p = fit(samples);
+      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few kinds of calls were timed to tell the prices apart
+      if (usable) table.prices[backend] = p;
+      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}\n", backend, p.alpha * 1e6,
+                 p.beta * 1024e9, p.gamma * 1024e9, usable ? "" : ": not kept, more operations would tell them apart");
     }
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "collectives/algorithms.hpp"
@@ -196,7 +197,7 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"wrong", known(series.wrong)},
           {"predicted_us", microseconds(result.predicted)},
           {"ceiling_us", microseconds(series.ceiling)},
-          {"bytes_sent", known(series.bytes_sent)},
+          {"bytes_sent", known(std::llround(series.bytes_sent))},
           {"bytes_predicted", known(result.bytes_predicted)},
           {"repetitions", series.slowest.size()},
           {"memory", conditions.heap ? "heap" : "symmetric"},
@@ -216,7 +217,8 @@ std::string print(const std::vector<Json>& rows, const std::string& format) {
   for (const Json& row : rows) {
     std::vector<std::string> cells;
     if (format == "csv")
-      for (const Json& value : row) cells.push_back(value.is_null() ? "" : cell(value));
+      for (const Json& value : row)
+        cells.push_back(value.is_null() ? "" : value.is_number_float() ? value.dump() : cell(value));
     else
       for (const auto& [key, heading] : shown) cells.push_back(cell(row[key]));
     table.add(std::move(cells));
