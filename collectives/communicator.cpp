@@ -111,7 +111,12 @@ void Communicator::pretend_nodes(int ranks) {
   forget_routes();
 }
 
-std::string Communicator::route(const Call& call) const { return state_->route_of(call)->plan.words; }
+void Communicator::go_by(std::shared_ptr<const Selector> selector) {
+  state_->engine->selector = std::move(selector);
+  forget_routes();
+}
+
+Choice Communicator::choice(const Call& call) const { return state_->route_of(call)->choice; }
 
 void Communicator::run(const Call& call) { state_->run(call); }
 Request Communicator::start(const Call& call) { return Request(state_->launch(call)); }

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "collectives/problem.hpp"
+#include "collectives/selection.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/mpi.hpp"
 #include "src/math/reduction.hpp"
@@ -81,7 +82,8 @@ class Communicator {
   void choose(const std::string& algorithm);
   void check_calls(bool on);      // whether calls are compared between ranks; on at first
   void pretend_nodes(int ranks);  // so many consecutive ranks are one node to hierarchical algorithms; 0: all are
-  std::string route(const Call& call) const;  // what a call would run: "all_reduce of 16 f32, sum, direct, in place"
+  void go_by(std::shared_ptr<const Selector> selector);  // what auto asks; it must know the same on all ranks
+  Choice choice(const Call& call) const;                 // what a call would run, and why
 
   // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
   Communicator split(int color, int key) const;

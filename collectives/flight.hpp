@@ -34,6 +34,7 @@ struct Key {
 
 struct Route {
   Plan plan;
+  Choice choice;
   std::vector<std::unique_ptr<Operation>> free;
   std::int64_t bytes_sent = 0;  // −1: nobody can count it
 };
@@ -67,6 +68,7 @@ class Engine {
     wait_until(done, waiting_, what);
   }
 
+  std::shared_ptr<const Selector> selector;
   std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
 
  private:
@@ -116,7 +118,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void end(Route& route, std::unique_ptr<Operation> operation, void* output);
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
-  std::pair<std::string, int> algorithm_for(const Key& key, const Problem& problem) const;  // and its pieces
+  Choice choose(const Key& key, const Problem& problem) const;
   std::vector<std::int64_t> everybodys_counts(const Call& call);
 
   bool is_ours_ = false;

@@ -79,27 +79,29 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 }
 
 // Of all that must be the same on every rank. An all_to_all's counts need not be.
-std::uint64_t signature_of(const Key& key, const std::string& algorithm, int pieces) {
+std::uint64_t signature_of(const Key& key, const Choice& choice) {
   std::uint64_t hash = 1;
-  for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype), static_cast<std::uint64_t>(key.op),
-        static_cast<std::uint64_t>(key.in_place), static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(pieces)})
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
+                                   static_cast<std::uint64_t>(key.op), static_cast<std::uint64_t>(key.in_place),
+                                   static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(choice.chunks)})
     hash = mixed(hash, part);
   if (key.what != Collective::all_to_all || key.counts.empty()) {
     hash = mixed(hash, static_cast<std::uint64_t>(key.count));
     for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
   }
-  for (const char letter : algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
+  for (const char letter : choice.algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
   return hash | 1;  // 0 says that nothing is compared
 }
 
-std::string words_for(const Key& key, const std::string& algorithm) {
+std::string words_for(const Key& key, const Choice& choice) {
   const bool rooted = key.what == Collective::broadcast || key.what == Collective::reduce ||
                       key.what == Collective::gather || key.what == Collective::scatter;
   std::string words = fmt::format("{} of {} {}", name_of(key.what), key.count, name_of(key.dtype));
   if (reduces(key.what)) words += fmt::format(", {}", redop_names[static_cast<std::size_t>(key.op)]);
   if (rooted) words += fmt::format(", root {}", key.root);
-  return words + fmt::format(", {}{}", algorithm, key.in_place ? ", in place" : "");
+  words += ", " + choice.algorithm;
+  if (choice.chunks > 1) words += fmt::format(" in {} pieces", choice.chunks);
+  return words + (key.in_place ? ", in place" : "");
 }
 
 const Algorithm* algorithm_named(Collective what, const std::string& name) {
@@ -119,17 +121,11 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
   return ranks;
 }
 
-std::pair<std::string, int> Communicator::State::algorithm_for(const Key& key, const Problem& problem) const {
+Choice Communicator::State::choose(const Key& key, const Problem& problem) const {
   const auto choice = chosen.find(problem.what);
-  if (!key.is_ours && choice != chosen.end() && choice->second.first != "auto") return choice->second;
-  const std::int64_t bytes = problem.blocks.total() * size_of(key.dtype);
-  const bool small = bytes <= 8192;
-  switch (problem.what) {
-    case Collective::all_reduce: return {small ? "one_shot" : "direct", 1};
-    case Collective::broadcast: return {"binomial_tree", 1};
-    case Collective::reduce: return {"binomial_tree", 1};
-    default: return {"direct", 1};
-  }
+  if (!key.is_ours && choice != chosen.end() && choice->second.first != "auto")
+    return {choice->second.first, choice->second.second, "it was asked for"};
+  return engine->selector->choose(transport->name(), problem, problem.blocks.total() * size_of(key.dtype));
 }
 
 // On memory that is mapped each rank must know all counts, not only its own: so they are exchanged first, and all of them are the key.
@@ -195,23 +191,24 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());
   plan.problem.ranks_per_node = ranks_per_node;
 
-  const auto [name, pieces] = algorithm_for(key, plan.problem);
-  plan.chunks = pieces;
-  plan.words = words_for(key, name);
-  if (check) plan.signature = signature_of(key, name, pieces);
+  const Choice choice = choose(key, plan.problem);
+  const std::string& name = choice.algorithm;
+  plan.chunks = choice.chunks;
+  plan.words = words_for(key, choice);
+  if (check) plan.signature = signature_of(key, choice);
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;
   if (name == "native") {
     if (!transport->has_native(key.what))
       usage_error(fmt::format("{} has no native {}", transport->name(), name_of(key.what)), "", "choose another algorithm");
-    return std::make_shared<Route>(Route{std::move(plan), {}, -1});
+    return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
   }
   plan.algorithm = algorithm_named(key.what, name);
   if (!plan.algorithm || !fits(*plan.algorithm, plan.problem))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
                 "choose another algorithm, or auto");
   const std::int64_t sent = plan.algorithm->plan(plan.problem).elements_sent() * size_of(key.dtype);
-  return std::make_shared<Route>(Route{std::move(plan), {}, sent});
+  return std::make_shared<Route>(Route{std::move(plan), choice, {}, sent});
 }
 
 }  // namespace chorale

@@ -47,6 +47,10 @@ Tuned choice_of(const Json& line) {
               "name another place with --tuning FILE");
 }
 
+[[noreturn]] void refuse(const std::string& file, const std::string& why) {
+  usage_error("this is no tuning table", fmt::format("{}: {}", file, why), "make one with chorale tune --tuning FILE");
+}
+
 }  // namespace
 
 std::string Tuned::why() const {
@@ -67,21 +71,21 @@ std::filesystem::path default_tuning_file() {
 
 TuningTable read_tuning(const std::filesystem::path& file) {
   std::ifstream stream(file);
-  const auto refuse = [&](const std::string& why) {
-    usage_error("this is no tuning table", fmt::format("{}: {}", file.string(), why),
-                "make one with chorale tune --tuning FILE");
-  };
-  if (!stream) refuse(std::strerror(errno));
+  if (!stream) refuse(file.string(), std::strerror(errno));
+  return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
+}
+
+TuningTable parse_tuning(const std::string& text, const std::string& file) {
   TuningTable table;
   try {
-    const Json all = Json::parse(stream);
+    const Json all = Json::parse(text);
     if (all.at("schema") != schema || all.at("version") != schema_version) throw std::runtime_error("it has another schema");
     table.machine = all.at("machine");
     for (const auto& [backend, price] : all.at("prices").items())
       table.prices[backend] = {price.at("alpha"), price.at("beta"), price.at("gamma")};
     for (const Json& line : all.at("choices")) table.choices.push_back(choice_of(line));
   } catch (const std::exception& error) {
-    refuse(error.what());
+    refuse(file, error.what());
   }
   return table;
 }

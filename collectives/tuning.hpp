@@ -40,6 +40,7 @@ struct TuningTable {
 std::string machine_signature();                             // "AMD EPYC, 2 cores"
 std::filesystem::path default_tuning_file();                 // below $XDG_CACHE_HOME or ~/.cache; "" where there is neither
 TuningTable read_tuning(const std::filesystem::path& file);  // a usage error when it is no such table
+TuningTable parse_tuning(const std::string& text, const std::string& file);      // the file is for errors
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // whole or not at all
 
 }  // namespace chorale

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 
 #include "collectives/backends/backends.hpp"
@@ -17,6 +18,18 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
+// Whatever the hosts have measured: all ranks must choose alike.
+TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
+  const std::string file = default_tuning_file().string();
+  std::string text;
+  if (runtime.rank() == 0 && !file.empty()) {
+    std::ifstream stream(file);
+    text.assign(std::istreambuf_iterator<char>(stream), {});
+  }
+  text = mpi::broadcast(runtime.world(), text);
+  return text.empty() ? TuningTable{} : parse_tuning(text, file);
+}
+
 }  // namespace
 
 Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock) {
@@ -26,6 +39,7 @@ Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock) {
   const bool oversubscribed = ranks_here > static_cast<std::ptrdiff_t>(allowed_cpus().size());
   state->engine = std::make_shared<Engine>(clock, oversubscribed);
   state->engine->free_ids[0] = 0;
+  state->engine->selector = std::make_shared<Selector>();
   state->membership.rank = transport->rank();
   state->membership.members.resize(static_cast<std::size_t>(transport->size()));
   std::iota(state->membership.members.begin(), state->membership.members.end(), 0);
@@ -48,7 +62,9 @@ Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Cl
   if (!backend.open)
     throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), "its ranks are threads of one process",
                 "use mpi, ucx or shm under mpirun");
-  return open_world(backend.open(runtime), clock);
+  Communicator world = open_world(backend.open(runtime), clock);
+  world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
+  return world;
 }
 
 Communicator Communicator::split(int color, int key) const {

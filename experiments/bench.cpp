@@ -71,7 +71,7 @@ class BenchCommand final : public Command {
     const Conditions conditions{asked_.cold(), asked_.heap()};
     const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
     const auto cores = static_cast<int>(allowed_cpus().size());
-    const Selector selector = asked_.selector();
+    const Selector selector = Selector(asked_.tuning());
     std::vector<Result> results;
     std::vector<nlohmann::ordered_json> rows;
     std::int64_t wrong = 0;
@@ -98,10 +98,10 @@ class BenchCommand final : public Command {
     const Case& row = series.row;
     Result result{series};
     if (row.ranks > most_ranks_explained) return result;
-    result.predicted =
-        predict(row.backend, series.chosen, row.chunks, row.problem(), size_of(row.dtype), selector.price(row.backend));
+    result.predicted = predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), size_of(row.dtype),
+                               selector.price(row.backend));
     for (const Algorithm& algorithm : all_algorithms())
-      if (algorithm.what == row.what && algorithm.name == series.chosen) {
+      if (algorithm.what == row.what && algorithm.name == series.choice.algorithm) {
         result.bytes_predicted = 0;
         for (const Schedule& schedule : plan_all_ranks(algorithm, row.problem()))
           result.bytes_predicted += schedule.elements_sent() * size_of(row.dtype);

@@ -5,19 +5,8 @@
 
 #include "experiments/bench/ceiling.hpp"
 #include "experiments/bench/statistics.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale::bench {
-namespace {
-
-// The algorithm in "all_reduce of 16 f32, sum, direct, in place".
-std::string algorithm_in(const std::string& route) {
-  const std::vector<std::string> parts = split(route, ',');
-  const bool in_place = parts.back() == " in place";
-  return trim(parts[parts.size() - (in_place ? 2 : 1)]);
-}
-
-}  // namespace
 
 Bench::Bench(Team& team, Communicator& world, const How& how)
     : team_(team), world_(world), how_(how), buffers_(how.heap ? ordinary_ : world.allocator(), how.cold) {}
@@ -91,7 +80,7 @@ Series Bench::measure(const Case& row) {
   tally.bytes_sent = sent < 0 ? -1 : static_cast<double>(sent - sent_before) / static_cast<double>(repetitions);
   Series series = gather(row, tally);
   if (how_.ceiling) series.ceiling = ceiling_of(row, std::min<std::int64_t>(repetitions, 200));
-  if (team_.rank() == 0) series.chosen = algorithm_in(communicator.route(call_of(row, mine, 0)));
+  if (team_.rank() == 0) series.choice = communicator.choice(call_of(row, mine, 0));
   return series;
 }
 

@@ -30,7 +30,7 @@ struct How {
 // What rank 0 knows when a row is over. The others have an empty one.
 struct Series {
   Case row;
-  std::string chosen;                      // the algorithm that ran, when the row says auto
+  Choice choice;                           // what ran, when the row says auto
   std::vector<std::vector<double>> times;  // seconds, by rank and repetition
   std::vector<double> slowest;             // seconds, by repetition: the largest of the ranks'
   std::int64_t wrong = -1;                 // elements of all ranks in all checked calls; −1: nothing was checked

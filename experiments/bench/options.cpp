@@ -54,14 +54,15 @@ Sweep Asked::sweep() const {
   return {backends,
           wanted,
           {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
+          tuning(),
           static_cast<int>(threads_)};
 }
 
 std::string Asked::tuning_file() const { return tuning_.empty() ? default_tuning_file().string() : tuning_; }
 
-Selector Asked::selector() const {
+TuningTable Asked::tuning() const {
   const std::string file = tuning_file();
-  return !file.empty() && std::filesystem::exists(file) ? Selector(read_tuning(file)) : Selector();
+  return !file.empty() && std::filesystem::exists(file) ? read_tuning(file) : TuningTable{};
 }
 
 }  // namespace chorale::bench

@@ -18,7 +18,7 @@ class Asked {
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
   std::string tuning_file() const;  // "" when there is no place for one
-  Selector selector() const;        // by the tuning file, where there is one
+  TuningTable tuning() const;       // that file's, where there is one
 
   Wanted wanted;
   std::vector<std::string> backends{"shm"};

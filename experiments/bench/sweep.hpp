@@ -12,7 +12,8 @@ struct Sweep {
   std::vector<std::string> backends;
   Wanted wanted;
   How how;
-  int threads = 2;  // ranks of the backend that is threads of one process
+  TuningTable tuning = {};  // that auto goes by
+  int threads = 2;          // ranks of the backend that is threads of one process
 };
 
 // Every rank calls it. The series are on rank 0; how many there are, everybody learns.
