@@ -34,9 +34,11 @@ TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
 
 Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock) {
   auto state = std::make_shared<Communicator::State>();
-  const auto host = static_cast<std::int64_t>(std::hash<std::string>{}(host_name()));
-  const auto ranks_here = std::ranges::count(transport->exchange(host), host);
-  const bool oversubscribed = ranks_here > static_cast<std::ptrdiff_t>(allowed_cpus().size());
+  // Launchers bind ranks to cores of their own, or leave all of them to all: ranks of one set of cores share it.
+  const std::vector<int> cores = allowed_cpus();
+  const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
+  const bool oversubscribed =
+      std::ranges::count(transport->exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
   state->engine = std::make_shared<Engine>(clock, oversubscribed);
   state->engine->free_ids[0] = 0;
   state->engine->selector = std::make_shared<Selector>();
