@@ -1,17 +1,12 @@
 #include "experiments/bench/buffers.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-namespace chorale::bench {
+#include "src/base/host.hpp"
 
-std::int64_t last_level_cache_bytes() {
-  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return std::max<std::int64_t>({level3, level2, 1 << 20});
-}
+namespace chorale::bench {
 
 void Buffers::lend(std::int64_t bytes) {
   constexpr std::int64_t line = 128;  // two cache lines, which processors fetch together

@@ -9,8 +9,6 @@
 
 namespace chorale::bench {
 
-std::int64_t last_level_cache_bytes();
-
 class Buffers {
  public:
   Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +55,11 @@ std::vector<Row> rows(int n) {
 
 double median_of_slowest(const Row& row, std::size_t bytes, bool in_place, bool cold) {
   const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // whole pairs of cache lines
-  const long cache = std::max({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 1L << 20});
+  long cache = 1024;  // KiB of the last level, as the kernel tells
+  for (const char level : {'2', '3'})
+    if (long kib = 0; std::ifstream(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size") >> kib)
+      cache = std::max(cache, kib);
+  cache *= 1024;
   const std::size_t slots = cold ? std::max<std::size_t>(3, static_cast<std::size_t>(cache) / (stride * 4) + 1) : 1;
   std::vector<float> in(slots * stride), out(slots * stride);
   const int repetitions = bytes < 64u << 10 ? 2000 : bytes < 8u << 20 ? 200 : 20;

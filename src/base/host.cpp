@@ -25,6 +25,15 @@ std::string user_name() {
   return entry ? entry->pw_name : fmt::format("{}", getuid());
 }
 
+std::int64_t last_level_cache_bytes() {
+  std::int64_t bytes = 1 << 20;
+  for (const char* index : {"2", "3"}) {
+    const std::string size = first_line(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    if (const auto found = parse_bytes(size)) bytes = std::max(bytes, *found);
+  }
+  return bytes;
+}
+
 std::string first_line(const std::string& path) {
   std::string line;
   std::ifstream file(path);

@@ -24,6 +24,7 @@ struct Limit {
 std::vector<Limit> limits();
 
 std::int64_t memory_bytes();
+std::int64_t last_level_cache_bytes();  // that this core shares; not, as sysconf tells, of a whole socket of several
 std::string first_line(const std::string& path);  // of a small file such as those in /proc; "" when unreadable
 
 }  // namespace chorale

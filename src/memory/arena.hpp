@@ -26,7 +26,7 @@ class Mapping {
 
   std::byte* start() const { return start_; }
   std::int64_t bytes() const { return bytes_; }
-  bool holds(const void* place, std::int64_t bytes = 0) const;
+  bool holds(const void* place, std::int64_t bytes = 1) const;
 
  private:
   std::byte* start_ = nullptr;

@@ -125,3 +125,28 @@ TEST_CASE("how fast vectors are added", "[!benchmark]") {
     };
   }
 }
+
+TEST_CASE("one reduction into several vectors gives each the same bits, sources among them too") {
+  for (const DType dtype : all_dtypes)
+    for (const std::size_t sources : {1u, 2u, 3u})
+      for (const std::size_t outs : {1u, 2u, 3u}) {
+        constexpr std::int64_t count = 5003;
+        const auto bytes = static_cast<std::size_t>(count * size_of(dtype));
+        std::vector<std::vector<std::byte>> data(3, std::vector<std::byte>(bytes)), apart(3, std::vector<std::byte>(bytes));
+        for (std::size_t v = 0; v < 3; ++v)
+          for (std::size_t b = 0; b < bytes; ++b) data[v][b] = static_cast<std::byte>((b * 7 + v * 13) % 50);
+        std::vector<std::byte> wanted(bytes);
+        std::vector<const void*> from;
+        for (std::size_t s = 0; s < sources; ++s) from.push_back(data[s].data());
+        reduce_reference(Redop::max, dtype, wanted.data(), from, count);
+        std::vector<void*> into, onto;
+        for (std::size_t o = 0; o < outs; ++o) into.push_back(apart[o].data()), onto.push_back(data[o].data());
+        reduce(Redop::max, dtype, into, from, count);
+        reduce(Redop::max, dtype, onto, from, count);  // over the sources themselves
+        for (std::size_t o = 0; o < outs; ++o) {
+          INFO(name_of(dtype) << ", " << sources << " sources, " << outs << " results");
+          CHECK(apart[o] == wanted);
+          CHECK(data[o] == wanted);
+        }
+      }
+}

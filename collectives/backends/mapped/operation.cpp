@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/math/copy.hpp"
 
 namespace chorale::mapped {
 namespace {
@@ -15,7 +18,14 @@ constexpr int scratch = static_cast<int>(Place::scratch);
 // Ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it pins
 // pages); larger ones are not, to spare memory.
 constexpr std::int64_t copied_up_to = 64 << 20;
-constexpr std::int64_t afar_bytes = 128 << 10;  // read at once from memory that is not mapped: stays in the second cache
+constexpr std::int64_t afar_bytes = 128 << 10;     // read at once from memory that is not mapped: stays in the second cache
+constexpr std::int64_t streamed_bytes = 16 << 10;  // summed at once: stays in the first
+
+bool fills_caches(const Plan& plan) {
+  const Problem& p = plan.problem;
+  const std::int64_t vectors = p.in_place ? 1 : 2;
+  return vectors * p.size * std::max(p.blocks.total(), p.taken.total()) * size_of(plan.dtype) > last_level_cache_bytes();
+}
 
 }  // namespace
 
@@ -23,6 +33,7 @@ MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
     : group_(group),
       plan_(plan),
       element_(size_of(plan.dtype)),
+      streams_(fills_caches(plan)),
       program_(compile(schedules_of(plan), plan.problem.rank, stage_bytes / size_of(plan.dtype))) {
   const std::size_t steps = program_.actions.size();
   require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, which a board has no room for",
@@ -156,9 +167,9 @@ void MappedOperation::perform(const Action& action) {
     case Kind::send:
       if (program_.staged) std::memcpy(slot_->stage + action.from[0].staged * element_, own(action.from[0]), bytes);
       for (const Spot& spot : action.also_into)
-        if (written_to(spot.rank)) std::memcpy(there(spot), own(action.from[0]), bytes);
+        if (written_to(spot.rank)) copy(there(spot), own(action.from[0]), action.count * element_);
       return;
-    case Kind::copy: std::memmove(own(action.into), own(action.from[0]), bytes); return;
+    case Kind::copy: return copy(own(action.into), own(action.from[0]), action.count * element_);
     case Kind::recv: return take(action);
     case Kind::recv_reduce:
     case Kind::reduce: return sum(action);
@@ -173,54 +184,61 @@ const std::byte* MappedOperation::seen(const Spot& spot) const {
   return base ? base + spot.first * element_ : nullptr;
 }
 
+void MappedOperation::copy(void* to, const void* from, std::int64_t bytes) const {
+  const std::less_equal<const void*> before;
+  const bool apart =
+      before(static_cast<const std::byte*>(from) + bytes, to) || before(static_cast<std::byte*>(to) + bytes, from);
+  if (streams_ && apart)
+    stream(to, from, bytes);
+  else
+    std::memmove(to, from, static_cast<std::size_t>(bytes));
+}
+
+void MappedOperation::read(const Spot& spot, std::int64_t first, std::int64_t count, void* into) {
+  const Location base = peer(spot.rank).location[static_cast<int>(spot.place)];
+  group_.reach().read(group_.world_rank(spot.rank), base + static_cast<Location>((spot.first + first) * element_), into,
+                      count * element_);
+}
+
 void MappedOperation::take(const Action& action) {
   if (action.written && own_output_mapped_) return;
   const Spot& spot = action.from[0];
-  const auto bytes = action.count * element_;
   if (const std::byte* source = seen(spot))
-    std::memcpy(own(action.into), source, static_cast<std::size_t>(bytes));
+    copy(own(action.into), source, action.count * element_);
   else
-    group_.reach().read(
-        group_.world_rank(spot.rank),
-        peer(spot.rank).location[static_cast<int>(spot.place)] + static_cast<Location>(spot.first * element_),
-        own(action.into), bytes);
+    read(spot, 0, action.count, own(action.into));
 }
 
+// At once where all is mapped; else in pieces, of which what is not mapped is read first. Past the caches a piece is summed within them
+// and then streamed to where it belongs, unless that place was one of the sources and is in the caches anyway.
 void MappedOperation::sum(const Action& action) {
-  for (std::size_t s = 0; s < action.from.size(); ++s)
-    if (!(sources_[s] = seen(action.from[s]))) return sum_from_afar(action);
-  std::size_t targets = 0;
-  targets_[targets++] = own(action.into);
-  for (const Spot& spot : action.also_into)
-    if (written_to(spot.rank)) targets_[targets++] = there(spot);
-  reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), std::span(sources_.data(), action.from.size()),
-         action.count);
-}
-
-// In pieces, of which the parts that cannot be mapped are read first.
-void MappedOperation::sum_from_afar(const Action& action) {
-  if (!from_afar_.data())
-    from_afar_ = group_.reach().memory().allocate(afar_bytes * static_cast<std::int64_t>(sources_.size()), Category::comm);
-  const std::int64_t piece = afar_bytes / element_;
+  const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
+  const bool streams = streams_ && !plan_.problem.in_place;
+  const std::int64_t piece = !all_mapped ? afar_bytes / element_ : streams ? streamed_bytes / element_ : action.count;
+  if (piece < action.count && !room_.data())
+    room_ = group_.reach().memory().allocate(afar_bytes * static_cast<std::int64_t>(sources_.size() + 1), Category::comm);
+  const auto room = [&](std::size_t s) {
+    return static_cast<std::byte*>(room_.data()) + static_cast<std::int64_t>(s) * afar_bytes;
+  };
+  const std::size_t addends = action.from.size();
   for (std::int64_t first = 0; first < action.count; first += piece) {
     const std::int64_t here = std::min(piece, action.count - first);
-    for (std::size_t s = 0; s < action.from.size(); ++s) {
-      const Spot& spot = action.from[s];
-      if (const std::byte* mapped = seen(spot)) {
-        sources_[s] = mapped + first * element_;
-        continue;
-      }
-      std::byte* room = static_cast<std::byte*>(from_afar_.data()) + static_cast<std::int64_t>(s) * afar_bytes;
-      const Location base = peer(spot.rank).location[static_cast<int>(spot.place)];
-      group_.reach().read(group_.world_rank(spot.rank), base + static_cast<Location>((spot.first + first) * element_), room,
-                          here * element_);
-      sources_[s] = room;
+    for (std::size_t s = 0; s < addends; ++s) {
+      const std::byte* mapped = seen(action.from[s]);
+      if (!mapped) read(action.from[s], first, here, room(s));
+      sources_[s] = mapped ? mapped + first * element_ : room(s);
     }
     std::size_t targets = 0;
     targets_[targets++] = own(action.into) + first * element_;
     for (const Spot& spot : action.also_into)
       if (written_to(spot.rank)) targets_[targets++] = there(spot) + first * element_;
-    reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), std::span(sources_.data(), action.from.size()), here);
+    const std::span sources(sources_.data(), addends);
+    if (!streams || piece >= action.count) {
+      reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), sources, here);
+      continue;
+    }
+    reduce(plan_.op, plan_.dtype, room(addends), sources, here);
+    for (std::size_t t = 0; t < targets; ++t) stream(targets_[t], room(addends), here * element_);
   }
 }
 

@@ -33,7 +33,8 @@ class MappedOperation final : public Operation {
   void perform(const Action& action);
   void take(const Action& action);
   void sum(const Action& action);
-  void sum_from_afar(const Action& action);
+  void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
+  void copy(void* to, const void* from, std::int64_t bytes) const;
   void publish(std::size_t a);
   void flush();
   bool finish();
@@ -50,13 +51,14 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
+  const bool streams_;  // the data of all ranks together are more than the last-level cache holds
   const Program program_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
   std::vector<std::uint64_t> words_;  // of this run, as shown on the board
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
-  Buffer scratch_, stand_in_[2], from_afar_;
+  Buffer scratch_, stand_in_[2], room_;
 
   // Of the run:
   Run run_;

@@ -1,0 +1,64 @@
+#include "src/memory/arena.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+constexpr std::int64_t megabyte = 1 << 20;
+}
+
+TEST_CASE("an arena lends aligned pieces, takes them back, and joins what is free") {
+  Arena arena(8 * megabyte);
+  std::vector<void*> pieces;
+  for (int i = 0; i < 8; ++i) {
+    pieces.push_back(arena.take(megabyte));
+    REQUIRE(pieces.back() != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(pieces.back()) % 128 == 0);
+    std::memset(pieces.back(), i, megabyte);
+  }
+  CHECK(arena.take(1) == nullptr);
+  CHECK(errno == ENOMEM);
+  for (const int i : {1, 3, 2, 0, 7, 5, 6, 4}) arena.give_back(pieces[static_cast<std::size_t>(i)], megabyte);
+  void* const whole = arena.take(8 * megabyte);  // only if all neighbours were joined
+  CHECK(whole == arena.mapping().start());
+}
+
+TEST_CASE("pieces of no bytes are places of their own") {
+  Arena arena(megabyte);
+  void *const a = arena.take(0), *const b = arena.take(0);
+  CHECK(a != b);
+  arena.give_back(a, 0);
+  CHECK(arena.take(0) == a);
+}
+
+TEST_CASE("large pieces start on a huge page, and their memory goes back to the kernel") {
+  Arena arena(16 * megabyte);
+  void* const small = arena.take(100);
+  void* const large = arena.take(4 * megabyte);
+  CHECK(arena.offset_of(large) % (2 * megabyte) == 0);
+  std::memset(large, 7, 4 * megabyte);
+  arena.give_back(large, 4 * megabyte);
+  CHECK(*static_cast<char*>(arena.take(4 * megabyte)) == 0);  // fresh pages
+  arena.give_back(small, 100);
+}
+
+TEST_CASE("another mapping of an arena shows the same memory") {
+  Arena arena(4 * megabyte);
+  const Mapping view = Arena::of_process(getpid(), arena.file(), arena.mapping().bytes());
+  auto* const place = static_cast<char*>(arena.take(64));
+  std::strcpy(place, "seen");
+  CHECK(std::strcmp(reinterpret_cast<char*>(view.start() + arena.offset_of(place)), "seen") == 0);
+  CHECK(view.holds(view.start() + 5));
+  CHECK_FALSE(view.holds(place));
+}
+
+TEST_CASE("an arena that cannot be opened says whose and what to do") {
+  CHECK_THROWS_WITH(Arena::of_process(1 << 30, 3, megabyte), says("cannot be opened") && says("another backend"));
+}
