@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <vector>
 
