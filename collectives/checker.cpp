@@ -50,7 +50,8 @@ class Simulation {
     const auto [rank, step] = flow.run(true, unless_broken([&](std::size_t r, std::size_t s) { return send(flow, r, s); }),
                                        unless_broken([&](std::size_t r, std::size_t s) { return store(r, s); }));
     if (!trouble.empty()) return trouble;
-    if (rank >= 0) return fmt::format("{}: waits for ever", at(rank, static_cast<std::size_t>(step)));
+    if (rank >= 0)
+      return fmt::format("{}: waits for ever", at(ranks_[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
     return flow.unmatched();
   }
 
@@ -92,7 +93,7 @@ class Simulation {
     for (std::int64_t i = 0; i < range.count; ++i) {
       values.push_back(memory_[r][layouts_[r].at(range.place, range.first + i)]);
       if (values.back().from.none())
-        return fmt::format("{}: reads element {} before it is written", at(static_cast<int>(r), s), range.first + i);
+        return fmt::format("{}: reads element {} before it is written", at(ranks_[r], s), range.first + i);
     }
     return "";
   }
@@ -110,7 +111,7 @@ class Simulation {
   std::string store(std::size_t r, std::size_t s) {
     const Step& step = ranks_[r].steps[s];
     if (step.kind == Kind::send) return "";
-    const std::string here = at(static_cast<int>(r), s);
+    const auto here = [&] { return at(ranks_[r], s); };
     const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // arrived is arrived
     std::vector<Values> addends(step.src.size());
     for (std::size_t k = 0; k < step.src.size(); ++k)
@@ -118,15 +119,15 @@ class Simulation {
     for (Values& values : arrived_[r][s]) addends.push_back(std::move(values));
     for (const Values& values : addends)
       if (static_cast<std::int64_t>(values.size()) != step.dst.count)
-        return fmt::format("{}: {} elements come, {} are expected", here, values.size(), step.dst.count);
+        return fmt::format("{}: {} elements come, {} are expected", here(), values.size(), step.dst.count);
     for (std::size_t i = 0; i < addends.at(0).size(); ++i) {
       Symbol sum = addends[0][i];
       for (std::size_t a = 1; a < addends.size(); ++a) {
         const Symbol& other = addends[a][i];
         if (other.element != sum.element)
-          return fmt::format("{}: adds element {} to element {}", here, other.element, sum.element);
+          return fmt::format("{}: adds element {} to element {}", here(), other.element, sum.element);
         if ((other.from & sum.from).any() && !may_come_twice)
-          return fmt::format("{}: a contribution to element {} comes twice", here, sum.element);
+          return fmt::format("{}: a contribution to element {} comes twice", here(), sum.element);
         sum.from |= other.from;
       }
       memory_[r][layouts_[r].at(step.dst.place, step.dst.first + static_cast<std::int64_t>(i))] = sum;
@@ -152,7 +153,7 @@ std::string find_flaw(const std::vector<Schedule>& ranks) {
   Simulation simulation(ranks);
   if (const std::string trouble = simulation.run(flow); !trouble.empty()) return trouble;
   if (const std::string trouble = simulation.compare(); !trouble.empty()) return trouble;
-  return find_deadlock(flow);
+  return find_deadlock(ranks, flow);
 }
 
 }  // namespace chorale

@@ -20,6 +20,6 @@ std::string find_flaw(const std::vector<Schedule>& ranks);
 // Its parts that need no symbols, in checker_order.cpp.
 class Flow;
 std::string find_hazard(const Schedule& schedule);
-std::string find_deadlock(const Flow& flow);
+std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow);
 
 }  // namespace chorale

@@ -12,7 +12,13 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-std::string at(int rank, std::size_t step) { return fmt::format("rank {}, step {}", rank, step); }
+std::string at(const Schedule& schedule, std::size_t s) {
+  constexpr const char* places[] = {"input", "output", "scratch"};
+  const Step& step = schedule.steps[s];
+  const Range& range = step.kind == Kind::send ? step.src.at(0) : step.dst;
+  return fmt::format("rank {}, step {}, {} element {} and on", schedule.problem().rank, s,
+                     places[static_cast<std::size_t>(range.place)], range.first);
+}
 
 Layout::Layout(const Schedule& schedule) {
   const Problem& p = schedule.problem();
@@ -66,8 +72,9 @@ Flow::Flow(const std::vector<Schedule>& ranks) {
       nodes_[index(from.rank)][index(from.step)].meetings[from.slot] = to;
     }
     if (sends.size() > receives.size() && unmatched_.empty())
-      unmatched_ = fmt::format("rank {}: {} messages to rank {} are never received", channel.first,
-                               sends.size() - receives.size(), channel.second);
+      unmatched_ = fmt::format("rank {}: {} messages to rank {} are never received; {}", channel.first,
+                               sends.size() - receives.size(), channel.second,
+                               at(ranks[index(channel.first)], static_cast<std::size_t>(sends[receives.size()].step)));
   }
 }
 

@@ -27,9 +27,11 @@ struct Element {
   std::vector<std::size_t> readers;  // since it was written
 };
 
-std::string find_outside(const Layout& layout, int rank, std::size_t s, const Step& step) {
+std::string find_outside(const Layout& layout, const Schedule& schedule, std::size_t s) {
+  const Step& step = schedule.steps[s];
   const auto outside = [&](const char* what, const Range& range) {
-    return fmt::format("{}: {} outside its buffer, at {} to {}", at(rank, s), what, range.first, range.first + range.count);
+    return fmt::format("{}: {} outside its buffer, at {} to {}", at(schedule, s), what, range.first,
+                       range.first + range.count);
   };
   for (const Range& range : step.src)
     if (!layout.holds(range)) return outside("reads", range);
@@ -41,7 +43,6 @@ std::string find_outside(const Layout& layout, int rank, std::size_t s, const St
 // Two steps of a rank that touch the same element, one of them writing, must be ordered by `after`. This looks at every element,
 // while planning looks at ranges: neither believes the other.
 std::string find_hazard(const Schedule& schedule) {
-  const int rank = schedule.problem().rank;
   const Layout layout(schedule);
   Before before(schedule.steps.size());
   std::vector<Element> elements(layout.size());
@@ -49,12 +50,12 @@ std::string find_hazard(const Schedule& schedule) {
     const Step& step = schedule.steps[s];
     for (const int earlier : step.after) {
       if (earlier < 0 || static_cast<std::size_t>(earlier) >= s)
-        return fmt::format("{}: waits for step {}, which does not stand before it", at(rank, s), earlier);
+        return fmt::format("{}: waits for step {}, which does not stand before it", at(schedule, s), earlier);
       before.add(s, static_cast<std::size_t>(earlier));
     }
-    if (const std::string trouble = find_outside(layout, rank, s, step); !trouble.empty()) return trouble;
+    if (const std::string trouble = find_outside(layout, schedule, s); !trouble.empty()) return trouble;
     const auto missing = [&](std::size_t earlier) {
-      return fmt::format("{}: touches what step {} touches, and does not wait for it", at(rank, s), earlier);
+      return fmt::format("{}: touches what step {} touches, and does not wait for it", at(schedule, s), earlier);
     };
     for (const Range& range : step.src)
       for (std::int64_t i = 0; i < range.count; ++i) {
@@ -78,11 +79,12 @@ std::string find_hazard(const Schedule& schedule) {
 
 // Under unbuffered sends a send ends only when its receive has begun, and the other way round. Whoever is left when nothing can begin
 // or end any more is deadlocked.
-std::string find_deadlock(const Flow& flow) {
+std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow) {
   const Flow::Called nothing = [](std::size_t, std::size_t) {};
   const auto [rank, step] = flow.run(false, nothing, nothing);
   if (rank < 0) return "";
-  return fmt::format("{}: deadlock when sends wait for their receives", at(rank, static_cast<std::size_t>(step)));
+  return fmt::format("{}: deadlock when sends wait for their receives",
+                     at(ranks[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
 }
 
 }  // namespace chorale

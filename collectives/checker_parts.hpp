@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-std::string at(int rank, std::size_t step);  // "rank 3, step 7"
+std::string at(const Schedule& schedule, std::size_t step);  // "rank 3, step 7, output element 4 and on"
 
 // All elements of a rank in one line. In place, input and output are the same elements.
 class Layout {
