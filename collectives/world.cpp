@@ -62,7 +62,7 @@ Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Cl
                 available.works ? fmt::format("rank {} lacks it", without[0]) : available.detail,
                 "`chorale info` lists what is");
   if (!backend.open)
-    throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), "its ranks are threads of one process",
+    throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
   Communicator world = open_world(backend.open(runtime), clock);
   world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
