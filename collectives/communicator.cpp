@@ -29,32 +29,33 @@ bool Request::test() {
   return !flight_;
 }
 
-void Request::wait() {
+void Request::wait() { wait(false); }
+
+void Request::wait(bool briefly) {
   if (!flight_) return;
   Engine& engine = *flight_->group->engine;
   const auto done = [&] {
     engine.progress();
     return flight_->over;
   };
-  if (!flight_->over) engine.wait(done, nullptr, flight_->route->plan.words.c_str());
+  if (!flight_->over) engine.wait(done, nullptr, flight_->route->plan.words.c_str(), briefly);
   const std::unique_ptr<Flight> ended(std::exchange(flight_, nullptr));
   if (ended->trouble) std::rethrow_exception(ended->trouble);
 }
 
-// Its buffers are about to go while peers may still read and write them: there is no way on for this rank.
+// Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an
+// error flies that is soon, so that the error is heard of too.
 Request::~Request() {
   if (!flight_) return;
-  std::string why = "an error ended the work that had a collective in flight";
-  if (std::uncaught_exceptions() == 0) try {
-      wait();
-      return;
-    } catch (const std::exception& error) {
-      why = error.what();
-    }
-  else
-    flight_->group->give_up(why);
-  fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n", why);
-  std::_Exit(static_cast<int>(Exit::runtime));
+  const auto group = flight_->group;
+  try {
+    wait(std::uncaught_exceptions() > 0);
+  } catch (const std::exception& error) {
+    group->give_up(error.what());
+    fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
+               error.what());
+    std::_Exit(static_cast<int>(Exit::runtime));
+  }
 }
 
 // ── communicators ──

@@ -44,7 +44,7 @@ class [[nodiscard]] Request {
   Request() = default;
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
-  ~Request();  // waits; if that fails, or while an exception flies, it poisons the group and ends the rank
+  ~Request();  // waits, but not for long while an exception flies; if that fails it poisons the group and ends the rank
   void wait();
   bool test();    // makes progress; true when over
   struct Flight;  // one run of one operation
@@ -52,6 +52,7 @@ class [[nodiscard]] Request {
  private:
   friend class Communicator;
   explicit Request(Flight* flight) : flight_(flight) {}
+  void wait(bool briefly);
   Flight* flight_ = nullptr;
 };
 

@@ -6,8 +6,10 @@ namespace chorale {
 
 Engine::Engine(Clock& clock, bool oversubscribed)
     : free_ids(1024, 1),
-      waiting_{
-          .clock = clock, .timeout_seconds = 600, .spins = oversubscribed ? 0 : 2000, .on_idle = [this] { examine(); }} {}
+      waiting_{.clock = clock, .timeout_seconds = 600, .spins = oversubscribed ? 0 : 2000, .on_idle = [this] { examine(); }},
+      briefly_(waiting_) {
+  briefly_.timeout_seconds = 2;
+}
 
 void Engine::progress() {
   for (std::size_t f = 0; f < flights_.size();) {

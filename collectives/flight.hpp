@@ -59,13 +59,13 @@ class Engine {
 
   // Waits until `done`, which moves what it waits for; `blocked`, if any, is examined beside all flights.
   template <class Done>
-  void wait(Done&& done, Operation* blocked, const char* what) {
+  void wait(Done&& done, Operation* blocked, const char* what, bool briefly = false) {
     struct Restore {
       Operation*& place;
       Operation* value;
       ~Restore() { place = value; }
     } const restore{blocked_, std::exchange(blocked_, blocked)};
-    wait_until(done, waiting_, what);
+    wait_until(done, briefly ? briefly_ : waiting_, what);
   }
 
   std::shared_ptr<const Selector> selector;
@@ -74,7 +74,7 @@ class Engine {
  private:
   void examine();
 
-  Waiting waiting_;
+  Waiting waiting_, briefly_;
   Operation* blocked_ = nullptr;
   std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
 };
