@@ -18,6 +18,7 @@ Schedule ring(const Problem&);
 Schedule recursive_halving(const Problem&);
 Schedule circulant(const Problem&);
 Schedule direct(const Problem&);
+Schedule pairwise(const Problem&);
 }  // namespace reduce_scatter
 namespace all_gather {
 Schedule ring(const Problem&);
@@ -76,6 +77,7 @@ const std::vector<Algorithm>& all_algorithms() {
       {reduce_scatter, "recursive_halving", reduce_scatter::recursive_halving, "halves with partners …, 2, 1 away"},
       {reduce_scatter, "circulant", reduce_scatter::circulant, "halving for any number of ranks: skips p/2, p/4, …"},
       {reduce_scatter, "direct", reduce_scatter::direct, "each rank gets its block from all and sums it"},
+      {reduce_scatter, "pairwise", reduce_scatter::pairwise, "in round k to the rank k after, from the rank k before"},
       {all_gather, "ring", all_gather::ring, "blocks travel once around"},
       {all_gather, "recursive_doubling", all_gather::recursive_doubling, "with partners 1, 2, 4, … away",
        power_of_two_ranks},

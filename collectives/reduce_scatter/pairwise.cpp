@@ -1,0 +1,27 @@
+// Pairwise reduce-scatter: in round k each rank sends the block of the rank k after it straight to its owner, and adds what the rank
+// k before it sends. p−1 rounds, each begun when the one before is over, so that nobody is ever sent to by two ranks at once; each
+// rank sends (p−1)/p of the vector, and partial sums need no memory but the output. For large vectors.
+//
+//   p = 3        rank 0           rank 1           rank 2
+//   round 1      block 1 to 1     block 2 to 2     block 0 to 0      block 0 = (0 + 2) + 1
+//   round 2      block 2 to 2     block 0 to 0     block 1 to 1      block 1 = (0 + 1) + 2
+#include "collectives/parts.hpp"
+
+namespace chorale::reduce_scatter {
+
+Schedule pairwise(const Problem& p) {
+  Schedule s(p);
+  const Home own = in_input(p);
+  const Range sum = output(0, p.blocks.count(p.rank));
+  for (int k = 1; k < p.size; ++k) {
+    if (k > 1) s.wait_for_all();
+    s.round();
+    const int after = modulo(p.rank + k, p.size), before = modulo(p.rank - k, p.size);
+    s.send(after, own(after));
+    s.recv_reduce(before, k == 1 ? own(p.rank) : sum, sum);
+  }
+  if (p.size == 1) s.copy(own(0), sum);
+  return s;
+}
+
+}  // namespace chorale::reduce_scatter
