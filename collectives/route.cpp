@@ -104,6 +104,13 @@ std::string words_for(const Key& key, const Choice& choice) {
   return words + (key.in_place ? ", in place" : "");
 }
 
+// On all ranks alike. Where each knows only its own counts of an uneven all_to_all, what asks for more than any counts is out.
+bool fits_everywhere(const Algorithm& algorithm, const Plan& plan, bool counts_differ) {
+  if (!plan.problems.empty())
+    return std::ranges::all_of(plan.problems, [&](const Problem& problem) { return fits(algorithm, problem); });
+  return counts_differ ? algorithm.fits == nullptr : fits(algorithm, plan.problem);
+}
+
 const Algorithm* algorithm_named(Collective what, const std::string& name) {
   for (const Algorithm& algorithm : all_algorithms())
     if (algorithm.what == what && algorithm.name == name) return &algorithm;
@@ -184,7 +191,8 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   Plan plan;
   plan.dtype = key.dtype;
   plan.op = key.op;
-  const bool all_known = key.what == Collective::all_to_all && !key.counts.empty() && transport->plans_for_all();
+  const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
+  const bool all_known = counts_differ && transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
     plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
@@ -204,7 +212,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
     return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
   }
   plan.algorithm = algorithm_named(key.what, name);
-  if (!plan.algorithm || !fits(*plan.algorithm, plan.problem))
+  if (!plan.algorithm || !fits_everywhere(*plan.algorithm, plan, counts_differ))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
                 "choose another algorithm, or auto");
   const std::int64_t sent = plan.algorithm->plan(plan.problem).elements_sent() * size_of(key.dtype);

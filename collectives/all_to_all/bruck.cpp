@@ -7,7 +7,7 @@
 
 namespace chorale::all_to_all {
 
-// Each rank sees its own row and column of the sizes only: those who call must see that no other rank answers otherwise.
+// Each rank sees its own row and column of the sizes only: the communicator sees that no other rank answers otherwise.
 bool equal_blocks(const Problem& p) {
   for (int b = 0; b < p.size; ++b)
     if (p.blocks.count(b) != p.blocks.count(0) || p.taken.count(b) != p.blocks.count(0)) return false;
