@@ -67,10 +67,21 @@ objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src 
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
+parts    := $(filter-out $B/experiments/%,$(objects))
+library  := $B/libchorale.so $B/chorale.pc
+examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
+link_library = $(link) -shared $(parts) $(libs)
 link_plugin  = $(nvcc) -shared $(kernels) $(nccl_libs)
 device    = $(wildcard /dev/nvidiactl /dev/dxg)
+
+# ── where a program of one's own finds the headers, $(1), and the library, $(2) ─────────────────────────────────────
+release  := $(shell sed -n 's/.* version = "\(.*\)";/\1/p' src/base/built.hpp)
+headers   = include/chorale-$(release)
+pc        = printf '%s\n' 'Name: chorale' 'Description: collectives with pluggable algorithms and backends' 'Version: $(release)' \
+            'Requires: fmt' 'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
+pc_here   = $(call pc,$(CURDIR),$(CURDIR)/$B)
 
 # ── what the program knows of its own build ─────────────────────────────────────────────────────────────────────────
 commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
@@ -87,7 +98,7 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
 root   := $(filter 0,$(shell id -u))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all run test bench experiments report data lint format install
+worked  = all examples run test bench experiments report data lint format install
 .PHONY: $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -96,8 +107,11 @@ endif
 $(worked): setup                 # what was not there when this page was read may be there now: read it again
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) do-$@
 
-## all         build the program, and the CUDA plugin where the toolkit is
-do-all: $B/chorale $(plugin)
+## all         build the program and the library, and the CUDA plugin where the toolkit is
+do-all: $B/chorale $(library) $(plugin)
+
+## examples    build examples/*.cpp, each as a program of one's own would be
+do-examples: $(examples)
 
 ## run         the main job on NP ranks (4): what this machine can do, recorded, and the record shown
 do-run: $B/chorale $(if $(device),$(plugin))
@@ -105,7 +119,7 @@ do-run: $B/chorale $(if $(device),$(plugin))
 	$B/chorale report runs/latest/run.h5
 
 ## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
-do-test: $B/chorale $B/tests_run $(plugin)
+do-test: $B/chorale $B/tests_run $(library) $(plugin)
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
 
 ## bench       how fast the parts are
@@ -131,9 +145,13 @@ do-report: $B/chorale
 do-data:
 	@bash data/fetch.sh
 
-## install     copy the program to PREFIX (/usr/local) below DESTDIR
+## install     copy the program, the library and its headers to PREFIX (/usr/local) below DESTDIR
 do-install: do-all
 	install -D $B/chorale $(DESTDIR)$(PREFIX)/bin/chorale
+	install -D $B/libchorale.so $(DESTDIR)$(PREFIX)/lib/libchorale.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/$(headers)
+	@cp --parents $(call below,hpp,src collectives) $(DESTDIR)$(PREFIX)/$(headers)
+	@$(call pc,$${pcfiledir}/../../$(headers),$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
 	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
 
 ## lint        folder order, sizes, formatting
@@ -183,6 +201,13 @@ $B/chorale: $(objects) $B/link_program.stamp
 	$(call quiet,link) $(link_program) -o $@
 $B/tests_run: $(objects) $(tests) $B/link_tests.stamp
 	$(call quiet,link) $(link_tests) -o $@
+$B/libchorale.so: $(parts) $B/link_library.stamp
+	$(call quiet,link) $(link_library) -o $@
+$B/chorale.pc: $B/pc_here.stamp
+	@$(pc_here) > $@
+$B/examples/%: examples/%.cpp $(library)
+	@mkdir -p $(@D)
+	$(call quiet,c++) $(mpicxx) $(CXXFLAGS) $< $$(pkg-config --cflags --libs $B/chorale.pc) -MMD -MP -o $@
 $B/chorale_cuda.so: $(kernels) $B/link_plugin.stamp
 	$(call quiet,link) $(link_plugin) -o $@
 $B/%.o: %.cpp $B/compile.stamp
@@ -199,4 +224,4 @@ $B/%.stamp: FORCE
 	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
 	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@
 
--include $(objects:.o=.d) $(tests:.o=.d) $(kernels:.o=.d)
+-include $(objects:.o=.d) $(tests:.o=.d) $(kernels:.o=.d) $(examples:=.d)

@@ -1,13 +1,13 @@
 // A Communicator is what callers hold: a group of ranks that call collectives together, on one backend.
 //
-//   Communicator world = open_world("shm", runtime, clock);     every rank
-//   Buffer x = world.allocate(bytes);                           symmetric memory: peers read it directly
-//   world.all_reduce(slice);                                    blocks; throws on failure
-//   Request sum = world.start_all_reduce(slice);                … other work …  sum.wait();
+//   Communicator world = open_world("shm", runtime, clock);          every rank
+//   Buffer x = world.allocator().allocate(bytes, Category::comm);    symmetric memory: peers read it directly
+//   world.all_reduce(slice);                                         blocks; throws on failure
+//   Request sum = world.start_all_reduce(slice);                     … other work …  sum.wait();
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
 // All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
-// `input` and `output` may be one buffer: then they are one vector, of which a block lies where it belongs. Where counts are given
+// `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs. Where counts are given
 // they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in wait(), test() and
 // in every blocking call, for all that this rank has in flight, on any group.
 #pragma once

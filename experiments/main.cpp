@@ -137,13 +137,11 @@ int guarded(const std::vector<std::string>& words) {
       throw Error(Exit::runtime, "the output cannot be written", std::strerror(errno), "free some space where it goes");
     return code;
   } catch (const std::exception& error) {
+    if (runtime) runtime->abort(error);
     const auto* ours = dynamic_cast<const Error*>(&error);
-    const int code = static_cast<int>(ours ? ours->exit() : Exit::runtime);
-    if (!runtime && ours && ours->exit() == Exit::usage) return refuse(launch, *ours);
+    if (ours && ours->exit() == Exit::usage) return refuse(launch, *ours);
     std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
-    std::fflush(nullptr);
-    if (runtime) runtime->abort(code);
-    return code;
+    return exit_code_of(error);
   }
 }
 

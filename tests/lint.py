@@ -26,9 +26,10 @@ may_include = {
     "layers": ["src"],
     "parallel": ["src", "collectives", "layers"],
     "experiments": ["src", "collectives", "layers", "parallel"],
+    "examples": ["src", "collectives", "layers", "parallel"],
     "tests": ["src", "collectives", "layers", "parallel", "experiments"],
 }
-ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "tests/")
+ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
 most_file_lines, most_function_lines = 400, 80
 

@@ -39,4 +39,9 @@ std::string describe(const std::exception& error, int rank, int size) {
   return text + "\n";
 }
 
+int exit_code_of(const std::exception& error) {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return static_cast<int>(ours ? ours->exit() : Exit::runtime);
+}
+
 }  // namespace chorale

@@ -54,5 +54,6 @@ void require(bool condition, Sentence<std::type_identity_t<Args>...> sentence, A
 
 // The text that main prints for an error that ended a rank: its three lines and, unless it is a usage error, where.
 std::string describe(const std::exception& error, int rank, int size);
+int exit_code_of(const std::exception& error);
 
 }  // namespace chorale

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
@@ -48,6 +49,25 @@ Runtime::Runtime(const Launch& launch) {
 void Runtime::abort(int exit_code) const {
   if (size_ > 1) PMPI_Abort(world_.get(), exit_code);
   _exit(exit_code);
+}
+
+void Runtime::abort(const std::exception& error) const {
+  std::fputs(describe(error, rank_, size_).c_str(), stderr);
+  std::fflush(nullptr);
+  abort(exit_code_of(error));
+}
+
+int run_ranks(const std::function<void(const Runtime&)>& body) try {
+  const Runtime runtime;
+  try {
+    body(runtime);
+  } catch (const std::exception& error) {
+    runtime.abort(error);  // before MPI's end, which would wait for the others
+  }
+  return 0;
+} catch (const std::exception& error) {  // MPI did not start
+  std::fputs(describe(error, 0, 1).c_str(), stderr);
+  return exit_code_of(error);
 }
 
 std::string library_name() {

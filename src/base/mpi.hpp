@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ class Life {
 // adopted, and then not finalised either. `world` is a duplicate: our traffic never meets that of a host program.
 class Runtime {
  public:
-  explicit Runtime(const Launch& launch);
+  explicit Runtime(const Launch& launch = read_launch(process_environment()));
 
   MPI_Comm world() const { return world_.get(); }
   int rank() const { return rank_; }
@@ -50,6 +51,7 @@ class Runtime {
 
   // Ends every rank at once: a rank that left quietly would hang the others.
   [[noreturn]] void abort(int exit_code) const;
+  [[noreturn]] void abort(const std::exception& error) const;  // says it first
 
  private:
   Life life_;  // first, so that it ends last, also when the constructor throws
@@ -57,6 +59,10 @@ class Runtime {
   int rank_ = 0;
   int size_ = 1;
 };
+
+// The main of a program of one's own: MPI's life around `body`, on every rank. An error is said by the rank it happened on, which
+// then ends all. Gives main's exit code.
+int run_ranks(const std::function<void(const Runtime&)>& body);
 
 std::string library_name();  // "Open MPI v4.1.4"
 
