@@ -119,7 +119,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
   Choice choose(const Key& key, const Problem& problem) const;
-  std::vector<std::int64_t> everybodys_counts(const Call& call);
+  std::vector<std::int64_t> everybodys_counts(const Call& call, bool in_place);
 
   bool is_ours_ = false;
   std::uint64_t sequence_ = 0, history_ = 0;

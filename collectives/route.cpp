@@ -31,6 +31,7 @@ std::int64_t total_of(const Call& call, int size) {
 }
 
 bool is_in_place(const Call& call, int rank, int size, std::int64_t total) {
+  if (call.what == Collective::all_to_all && !call.counts.empty()) return call.input.data == call.output.data;
   if (total == 0) return false;
   const auto shifted = [&](const Slice& whole) {
     const std::int64_t first =
@@ -52,7 +53,9 @@ Problem problem_of(const Key& key, Counts counts, int rank, int size) {
   problem.rank = rank;
   const auto half = static_cast<std::ptrdiff_t>(size);
   if (!counts.empty()) problem.blocks = Blocks({counts.begin(), counts.begin() + half});
-  if (!counts.empty() && key.what == Collective::all_to_all) problem.taken = Blocks({counts.begin() + half, counts.end()});
+  if (counts.empty() || key.what != Collective::all_to_all) return problem;
+  problem.taken = Blocks({counts.begin() + half, counts.begin() + 2 * half});
+  if (counts.size() > 2 * static_cast<std::size_t>(size)) problem.in_place = counts.back() != 0;
   return problem;
 }
 
@@ -78,15 +81,16 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Of all that must be the same on every rank. An all_to_all's counts need not be.
+// Of all that must be the same on every rank. An all_to_all's counts need not be, and then nor whether it is in place: a rank that
+// gives or takes nothing may have no buffer.
 std::uint64_t signature_of(const Key& key, const Choice& choice) {
   std::uint64_t hash = 1;
-  for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
-                                   static_cast<std::uint64_t>(key.op), static_cast<std::uint64_t>(key.in_place),
-                                   static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(choice.chunks)})
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype), static_cast<std::uint64_t>(key.op),
+        static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(choice.chunks)})
     hash = mixed(hash, part);
   if (key.what != Collective::all_to_all || key.counts.empty()) {
-    hash = mixed(hash, static_cast<std::uint64_t>(key.count));
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
     for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
   }
   for (const char letter : choice.algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
@@ -132,13 +136,17 @@ Choice Communicator::State::choose(const Key& key, const Problem& problem) const
   const auto choice = chosen.find(problem.what);
   if (!key.is_ours && choice != chosen.end() && choice->second.first != "auto")
     return {choice->second.first, choice->second.second, "it was asked for"};
+  if (problem.what == Collective::all_to_all && !key.counts.empty())
+    return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
   return engine->selector->choose(transport->name(), problem, problem.blocks.total() * size_of(key.dtype));
 }
 
-// On memory that is mapped each rank must know all counts, not only its own: so they are exchanged first, and all of them are the key.
-std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call) {
+// On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
+// all of them are the key. A row a rank: what it gives to each, what it takes from each, whether in place.
+std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());
+  mine.push_back(in_place);
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
   run_ours({Collective::all_gather,
             {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
@@ -146,7 +154,7 @@ std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& cal
   const auto p = static_cast<std::size_t>(size());
   for (std::size_t from = 0; from < p; ++from)
     for (std::size_t to = 0; to < p; ++to) {
-      const std::int64_t given = all[from * 2 * p + to], taken = all[to * 2 * p + p + from];
+      const std::int64_t given = all[from * mine.size() + to], taken = all[to * mine.size() + p + from];
       require(given == taken, "all_to_all on rank {}: rank {} gives {} elements to rank {}, which takes {}", rank(), from,
               given, to, taken);
     }
@@ -172,7 +180,7 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
     key.counts.assign(call.counts.begin(), call.counts.end());
     if (call.what == Collective::all_to_all) {
       if (transport->plans_for_all())
-        key.counts = everybodys_counts(call);
+        key.counts = everybodys_counts(call, key.in_place);
       else
         key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
     }
@@ -193,7 +201,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.op = key.op;
   const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
   const bool all_known = counts_differ && transport->plans_for_all();
-  const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) : 0;
+  const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
     plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
   plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());

@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -62,7 +63,8 @@ class Trial {
       : problem_(problem), dtype_(dtype), op_(op), all_(std::move(all)) {
     const Problem& p = problem_;
     const std::int64_t element = size_of(dtype);
-    in_ = allocator.allocate((p.in_place ? p.blocks.total() : p.input_count()) * element, Category::workspace);
+    in_ = allocator.allocate((p.in_place ? std::max(p.blocks.total(), p.output_count()) : p.input_count()) * element,
+                             Category::workspace);
     out_ = allocator.allocate(p.in_place ? 0 : p.output_count() * element, Category::workspace);
     visit(dtype, [&]<class T>(Type<T>) {
       const std::int64_t first = p.takes_block() ? 0 : p.input_home();

@@ -1,0 +1,231 @@
+// What a Communicator promises beside right sums: groups, messages between two ranks, many calls in flight, requests that move about,
+// counted traffic, and errors that end a group and nothing else.
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "tests/collectives/expectation.hpp"
+#include "tests/collectives/planning.hpp"
+#include "tests/collectives/worlds.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+// The world ranks of a group's members, as its own all_gather finds them.
+std::vector<std::int32_t> members_of(Communicator& group, int world_rank) {
+  std::int32_t mine = world_rank;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(group.size()));
+  group.all_gather({&mine, 1, DType::i32}, {all.data(), group.size(), DType::i32});
+  return all;
+}
+
+std::string groups_by_color_and_key(Communicator& c) {
+  const int p = c.size(), rank = c.rank();
+  for (int again = 0; again < 20; ++again) {
+    const bool outside = rank % 3 == 2;
+    Communicator group = c.split(outside ? -1 : rank % 3, -rank);  // highest first
+    if (static_cast<bool>(group) == outside) return "a negative color is of no group";
+    std::vector<std::int32_t> wanted;
+    for (int r = p - 1; r >= 0; --r)
+      if (r % 3 == rank % 3) wanted.push_back(r);
+    if (outside) continue;
+    if (members_of(group, rank) != wanted) return "a group has other members than its color, or in another order";
+    const int half = group.rank() < (group.size() + 1) / 2 ? 0 : 1;
+    Communicator part = group.split(half, 0);  // equal keys: in the order of ranks
+    const auto middle = wanted.begin() + (group.size() + 1) / 2;
+    if (members_of(part, rank) != (half == 0 ? std::vector(wanted.begin(), middle) : std::vector(middle, wanted.end())))
+      return "a group of a group has other members than its color";
+    std::int32_t one = 1, sum = 0;  // what it was split from goes on
+    group.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});
+    if (sum != group.size()) return "a group that was split sums wrongly";
+  }
+  return "";
+}
+
+// Message i from one rank to another, of a size of its own, holds values that say so.
+std::vector<std::int32_t> message(int from, int to, int i) {
+  constexpr std::size_t sizes[] = {1, 5000, 3, 0, 200000, 17};
+  std::vector<std::int32_t> values(sizes[static_cast<std::size_t>(i)]);
+  std::iota(values.begin(), values.end(), from * 1000 + to * 100 + i);
+  return values;
+}
+Slice slice(std::vector<std::int32_t>& values) {
+  return {values.data(), static_cast<std::int64_t>(values.size()), DType::i32};
+}
+
+std::string messages_in_flight(Communicator& c) {
+  const int p = c.size(), rank = c.rank(), messages = 6;
+  std::vector<std::vector<std::int32_t>> sent, got;
+  std::vector<std::vector<std::int32_t>> wanted;
+  for (int peer = 0; peer < p; ++peer)
+    for (int i = 0; i < messages && peer != rank; ++i) {
+      sent.push_back(message(rank, peer, i));
+      wanted.push_back(message(peer, rank, i));
+      got.emplace_back(wanted.back().size());
+    }
+  std::vector<Request> requests;
+  for (int peer = 0, at = 0; peer < p; ++peer)
+    for (int i = 0; i < messages && peer != rank; ++i, ++at) {
+      requests.push_back(c.start_send(slice(sent[static_cast<std::size_t>(at)]), peer));
+      requests.push_back(c.start_recv(slice(got[static_cast<std::size_t>(at)]), peer));
+    }
+  c.barrier();  // they do not hinder what comes after them
+  std::rotate(requests.begin(), requests.begin() + rank, requests.end() - rank);
+  for (Request& request : requests) request.wait();
+  return got == wanted ? "" : "messages came out of order, or with other contents";
+}
+
+// The receiver comes late, and by then the sender's group is gone but for the message.
+std::string a_message_outlives_its_group(Communicator& c) {
+  if (c.size() < 2) return "";
+  for (const std::size_t count : {std::size_t{4}, std::size_t{300000}}) {
+    std::vector<std::int32_t> values(count, 7);
+    std::optional<Communicator> group(c.split(0, 0));
+    std::optional<Request> sending;
+    if (c.rank() == 0) {
+      sending = group->start_send(slice(values), 1);
+      group.reset();
+    }
+    c.barrier();
+    if (c.rank() == 1) {
+      values.assign(count, 0);
+      group->recv(slice(values), 0);
+    }
+    group.reset();
+    if (sending) sending->wait();
+    c.barrier();
+    if (values != std::vector<std::int32_t>(count, 7)) return "a message from a group that was dropped is lost";
+  }
+  return "";
+}
+
+std::string many_in_flight(Communicator& c) {
+  for (const int calls : {20, 100}) {
+    std::vector<Trial> trials;
+    std::vector<Request> requests;
+    for (int i = 0; i < calls; ++i) {
+      Problem problem = Problem::even(i % 3 == 2 ? Collective::all_gather : Collective::all_reduce, 1 + i % 13 * 700,
+                                      c.size(), 0, i % 2 == 0);
+      problem.rank = c.rank();
+      trials.emplace_back(problem, DType::i32, Redop::sum, c.allocator());
+      requests.push_back(c.start(trials.back().call()));
+    }
+    std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each in its own order
+    for (Request& request : requests) request.wait();
+    for (const Trial& trial : trials)
+      if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string requests_move(Communicator& c) {
+  Request nothing;
+  nothing.wait();
+  if (!nothing.test()) return "a request for nothing is not over";
+  std::vector<std::int32_t> a(500, 1), b(90000, 1), d(3, 1);
+  {
+    Request first = c.start_all_reduce(slice(a));
+    Request second = c.start_all_reduce(slice(b));
+    Request moved(std::move(first));
+    if (!first.test()) return "what was moved from is still in flight";  // NOLINT: that is the question
+    second = std::move(moved);                                           // neither is lost
+    second.wait();
+    if (a.front() != c.size()) return "a request that was moved did not wait";
+    Request dropped = c.start_all_reduce(slice(d));
+  }  // the destructors of the others wait
+  const auto all = [&](const std::vector<std::int32_t>& x) {
+    return std::ranges::all_of(x, [&](std::int32_t value) { return value == c.size(); });
+  };
+  return all(a) && all(b) && all(d) ? "" : "a request that was dropped did not wait";
+}
+
+std::string traffic_is_what_schedules_say(Communicator& c) {
+  std::vector<std::int32_t> x(10000, 1), y(10000);
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (algorithm.what != Collective::all_reduce && algorithm.what != Collective::broadcast) continue;
+    c.choose(algorithm.what, algorithm.name, 3);
+    for (const std::int64_t count : {0, 1, 1234, 10000}) {
+      const bool in_place = algorithm.what == Collective::broadcast && count > 0;
+      Problem problem = Problem::even(algorithm.what, count, c.size(), 0, in_place);
+      problem.rank = c.rank();
+      const Traffic before = c.traffic();
+      c.run({algorithm.what, {x.data(), count, DType::i32}, {in_place ? x.data() : y.data(), count, DType::i32}});
+      const std::int64_t bytes = c.traffic().bytes_sent - before.bytes_sent;
+      const std::int64_t wanted = 4 * algorithm.plan(problem).elements_sent();
+      if (bytes != wanted || c.traffic().calls != before.calls + 1)
+        return fmt::format("{} {} of {} sent {} bytes, not {}", name_of(algorithm.what), algorithm.name, count, bytes,
+                           wanted);
+    }
+  }
+  if (!c.transport().has_native(Collective::all_reduce)) return "";
+  c.choose(Collective::all_reduce, "native");
+  c.all_reduce(slice(x), Redop::max);
+  return c.traffic().bytes_sent == -1 ? "" : "nobody can know what a native call sends";
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+std::string choices_that_cannot_be(Communicator& c) {
+  std::vector<std::int32_t> x(100, 1);
+  if (!says(thrown_by([&] { c.choose(Collective::all_reduce, "rnig"); }),
+            "no all_reduce is called \"rnig\"\n  there are auto, native, ring"))
+    return "an unknown algorithm of one collective is not refused";
+  if (!says(thrown_by([&] { c.choose("rnig"); }), "no algorithm is called \"rnig\""))
+    return "an unknown algorithm is not refused";
+  if (!says(thrown_by([&] { c.choose(Collective::all_reduce, "ring", 0); }), "cannot be cut into 0 pieces"))
+    return "0 pieces are not refused";
+  c.choose("ring");
+  const Call call{Collective::all_reduce, slice(x), slice(x)};
+  if (c.route(call) != "all_reduce of 100 i32, sum, ring, in place") return "the route is " + c.route(call);
+  c.choose(Collective::all_reduce, "auto");
+  if (says(c.route(call), "ring")) return "auto does not undo a choice";
+  c.all_reduce(slice(x));  // none of these has hurt the group
+  if (x[99] != c.size()) return "a sum is wrong after choices that were refused";
+
+  Communicator lonely = c.split(0, 0), odd = c.split(0, 0);
+  lonely.choose(Collective::all_reduce, "native");
+  const std::string native = thrown_by([&] { lonely.all_reduce(slice(x)); });
+  if (native != "nothing" && !says(native, c.backend() + " has no native all_reduce")) return native;
+  if ((native == "nothing") != c.transport().has_native(Collective::all_reduce)) return "native: " + native;
+  if ((c.size() & (c.size() - 1)) == 0) return "";
+  odd.choose(Collective::all_gather, "recursive_doubling");
+  std::vector<std::int32_t> all(100 * static_cast<std::size_t>(c.size()));
+  const std::string said = thrown_by([&] { odd.all_gather(slice(x), slice(all)); });
+  return says(said, "all_gather recursive_doubling does not fit") ? "" : "does not fit: " + said;
+}
+
+// One rank gives up; all of the group learn of it and get no further with it, while the world goes on.
+std::string a_group_that_failed_stays_so(Communicator& c) {
+  if (c.size() < 2) return "";
+  Communicator group = c.split(0, c.rank());
+  std::vector<std::int32_t> x(100, 1);
+  const bool gives_up = c.rank() == c.size() - 1;
+  const std::string first = thrown_by([&] {
+    group.broadcast(slice(x), gives_up ? -1 : 0);
+    group.barrier();
+  });
+  if (first == "nothing") return "the mistake of a rank was not noticed";
+  for (const std::string& said : {thrown_by([&] { group.barrier(); }), thrown_by([&] { group.start_barrier().wait(); })})
+    if (!says(said, "rank")) return "after that a barrier: " + said;
+  std::vector<std::int32_t> ones(100, 1);
+  c.all_reduce(slice(ones));
+  return ones[0] == c.size() ? "" : "the world does not go on";
+}
+
+constexpr Check checks[] = {
+    {"groups by color and key", groups_by_color_and_key},
+    {"messages in flight", messages_in_flight},
+    {"a message outlives its group", a_message_outlives_its_group},
+    {"many in flight", many_in_flight},
+    {"requests move", requests_move},
+    {"traffic is what schedules say", traffic_is_what_schedules_say},
+    {"choices that cannot be", choices_that_cannot_be},
+    {"a group that failed stays so", a_group_that_failed_stays_so},
+};
+
+}  // namespace
+
+TEST_CASE("a communicator keeps its promises on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 4, 7}); }
+TEST_CASE("a communicator keeps its promises on every backend", "[spmd]") { on_every_backend(checks); }

@@ -1,0 +1,174 @@
+// Collectives whose blocks are given: of any sizes, zeros among them, in place or not, one after another and all in flight at once.
+#include "tests/collectives/expectation.hpp"
+#include "tests/collectives/planning.hpp"
+#include "tests/collectives/worlds.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+constexpr int shapes = 5;
+std::int64_t block_size(int shape, int rank, int size) {
+  switch (shape) {
+    case 0: return rank * 7 % 5;
+    case 1: return rank == size - 1 ? 3000 : 0;
+    case 2: return rank == 0 ? 0 : 40 + rank;
+    case 3: return 0;
+    default: return 9000 + 13 * rank;
+  }
+}
+
+// A call with its counts, which must live as long as it does.
+struct UnevenCall {
+  Trial trial;
+  Sizes counts, taken;
+  Call call() const {
+    Call made = trial.call();
+    made.counts = counts;
+    made.taken = taken;
+    return made;
+  }
+};
+
+UnevenCall uneven(Communicator& c, Collective what, int shape, bool in_place, std::size_t turn) {
+  const int p = c.size();
+  Sizes counts;
+  for (int r = 0; r < p; ++r) counts.push_back(block_size(shape, r, p));
+  Problem problem = Problem::even(what, 0, p, static_cast<int>(turn) % p, in_place);
+  problem.rank = c.rank();
+  problem.blocks = Blocks(counts);
+  if (problem.blocks.total() == 0) problem.in_place = false;
+  const DType dtype = all_dtypes[turn % std::size(all_dtypes)];
+  const Redop op = static_cast<Redop>(turn % std::size(redop_names));
+  return {Trial(problem, dtype, op, c.allocator()), counts, {}};
+}
+
+std::string blocks_of_any_sizes(Communicator& c) {
+  using enum Collective;
+  std::string trouble;
+  std::size_t turn = 0;
+  for (const Algorithm& algorithm : all_algorithms()) {
+    if (algorithm.what != reduce_scatter && algorithm.what != all_gather && algorithm.what != gather &&
+        algorithm.what != scatter)
+      continue;
+    const bool can_be_in_place = algorithm.what == reduce_scatter || algorithm.what == all_gather;
+    if (!fits(algorithm, Problem::even(algorithm.what, 1, c.size()))) continue;
+    c.choose(algorithm.what, algorithm.name, 1 + static_cast<int>(turn % 2));
+    std::vector<UnevenCall> calls;
+    for (int shape = 0; shape < shapes; ++shape)
+      for (const bool in_place : {false, true})
+        if (can_be_in_place || !in_place) calls.push_back(uneven(c, algorithm.what, shape, in_place, ++turn));
+    for (const bool at_once : {false, true}) {
+      std::vector<Request> requests;
+      for (UnevenCall& one : calls) {
+        if (at_once)
+          requests.push_back(c.start(one.call()));
+        else
+          c.run(one.call());
+      }
+      while (!requests.empty()) {  // the last first
+        requests.back().wait();
+        requests.pop_back();
+      }
+      for (const UnevenCall& one : calls)
+        if (const std::string wrong = one.trial.trouble(); !wrong.empty() && trouble.empty())
+          trouble = fmt::format("{} {}", algorithm.name, wrong);
+      calls.clear();
+      for (int shape = 0; shape < shapes; ++shape) calls.push_back(uneven(c, algorithm.what, shape, false, ++turn));
+    }
+  }
+  return trouble;
+}
+
+std::int64_t matrix(int shape, int from, int to) {
+  switch (shape) {
+    case 0: return (from * 3 + to * 5) % 7;
+    case 1: return from == 0 ? 0 : to;   // rank 0 gives nothing
+    case 2: return to == 0 ? 1000 : 0;   // only rank 0 gets anything
+    case 3: return from == to ? 50 : 0;  // everybody keeps what he has
+    case 4: return 0;
+    default: return (from + 1) * (to + 2) * 300;
+  }
+}
+
+UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn) {
+  const int p = c.size();
+  std::vector<Sizes> counts(static_cast<std::size_t>(p));
+  for (int from = 0; from < p; ++from)
+    for (int to = 0; to < p; ++to) counts[static_cast<std::size_t>(from)].push_back(matrix(shape, from, to));
+  const std::vector<Problem> all = Problem::exchange(counts, in_place);
+  Sizes taken;
+  for (const Sizes& row : counts) taken.push_back(row[static_cast<std::size_t>(c.rank())]);
+  return {Trial(all[static_cast<std::size_t>(c.rank())], all_dtypes[turn % std::size(all_dtypes)], Redop::sum, c.allocator(),
+                all),
+          counts[static_cast<std::size_t>(c.rank())], taken};
+}
+
+std::string exchanges_of_any_sizes(Communicator& c) {
+  std::string trouble;
+  std::size_t turn = 0;
+  for (const char* name : {"pairwise", "direct", "auto"})
+    for (const bool at_once : {false, true}) {
+      c.choose(Collective::all_to_all, name, at_once ? 2 : 1);
+      std::vector<UnevenCall> calls;
+      for (int shape = 0; shape <= shapes; ++shape)
+        for (const bool in_place : {false, true, c.rank() % 2 == 1})  // the last: some ranks are, some are not
+          calls.push_back(exchange(c, shape, in_place, ++turn));
+      std::vector<Request> requests;
+      for (UnevenCall& one : calls) {
+        requests.push_back(c.start(one.call()));
+        if (!at_once) requests.back().wait();
+      }
+      for (Request& request : requests) request.wait();
+      for (const UnevenCall& one : calls)
+        if (const std::string wrong = one.trial.trouble(); !wrong.empty() && trouble.empty())
+          trouble = fmt::format("{} {}", name, wrong);
+    }
+  return trouble;
+}
+
+// Rank 0's own row and column are even, those of the others are not.
+std::string bruck_is_refused_alike(Communicator& c) {
+  const int p = c.size();
+  if (p < 3) return "";
+  Communicator group = c.split(0, c.rank());
+  group.choose(Collective::all_to_all, "bruck");
+  Sizes given(static_cast<std::size_t>(p), 2), taken(given);
+  for (int r = 1; r < p; ++r)
+    if (c.rank() > 0) given[static_cast<std::size_t>(r)] = c.rank() + 1, taken[static_cast<std::size_t>(r)] = r + 1;
+  std::vector<float> x(1000, 1), y(1000);
+  const std::string said = thrown_by([&] { group.all_to_all({x.data(), 1000}, {y.data(), 1000}, given, taken); });
+  return said.find("all_to_all bruck does not fit") == std::string::npos ? "bruck: " + said : "";
+}
+
+std::string counts_that_do_not_match_are_refused(Communicator& c) {
+  const auto p = static_cast<std::size_t>(c.size());
+  std::vector<float> x(100, 1), y(100);
+  const Slice in{x.data(), 100}, out{y.data(), 100};
+  const Sizes one_more(p + 1, 1), ones(p, 1);
+  std::string said;
+  Communicator first = c.split(0, 0), second = c.split(0, 0), third = c.split(0, 0);
+  said += thrown_by([&] { first.all_gather(in, out, one_more); }) + "\n";
+  said += thrown_by([&] { second.all_to_all(in, out, ones); }) + "\n";
+  said += thrown_by([&] { third.reduce_scatter({x.data(), 0}, out, Redop::sum, ones); }) + "\n";
+  for (const std::string& words :
+       {fmt::format("{} counts for {} ranks", p + 1, p), fmt::format("{} counts are given, 0 are taken", p),
+        fmt::format("the input has 0 elements, {} are wanted", p)})
+    if (said.find(words) == std::string::npos) return fmt::format("not said: {}\n{}", words, said);
+  return "";
+}
+
+constexpr Check checks[] = {
+    {"blocks of any sizes", blocks_of_any_sizes},
+    {"exchanges of any sizes", exchanges_of_any_sizes},
+    {"bruck with counts that differ", bruck_is_refused_alike},
+    {"counts that do not match", counts_that_do_not_match_are_refused},
+};
+
+}  // namespace
+
+TEST_CASE("blocks of any sizes on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5, 8}); }
+TEST_CASE("blocks of any sizes on every backend", "[spmd]") { on_every_backend(checks); }

@@ -1,0 +1,61 @@
+// Tests of what every backend must do: a check is handed the communicator of a whole world, and says what is wrong ("" when all is
+// right). It goes on after a mistake wherever it can, so that the other ranks are not left waiting.
+#pragma once
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/backends/threads.hpp"
+#include "collectives/communicator.hpp"
+#include "tests/spmd.hpp"
+
+namespace chorale::test {
+
+struct Check {
+  const char* name;
+  std::string (*body)(Communicator& world);
+};
+
+inline std::string trouble_of(const Check& check, Communicator world) try {
+  return check.body(world);
+} catch (const std::exception& error) {
+  return error.what();
+}
+
+// What the call throws; "nothing" when it returns.
+template <class Make>
+std::string thrown_by(Make&& call) try {
+  call();
+  return "nothing";
+} catch (const std::exception& error) {
+  return error.what();
+}
+
+inline void on_thread_worlds(std::span<const Check> checks, std::initializer_list<int> sizes) {
+  for (const Check& check : checks)
+    for (const int size : sizes) {
+      INFO(check.name << " on " << size << " threads");
+      ThreadWorld world(size);
+      REQUIRE(on_threads(size, [&](ThreadRank& me) {
+                SystemClock clock;
+                const std::string trouble = trouble_of(check, open_world(world.transport(me.rank()), clock));
+                me.check(trouble.empty(), "{}", trouble);
+              }) == "");
+    }
+}
+
+// In an [spmd] test: over every backend that joins processes and works here.
+inline void on_every_backend(std::span<const Check> checks) {
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    for (const Check& check : checks) {
+      const std::string trouble = trouble_of(check, open_world(backend.name, world(), clock));
+      INFO(check.name << " on " << backend.name);
+      REQUIRE_ALL(trouble == "");
+    }
+  }
+}
+
+}  // namespace chorale::test
