@@ -214,6 +214,21 @@ std::string a_group_that_failed_stays_so(Communicator& c) {
   return ones[0] == c.size() ? "" : "the world does not go on";
 }
 
+// More ranks than anybody has cores for: waiting must let the others run.
+std::string sums_of_a_crowd(Communicator& c) {
+  for (const Algorithm& algorithm : all_algorithms()) {
+    Problem problem = Problem::even(algorithm.what, 64 * 3, c.size(), c.size() / 2, algorithm.what == Collective::broadcast);
+    problem.rank = c.rank();
+    if (algorithm.what == Collective::barrier || !fits(algorithm, problem)) continue;
+    c.choose(algorithm.what, algorithm.name);
+    const Trial trial(problem, DType::i32, Redop::sum, c.allocator());
+    c.run(trial.call());
+    if (const std::string wrong = trial.trouble(); !wrong.empty()) return fmt::format("{} {}", algorithm.name, wrong);
+  }
+  return "";
+}
+
+constexpr Check crowd[] = {{"sums of a crowd", sums_of_a_crowd}};
 constexpr Check checks[] = {
     {"groups by color and key", groups_by_color_and_key},
     {"messages in flight", messages_in_flight},
@@ -229,3 +244,6 @@ constexpr Check checks[] = {
 
 TEST_CASE("a communicator keeps its promises on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 4, 7}); }
 TEST_CASE("a communicator keeps its promises on every backend", "[spmd]") { on_every_backend(checks); }
+
+TEST_CASE("64 ranks on few cores, as threads", "[threads]") { on_thread_worlds(crowd, {64}); }
+TEST_CASE("many ranks on few cores, as processes", "[.crowd]") { on_every_backend(crowd); }  // mpirun -np 64
