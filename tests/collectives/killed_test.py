@@ -1,0 +1,83 @@
+"""Ranks that are killed in the middle of a collective leave nothing behind: no process, no file, no shared memory."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from programs import launch, tests_run
+
+# What the MPI libraries and UCX leave is theirs to clean: it is sent to a folder of our own where that can be, and else known by name.
+theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
+ended = 20  # seconds within which all must be over
+
+
+def children_of(pid):
+    """Every process below pid, as the kernel tells."""
+    found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout.split()
+    parents = {int(child): int(parent) for child, parent in zip(found[::2], found[1::2])}
+    below = {pid}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below - {pid}
+
+
+def runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def files_of(pids, folder):
+    """What the processes have open or mapped in places for things that pass, and what lies in their own temporary folder."""
+    found = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+    for pid in pids:
+        with open(f"/proc/{pid}/maps") as maps:
+            found |= set(re.findall(r" (/.*)$", maps.read(), re.MULTILINE))
+        found |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    return {file for file in found if file.startswith(("/dev/shm/", "/tmp/", folder)) and not theirs.search(file)}
+
+
+class Killed(unittest.TestCase):
+    def kill_in_flight(self, backend, victim_of):
+        """Starts ranks that sum without end, kills the one chosen, and waits for all the others: none may go on, no file may stay."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
+                           "OMPI_MCA_btl_vader_backing_directory": folder, "TEST_LIMIT": "300"}
+            job = subprocess.Popen([*launch, "-n", "3", tests_run, "[.endless-collectives]"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True, env=environment)
+            try:
+                while job.stdout.readline().strip() != "sums":
+                    self.assertIsNone(job.poll(), "the ranks ended before they were killed")
+                everybody = children_of(job.pid)
+                ranks = [pid for pid in everybody if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "tests_run"]
+                self.assertEqual(len(ranks), 3)
+                files = files_of(ranks, folder)
+                os.kill(victim_of(job, ranks), signal.SIGKILL)
+                job.wait(ended)
+                waited = time.time()
+                while (left := [pid for pid in everybody if runs(pid)]) and time.time() - waited < ended:
+                    time.sleep(0.05)
+                self.assertEqual(left, [], "processes go on")
+                self.assertEqual([file for file in files | files_of([], folder) if os.path.exists(file)], [])
+                self.assertNotEqual(job.returncode, 0)
+            finally:
+                for pid in children_of(job.pid) | {job.pid}:
+                    if runs(pid):
+                        os.kill(pid, signal.SIGKILL)
+                job.stdout.close()
+                job.wait()
+
+    def test_nothing_is_left_behind(self):
+        for backend in ("shm", "ucx", "mpi"):
+            for name, victim_of in (("rank", lambda job, ranks: ranks[1]), ("launcher", lambda job, ranks: job.pid)):
+                with self.subTest(backend=backend, killed=name):
+                    self.kill_in_flight(backend, victim_of)
+
+
+if __name__ == "__main__":
+    unittest.main()
