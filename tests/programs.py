@@ -1,4 +1,5 @@
 """Starts our programs for the tests in Python. `make test` says where they are; by hand they are looked for in build/."""
+import json
 import os
 import shlex
 import subprocess
@@ -18,3 +19,9 @@ def start(command, limit_seconds=60, folder=None, **environment):
 
 def ranks(count, *command, **environment):
     return start([*launch, "-n", str(count), *command], **environment)
+
+
+def backends():
+    """Those that join processes and work here."""
+    info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
+    return [backend["name"] for backend in info["backends"] if backend["available"] and backend["name"] in ("shm", "ucx", "mpi")]

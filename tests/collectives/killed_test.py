@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from programs import launch, tests_run
+from programs import backends, launch, tests_run
 
 # What the MPI libraries and UCX leave is theirs to clean: it is sent to a folder of our own where that can be, and else known by name.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
@@ -73,7 +73,7 @@ class Killed(unittest.TestCase):
                 job.wait()
 
     def test_nothing_is_left_behind(self):
-        for backend in ("shm", "ucx", "mpi"):
+        for backend in backends():
             for name, victim_of in (("rank", lambda job, ranks: ranks[1]), ("launcher", lambda job, ranks: job.pid)):
                 with self.subTest(backend=backend, killed=name):
                     self.kill_in_flight(backend, victim_of)

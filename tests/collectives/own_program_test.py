@@ -1,0 +1,63 @@
+"""A program of one's own, as README.md has it: it is the file in examples/, builds with the command given there and with the library
+installed, and runs on every backend."""
+import os
+import re
+import tempfile
+import unittest
+
+from programs import backends, build, launch, ranks, start
+
+mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
+
+
+def readme():
+    with open("README.md", encoding="utf-8") as file:
+        return file.read()
+
+
+class OwnProgram(unittest.TestCase):
+    def built(self, command, **environment):
+        result = start(["bash", "-c", command], limit_seconds=120, **environment)
+        self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}{result.stderr}")
+        self.assertEqual(result.stderr, "", command)
+
+    def sums(self, program, backend):
+        result = ranks(2, program, backend, "100000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, rf"^{backend}, 2 ranks: every x\[i\] is 3; [0-9.]+ us, [0-9.]+ GB/s on the bus\n$")
+
+    def test_the_program_in_the_readme_is_the_example(self):
+        programs = re.findall(r"```cpp\n(.*?)```", readme(), re.DOTALL)
+        with open("examples/all_reduce.cpp", encoding="utf-8") as file:
+            self.assertIn(file.read(), programs)
+
+    def test_it_builds_as_the_readme_says_and_runs_on_every_backend(self):
+        command = re.search(r"^mpicxx .*examples/all_reduce.cpp.*$", readme(), re.MULTILINE).group()
+        with tempfile.TemporaryDirectory() as folder:
+            program = f"{folder}/all_reduce"
+            self.built(command.replace("mpicxx", mpicxx).replace("build/", f"{build}/").replace("-o all_reduce", f"-o {program}"))
+            for backend in backends():
+                with self.subTest(backend=backend):
+                    self.sums(program, backend)
+            wrong = ranks(2, program, "sm")
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertIn('did you mean "shm"?', wrong.stderr)
+
+    def test_it_builds_against_what_was_installed_wherever_that_lies(self):
+        command = re.search(r"^mpicxx .*my.cpp.*$", readme(), re.MULTILINE).group()
+        with tempfile.TemporaryDirectory() as folder:
+            self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat {folder}/log; exit 1; }}")
+            home = f"{folder}/opt/chorale"
+            self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib"])
+            with open("examples/all_reduce.cpp") as source, open(f"{folder}/my.cpp", "w") as copy:
+                copy.write(source.read())
+            self.built(f"cd {folder} && {command.replace('mpicxx', mpicxx)}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
+            self.sums(f"{folder}/my", "shm")
+            uses = start(["ldd", f"{folder}/my"]).stdout
+            self.assertIn(f"{os.path.realpath(home)}/lib/pkgconfig/../libchorale.so", uses)
+            self.assertNotIn(os.path.abspath(build) + "/", uses)
+            self.assertEqual(start([f"{home}/bin/chorale", "info"]).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
