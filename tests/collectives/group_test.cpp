@@ -112,6 +112,9 @@ std::string many_in_flight(Communicator& c) {
       trials.emplace_back(problem, DType::i32, Redop::sum, c.allocator());
       requests.push_back(c.start(trials.back().call()));
     }
+    std::int32_t one = 1, sum = 0;
+    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // overtakes none of them
+    if (sum != c.size()) return "a call beside many in flight sums wrongly";
     std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each in its own order
     for (Request& request : requests) request.wait();
     for (const Trial& trial : trials)

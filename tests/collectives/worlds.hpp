@@ -1,6 +1,8 @@
 // Tests of what every backend must do: a check is handed the communicator of a whole world, and says what is wrong ("" when all is
 // right). It goes on after a mistake wherever it can, so that the other ranks are not left waiting.
 #pragma once
+#include <fmt/core.h>
+
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -17,8 +19,11 @@ struct Check {
   std::string (*body)(Communicator& world);
 };
 
+// What is wrong is also said at once: other ranks may wait for what this one then never does.
 inline std::string trouble_of(const Check& check, Communicator world) try {
-  return check.body(world);
+  const std::string trouble = check.body(world);
+  if (!trouble.empty()) fmt::print(stderr, "{}: {}\n", check.name, trouble);
+  return trouble;
 } catch (const std::exception& error) {
   return error.what();
 }
