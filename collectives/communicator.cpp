@@ -38,7 +38,15 @@ void Request::wait(bool briefly) {
     engine.progress();
     return flight_->over;
   };
-  if (!flight_->over) engine.wait(done, nullptr, flight_->route->plan.words.c_str(), briefly);
+  if (!flight_->over) try {
+      engine.wait(done, nullptr, flight_->route->plan.words.c_str(), briefly);
+    } catch (const std::exception& error) {
+      const std::unique_ptr<Flight> lost(std::exchange(flight_, nullptr));
+      engine.remove(lost.get());
+      lost->group->abandon(*lost);
+      lost->group->give_up(error);
+      throw;
+    }
   const std::unique_ptr<Flight> ended(std::exchange(flight_, nullptr));
   if (ended->trouble) std::rethrow_exception(ended->trouble);
 }
@@ -47,11 +55,9 @@ void Request::wait(bool briefly) {
 // error flies that is soon, so that the error is heard of too.
 Request::~Request() {
   if (!flight_) return;
-  const auto group = flight_->group;
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    group->give_up(error.what());
     fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
                error.what());
     std::_Exit(static_cast<int>(Exit::runtime));
@@ -104,8 +110,11 @@ void Communicator::choose(const std::string& algorithm) {
 
 void Communicator::check_calls(bool on) {
   state_->check = on;
+  for (const auto& [ranks, pair] : state_->pairs) Communicator(pair).check_calls(on);
   forget_routes();
 }
+
+void Communicator::block_in_native(bool on) { state_->native_blocks = on; }
 
 void Communicator::pretend_nodes(int ranks) {
   state_->ranks_per_node = ranks;
@@ -124,12 +133,12 @@ Request Communicator::start(const Call& call) { return Request(state_->launch(ca
 
 Request Communicator::start_send(Slice x, int to) {
   require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);
-  return Request(state_->pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}));
+  return Request(state_->pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
 }
 
 Request Communicator::start_recv(Slice x, int from) {
   require(from >= 0 && from < size() && from != rank(), "rank {} of {} cannot receive from rank {}", rank(), size(), from);
-  return Request(state_->pair(from, rank()).launch({Collective::broadcast, x, x, Redop::sum, 0}));
+  return Request(state_->pair(from, rank()).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
 }
 
 }  // namespace chorale

@@ -81,7 +81,10 @@ class Communicator {
   // "auto", "native" or a name of the table, for one collective or for all that know it; pieces are the schedule's chunks.
   void choose(Collective what, const std::string& algorithm, int pieces = 1);
   void choose(const std::string& algorithm);
-  void check_calls(bool on);      // whether calls are compared between ranks; on at first
+  void check_calls(bool on);  // whether calls are compared between ranks; on at first
+  // For benchmarks: run() of the library's own collectives blocks inside the library and moves nothing else. On all ranks or none, and
+  // then only run() may call them. Otherwise their nonblocking forms are used.
+  void block_in_native(bool on);
   void pretend_nodes(int ranks);  // so many consecutive ranks are one node to hierarchical algorithms; 0: all are
   void go_by(std::shared_ptr<const Selector> selector);  // what auto asks; it must know the same on all ranks
   Choice choice(const Call& call) const;                 // what a call would run, and why

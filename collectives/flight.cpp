@@ -1,6 +1,11 @@
 #include "collectives/flight.hpp"
 
+#include <fmt/format.h>
+
 #include <tuple>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -48,16 +53,17 @@ std::pair<void*, void*> Communicator::State::buffers_of(const Call& call) {
   return {call.input.data, call.output.data};
 }
 
-void Communicator::State::begin(Route& route, Operation& operation, void* input, void* output, bool blocking) {
-  ++in_the_air_;
+std::uint64_t Communicator::State::begin(Route& route, Operation& operation, void* input, void* output, bool blocking) {
   ++traffic.calls;
   traffic.bytes_sent = route.bytes_sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + route.bytes_sent;
   history_ = route.plan.signature == 0 ? 0 : (history_ + route.plan.signature) * 0x9E3779B97F4A7C15u | 1;
   operation.start({input, output, ++sequence_, history_, blocking});
+  return sequence_;
 }
 
-void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation, void* output) {
-  --in_the_air_;
+void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output) {
+  over_ |= std::uint64_t{1} << (sequence - oldest_);
+  for (; over_ & 1; over_ >>= 1) ++oldest_;
   route.free.push_back(std::move(operation));
   const Plan& plan = route.plan;
   if (plan.divide && plan.problem.output_count() > 0)
@@ -65,25 +71,35 @@ void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation
 }
 
 void Communicator::State::run(const Call& call) try {
-  Route& route = *route_of(call);
-  if (queued_ > 0 || in_the_air_ >= most_in_the_air) {
-    Request(launch(call)).wait();
-    return;
-  }
-  auto operation = operation_of(route);
-  const auto [input, output] = buffers_of(call);
-  begin(route, *operation, input, output, true);
-  if (!operation->progress())
-    engine->wait(
-        [&] {
-          if (!engine->idle()) engine->progress();
-          return operation->progress();
-        },
-        operation.get(), route.plan.words.c_str());
-  end(route, std::move(operation), output);
+  refuse_after_giving_up();
+  const std::shared_ptr<Route> route = route_of(call);
+  if (queued_ > 0 || !may_begin())
+    Request(launch(route, call)).wait();
+  else
+    fly(route, call);
 } catch (const std::exception& error) {
-  give_up(error.what());
+  give_up(error);
   throw;
+}
+
+// The caller's way through a call that begins at once and is waited for.
+void Communicator::State::fly(const std::shared_ptr<Route>& route, const Call& call) {
+  auto operation = operation_of(*route);
+  const auto [input, output] = buffers_of(call);
+  const std::uint64_t sequence = begin(*route, *operation, input, output, native_blocks);
+  try {
+    if (!operation->progress())
+      engine->wait(
+          [&] {
+            if (!engine->idle()) engine->progress();
+            return operation->progress();
+          },
+          operation.get(), route->plan.words.c_str());
+  } catch (...) {
+    wrecks_.push_back(std::move(operation));
+    throw;
+  }
+  end(*route, std::move(operation), sequence, output);
 }
 
 void Communicator::State::run_ours(const Call& call) {
@@ -97,40 +113,63 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-Request::Flight* Communicator::State::launch(const Call& call) try {
+Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
+  refuse_after_giving_up();
+  Request::Flight* flight = launch(route_of(call), call);
+  flight->parent = std::move(parent);
+  return flight;
+} catch (const std::exception& error) {
+  give_up(error);
+  throw;
+}
+
+Request::Flight* Communicator::State::launch(std::shared_ptr<Route> route, const Call& call) {
   auto flight = std::make_unique<Request::Flight>();
   flight->group = shared_from_this();
-  flight->route = route_of(call);
+  flight->route = std::move(route);
   std::tie(flight->input, flight->output) = buffers_of(call);
   ++queued_;
   move(*flight);
   if (!flight->over) engine->add(flight.get());
   return flight.release();
-} catch (const std::exception& error) {
-  give_up(error.what());
-  throw;
 }
 
 void Communicator::State::move(Request::Flight& flight) try {
   if (flight.over) return;
   if (flight.trouble) std::rethrow_exception(flight.trouble);
-  if (!flight.operation) {
-    if (in_the_air_ >= most_in_the_air) return;
+  if (flight.sequence == 0) {
+    if (!may_begin()) return;
     flight.operation = operation_of(*flight.route);
+    flight.sequence = begin(*flight.route, *flight.operation, flight.input, flight.output, false);
     --queued_;
-    begin(*flight.route, *flight.operation, flight.input, flight.output, false);
   }
   if (!flight.operation->progress()) return;
-  end(*flight.route, std::move(flight.operation), flight.output);
+  end(*flight.route, std::move(flight.operation), flight.sequence, flight.output);
   flight.over = true;
 } catch (const std::exception& error) {
   flight.trouble = std::current_exception();
-  flight.over = true;
-  give_up(error.what());
+  abandon(flight);
+  give_up(error);
 }
 
-void Communicator::State::give_up(const std::string& why) noexcept {
-  if (group) group->poison(why);
+void Communicator::State::abandon(Request::Flight& flight) {
+  if (flight.sequence == 0) --queued_;
+  if (flight.operation) wrecks_.push_back(std::move(flight.operation));
+  flight.over = true;
+}
+
+// What a caller got wrong on all ranks alike (an algorithm that does not fit) leaves the group as it was.
+void Communicator::State::give_up(const std::exception& error) noexcept {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
+  gave_up_ = replace_all(error.what(), '\n', ';');
+  group->poison(gave_up_);
+}
+
+void Communicator::State::refuse_after_giving_up() const {
+  if (!gave_up_.empty()) [[unlikely]]
+    throw Error(Exit::runtime, fmt::format("rank {} gave up on this group", rank()), gave_up_,
+                "mend what is said there; this group can do nothing more");
 }
 
 Communicator::State& Communicator::State::pair(int from, int to) {
@@ -148,6 +187,7 @@ Communicator::State& Communicator::State::pair(int from, int to) {
         {}};
     pair->is_pair = true;
     pair->check = check;
+    pair->chosen[Collective::broadcast] = {transport->plans_for_all() ? "direct" : "binomial_tree", 1};
     pair->group = group->pair(from, to);
   }
   return *pair;

@@ -16,7 +16,9 @@
 
 namespace chorale {
 
-constexpr int most_in_the_air = 8;  // of one group: what backends must be able to tell apart
+// Of one group, from the oldest call that is not over to the newest that has begun: what backends must be able to tell apart.
+constexpr std::uint64_t most_in_the_air = 8;
+constexpr std::size_t most_routes = 256;  // when a group knows more different calls than this, it forgets them all
 
 // What makes two calls the same to us.
 struct Key {
@@ -41,9 +43,11 @@ struct Route {
 
 struct Request::Flight {
   std::shared_ptr<Communicator::State> group;
-  std::shared_ptr<Route> route;  // kept when the group forgets it
+  std::shared_ptr<Communicator::State> parent;  // of a pair's group
+  std::shared_ptr<Route> route;                 // kept when the group forgets it
   std::unique_ptr<Operation> operation;
   void *input = nullptr, *output = nullptr;
+  std::uint64_t sequence = 0;  // 0: not begun yet
   bool over = false;
   std::exception_ptr trouble = nullptr;
 };
@@ -54,6 +58,7 @@ class Engine {
 
   void progress();  // of everything that is not over
   void add(Request::Flight* flight) { flights_.push_back(flight); }
+  void remove(const Request::Flight* flight) { std::erase(flights_, flight); }
   bool idle() const { return flights_.empty(); }
   Clock& clock() const { return waiting_.clock; }
 
@@ -87,9 +92,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   void run(const Call& call);
   void run_ours(const Call& call);
-  Request::Flight* launch(const Call& call);
+  Request::Flight* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
   void move(Request::Flight& flight);  // as far as it goes; trouble is kept in it
-  void give_up(const std::string& why) noexcept;
+  void give_up(const std::exception& error) noexcept;
+  void abandon(Request::Flight& flight);  // peers may still be at it
   State& pair(int from, int to);
 
   const std::shared_ptr<Route>& route_of(const Call& call);  // this and what it needs in route.cpp
@@ -102,6 +108,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Membership membership;
   bool is_pair = false;
   bool check = true;
+  bool native_blocks = false;
   int ranks_per_node = 0;
   std::map<Collective, std::pair<std::string, int>> chosen;  // algorithm and pieces
   Traffic traffic;
@@ -114,8 +121,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
  private:
   std::pair<void*, void*> buffers_of(const Call& call);
-  void begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
-  void end(Route& route, std::unique_ptr<Operation> operation, void* output);
+  bool may_begin() const { return sequence_ + 1 - oldest_ < most_in_the_air; }
+  std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
+  void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
+  void fly(const std::shared_ptr<Route>& route, const Call& call);
+  Request::Flight* launch(std::shared_ptr<Route> route, const Call& call);
+  void refuse_after_giving_up() const;
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
   Choice choose(const Key& key, const Problem& problem) const;
@@ -123,7 +134,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   bool is_ours_ = false;
   std::uint64_t sequence_ = 0, history_ = 0;
-  int in_the_air_ = 0, queued_ = 0;
+  std::uint64_t oldest_ = 1, over_ = 0;  // the first call that is not over; bit i: the one i after it is
+  int queued_ = 0;
+  std::string gave_up_;
+  std::vector<std::unique_ptr<Operation>> wrecks_;  // their memory may still be looked at
 };
 
 }  // namespace chorale

@@ -20,11 +20,12 @@ std::int64_t even_first(std::int64_t total, int size, int rank) {
 
 // The whole vector's elements, as this rank's buffers tell.
 std::int64_t total_of(const Call& call, int size) {
+  if (!call.counts.empty() && call.what != Collective::all_to_all) return sum_of(call.counts);
   switch (call.what) {
     case Collective::broadcast:
     case Collective::all_gather: return call.output.count;
-    case Collective::gather: return call.counts.empty() ? call.input.count * size : sum_of(call.counts);
-    case Collective::scatter: return call.counts.empty() ? call.output.count * size : sum_of(call.counts);
+    case Collective::gather: return call.input.count * size;
+    case Collective::scatter: return call.output.count * size;
     case Collective::barrier: return 1;
     default: return call.input.count;
   }
@@ -32,7 +33,10 @@ std::int64_t total_of(const Call& call, int size) {
 
 bool is_in_place(const Call& call, int rank, int size, std::int64_t total) {
   if (call.what == Collective::all_to_all && !call.counts.empty()) return call.input.data == call.output.data;
-  if (total == 0) return false;
+  // Of an empty block no address tells where it lies. Then nobody works in place, and an input that is the output's block is found there.
+  const bool any_empty = call.counts.empty() ? total < size : std::ranges::count(call.counts, 0) > 0;
+  if (total == 0 || (any_empty && (call.what == Collective::all_gather || call.what == Collective::reduce_scatter)))
+    return false;
   const auto shifted = [&](const Slice& whole) {
     const std::int64_t first =
         call.counts.empty() ? even_first(total, size, rank) : sum_of(call.counts.first(static_cast<std::size_t>(rank)));
@@ -187,7 +191,11 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   }
   if (!last_key || *last_key != key) {
     auto found = routes.find(key);
-    if (found == routes.end()) found = routes.emplace(key, plan_route(key)).first;
+    if (found == routes.end()) {
+      auto route = plan_route(key);
+      if (routes.size() >= most_routes) routes.clear();
+      found = routes.emplace(key, std::move(route)).first;
+    }
     last_key = &found->first;
     last_route = found->second;
   }
@@ -206,6 +214,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
     plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
   plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());
   plan.problem.ranks_per_node = ranks_per_node;
+  for (Problem& problem : plan.problems) problem.ranks_per_node = ranks_per_node;
 
   const Choice choice = choose(key, plan.problem);
   const std::string& name = choice.algorithm;

@@ -34,12 +34,16 @@ struct MpiWorld {
 
 class MpiGroup final : public Group {
  public:
-  MpiGroup(MpiWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
+  // What is sent between two ranks needs no communicator of MPI's: only its own collectives do.
+  MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
+      : world_(world), book_(world.line, membership) {
+    if (!is_pair) make_communicator();
+  }
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     book_.enter(plan);
     const Allocator workspace(world_.memory, world_.ledger);
-    if (!plan.algorithm) return std::make_unique<MpiNative>(communicator(), book_, plan, workspace);
+    if (!plan.algorithm) return std::make_unique<MpiNative>(own_.get(), book_, plan, workspace);
     MessagePlan flat(plan);
     auto messenger = std::make_unique<MpiMessenger>(world_.comm.get(), world_.tags, book_, plan, flat.messages);
     CallWatch watch(book_, plan.signature, flat.peers);
@@ -47,7 +51,7 @@ class MpiGroup final : public Group {
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<MpiGroup>(world_, pair_of(book_.group(), from, to));
+    return std::make_unique<MpiGroup>(world_, pair_of(book_.group(), from, to), true);
   }
 
   void poison(const std::string& why) noexcept override { book_.poison(why); }
@@ -59,9 +63,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Made by the members alone, who all come here with their first native call.
-  MPI_Comm communicator() {
-    if (own_) return own_.get();
+  // Made by the members alone, who are all here, and not when one of them first wants it: by then they may wait for one another.
+  void make_communicator() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
     const Handle<GroupTraits> own_all(all);
@@ -72,7 +75,6 @@ class MpiGroup final : public Group {
     mpi::check(PMPI_Comm_create_group(world_.comm.get(), mine, static_cast<int>(book_.group().id), &made));
     own_.reset(made);
     mpi::check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN));
-    return made;
   }
 
   MpiWorld& world_;

@@ -19,7 +19,10 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
 }
 
 Communicator& Bench::communicator_for(const Case& row) {
-  if (row.algorithm == "native" && !apart_) apart_ = world_.split(0, world_.rank());
+  if (row.algorithm == "native" && !apart_) {
+    apart_ = world_.split(0, world_.rank());
+    apart_.block_in_native(true);
+  }
   Communicator& communicator = row.algorithm == "native" ? apart_ : world_;
   communicator.choose(row.what, row.algorithm, row.chunks);
   communicator.check_calls(how_.compare_calls);

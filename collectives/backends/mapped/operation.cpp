@@ -102,17 +102,17 @@ void MappedOperation::place_buffers() {
   const Problem& p = plan_.problem;
   const std::int64_t counts[2] = {p.input_count(), p.output_count()}, homes[2] = {p.input_home(), p.output_home()};
   Reach& reach = group_.reach();
+  const auto bytes_of = [&](int which) {  // in place both lie in one vector
+    const std::int64_t vector = std::max(homes[input] + counts[input], homes[output] + counts[output]);
+    return (p.in_place ? vector : counts[which]) * element_;
+  };
   for (const int which : {input, output}) {
-    const Location location = reach.locate(place_[which]);
-    const bool mapped = location & is_mapped;
-    const bool worth_a_copy = !reach.can_read() || counts[which] * element_ <= copied_up_to;
-    stands_in_[which] = !mapped && counts[which] > 0 && worth_a_copy;
+    const bool worth_a_copy = !reach.can_read() || bytes_of(which) <= copied_up_to;
+    stands_in_[which] = !(reach.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
     if (!stands_in_[which]) continue;
-    const bool shared = p.in_place;  // one vector, so one stand-in
-    Buffer& buffer = stand_in_[shared ? input : which];
-    if (!buffer.data())
-      buffer = reach.memory().allocate((shared ? p.blocks.total() : counts[which]) * element_, Category::comm);
-    place_[which] = static_cast<std::byte*>(buffer.data()) + (shared ? homes[which] * element_ : 0);
+    Buffer& buffer = stand_in_[p.in_place ? input : which];
+    if (!buffer.data()) buffer = reach.memory().allocate(bytes_of(which), Category::comm);
+    place_[which] = static_cast<std::byte*>(buffer.data()) + (p.in_place ? homes[which] * element_ : 0);
     if (which == input) std::memcpy(place_[input], run_.input, static_cast<std::size_t>(counts[input] * element_));
   }
   Location locations[3];
@@ -128,7 +128,7 @@ bool MappedOperation::meet(int rank) {
   if (!board) return false;
   const Slot& slot = board->slot[run_.sequence % slots];
   if (tag_in(look(slot.word)) != tag_) return false;
-  if (slot.history != run_.history) [[unlikely]]
+  if (slot.history != run_.history && slot.history != 0 && run_.history != 0) [[unlikely]]
     group_.throw_parted(rank, run_.sequence);
   other.met = true;
   other.slot = &slot;
