@@ -1,0 +1,121 @@
+// Calls that are long in the air while others pass, and calls that must leave no trace. Each was once wrong on some backend.
+#include <cstring>
+#include <vector>
+
+#include "tests/collectives/worlds.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
+
+// The tags and letters of messages tell few calls apart: newer ones must wait until the old one is over.
+std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
+  c.check_calls(compared);
+  c.choose(Collective::all_reduce, "ring");
+  std::vector<float> large(200000, 1), small(4, 0);
+  Request old = c.start_all_reduce(slice_of(large));
+  if (c.rank() == c.size() - 1) c.clock().sleep(0.05);
+  for (int i = 0; i < 100; ++i) {
+    small.assign(4, c.rank() == 0 ? static_cast<float>(i) : -1);
+    c.broadcast(slice_of(small), 0);
+    if (small != std::vector<float>(4, static_cast<float>(i))) return fmt::format("broadcast {} gave {}", i, small[0]);
+  }
+  old.wait();
+  return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
+}
+
+// Of MPI's own collectives a blocking call and a nonblocking one do not meet.
+std::string blocking_and_started_calls_meet(Communicator& c) {
+  for (const char* algorithm : {"auto", "native"}) {
+    if (std::strcmp(algorithm, "native") == 0 && !c.transport().has_native(Collective::all_reduce)) continue;
+    c.choose(Collective::all_reduce, algorithm);
+    std::vector<float> x(100, 1), y(100, 1);
+    Request early = c.start_all_reduce(slice_of(y));
+    if (c.rank() % 2 == 0) {
+      c.all_reduce(slice_of(x));
+      early.wait();
+    } else {
+      early.wait();
+      c.start_all_reduce(slice_of(x)).wait();
+    }
+    if (x[0] != static_cast<float>(c.size()) || y[99] != x[0]) return fmt::format("{}: {} and {}", algorithm, x[0], y[99]);
+  }
+  return "";
+}
+
+// An address cannot tell where an empty block lies.
+std::string empty_blocks_beside_the_output(Communicator& c) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), 0);
+  counts[0] = 32;
+  std::vector<float> both(64, 7);  // the output, and right behind it the input
+  const Slice output{both.data(), 32, DType::f32}, input{both.data() + 32, c.rank() == 0 ? 32 : 0, DType::f32};
+  c.all_gather(input, output, counts);
+  return both[0] == 7 && both[31] == 7 ? "" : "the block did not arrive";
+}
+
+std::string a_refused_call_leaves_the_group_alone(Communicator& c) {
+  std::vector<float> own(2, 1), all(2 * static_cast<std::size_t>(c.size()));
+  if ((c.size() & (c.size() - 1)) != 0) {
+    c.choose(Collective::all_gather, "recursive_doubling");
+    const std::string said = thrown_by([&] { c.all_gather(slice_of(own), slice_of(all)); });
+    if (said.find("does not fit") == std::string::npos) return "refused with: " + said;
+    c.choose(Collective::all_gather, "ring");
+  }
+  c.clock().sleep(c.rank() == 0 ? 0.02 : 0);  // the others look around for trouble
+  c.all_gather(slice_of(own), slice_of(all));
+  return all.back() == 1 ? "" : "the next call is wrong";
+}
+
+// In place the larger of the two vectors decides how much room a stand-in for ordinary memory takes.
+std::string an_uneven_exchange_in_place(Communicator& c) {
+  const auto p = static_cast<std::size_t>(c.size());
+  std::vector<std::int64_t> given(p, c.rank() == 0 ? 5000 : 3), taken(p, 3);
+  taken[0] = 5000;
+  std::vector<float> x(5000 * p + 3 * p, static_cast<float>(c.rank()));
+  const auto total = [](const std::vector<std::int64_t>& counts) {
+    std::int64_t sum = 0;
+    for (const std::int64_t count : counts) sum += count;
+    return sum;
+  };
+  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // where a stand-in too small would spill
+  std::memset(fence.data(), 1, 1 << 18);
+  c.all_to_all({x.data(), total(given), DType::f32}, {x.data(), total(taken), DType::f32}, given, taken);
+  for (int i = 0; i < 1 << 18; ++i)
+    if (static_cast<const char*>(fence.data())[i] != 1) return "memory beside it was overwritten";
+  return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? "" : "wrong blocks came";
+}
+
+// Both directions at once, more than may be in the air, and the group dropped before anybody waits.
+std::string messages_outlive_the_group(Communicator& c) {
+  Communicator part = c.split(c.rank() / 2, c.rank());
+  if (part.size() == 1) return "";
+  std::vector<std::vector<float>> out(20), in(20);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < 20; ++i) {
+    out[i].assign(1 + 300 * i, static_cast<float>(i));
+    in[i].assign(out[i].size(), -1);
+    requests.push_back(part.start_send(slice_of(out[i]), 1 - part.rank()));
+    requests.push_back(part.start_recv(slice_of(in[i]), 1 - part.rank()));
+  }
+  part = Communicator(nullptr);
+  for (Request& request : requests) request.wait();
+  return in == out ? "" : "messages differ";
+}
+
+const Check checks[] = {
+    {"many calls pass an old one", [](Communicator& c) { return many_calls_pass_an_old_one(c, true); }},
+    {"many calls pass an old one, not compared", [](Communicator& c) { return many_calls_pass_an_old_one(c, false); }},
+    {"blocking and started calls meet", blocking_and_started_calls_meet},
+    {"empty blocks beside the output", empty_blocks_beside_the_output},
+    {"a refused call leaves the group alone", a_refused_call_leaves_the_group_alone},
+    {"an uneven exchange in place", an_uneven_exchange_in_place},
+    {"messages outlive the group", messages_outlive_the_group},
+};
+
+}  // namespace
+
+TEST_CASE("calls in flight on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
+TEST_CASE("calls in flight on every backend", "[spmd]") { on_every_backend(checks); }
