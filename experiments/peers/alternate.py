@@ -32,7 +32,7 @@ def bytes_of(text):
 
 def contestants(options):
     """Name, whether it is ours, command."""
-    sizes = ["-b", "8", "-e", options.end, "-f", str(options.factor)]
+    sizes = ["-b", options.begin, "-e", options.end, "-f", str(options.factor)]
     common = [*options.ops, *sizes, "--cache", options.cache, "--format", "json", "--check", str(options.check)]
     for backend in options.backends.split(","):
         yield backend, True, [*launchers["openmpi"], "-n", str(options.ranks), programs["openmpi"], "bench", *common,
@@ -42,7 +42,7 @@ def contestants(options):
         yield f"{library} native", False, [*start, programs[library], "bench", *common, "--backend", "mpi",
                                            "--algorithm", "native", "--memory", options.memory]
         yield f"{library} peer", False, [*start, f"build/peers/{library}", str(bytes_of(options.end)), str(options.factor),
-                                         options.cache]
+                                         options.cache, str(bytes_of(options.begin))]
 
 
 def measure(options):
@@ -111,6 +111,7 @@ if __name__ == "__main__":
     parser.add_argument("--cache", choices=["hot", "cold"], default="hot")
     parser.add_argument("--memory", choices=["symmetric", "heap"], default="symmetric")
     parser.add_argument("--check", type=int, choices=[0, 1], default=1)
+    parser.add_argument("-b", "--begin", default="8")
     parser.add_argument("-e", "--end", default="64M")
     parser.add_argument("-f", "--factor", type=int, default=8)
     chosen = parser.parse_args()

@@ -1,7 +1,7 @@
 // The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no line with it. `make peers`
 // builds it with every MPI there is; alternate.py runs them against each other.
 //
-//   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold]]]       prints JSON: op ranks bytes in_place time_us …
+//   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]       prints JSON: op ranks bytes in_place time_us …
 //
 // Each repetition is one call after a barrier, and its time is that of the slowest rank; a row is the median repetition. Sizes follow
 // nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of a reduce_scatter. Cold
@@ -86,11 +86,12 @@ int main(int argc, char** argv) {
   const std::size_t end = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 64u << 20;
   const std::size_t factor = std::max<std::size_t>(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 8, 2);
   const bool cold = argc > 3 && std::strcmp(argv[3], "cold") == 0;
+  const std::size_t begin = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 8;
   const char* separator = "[";
   for (const Row& row : rows(n))
     for (const bool in_place : {false, true}) {
       if (!in_place && !row.out_of_place) continue;
-      for (std::size_t size = 8; size <= end; size *= factor) {
+      for (std::size_t size = begin; size <= end; size *= factor) {
         const bool blocks = std::strcmp(row.op, "all_reduce") != 0 && std::strcmp(row.op, "broadcast") != 0;
         const std::size_t whole = sizeof(float) * static_cast<std::size_t>(blocks ? n : 1);
         const std::size_t bytes = std::max(size / whole, std::size_t{1}) * whole;
