@@ -15,6 +15,9 @@ constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
 using Wide = std::conditional_t<is_small<T>, float, T>;  // what T is reduced in
 
+template <class T>  // what T is divided in: more ranks may contribute than a small integer can count
+using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
+
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
@@ -115,7 +118,7 @@ void divide(DType dtype, void* out, std::int64_t count, std::int64_t by) {
   visit(dtype, [&]<class T>(Type<T>) {
     auto* values = static_cast<T*>(out);
     for (std::int64_t i = 0; i < count; ++i)
-      values[i] = static_cast<T>(static_cast<Wide<T>>(values[i]) / static_cast<Wide<T>>(by));
+      values[i] = static_cast<T>(static_cast<Quotient<T>>(values[i]) / static_cast<Quotient<T>>(by));
   });
 }
 

@@ -115,6 +115,21 @@ TEST_CASE("16-bit sums round once, in the end") {
   CHECK_THROWS(reduce(Redop::sum, DType::f32, &out, {}, 1));
 }
 
+TEST_CASE("an integer average may have more contributions than its type can count") {
+  for (const std::int64_t by : {255, 256, 300, 512}) {
+    INFO("by " << by);
+    std::uint8_t bytes[] = {0, 44, 255};
+    divide(DType::u8, bytes, 3, by);
+    CHECK(std::vector<int>(bytes, bytes + 3) == std::vector<int>{0, 0, by == 255});
+  }
+  std::int32_t whole = -7;
+  divide(DType::i32, &whole, 1, (std::int64_t{1} << 32) + 2);
+  CHECK(whole == 0);
+  std::int64_t wide = -(std::int64_t{1} << 62) - 1;
+  divide(DType::i64, &wide, 1, 2);
+  CHECK(wide == -(std::int64_t{1} << 61));
+}
+
 TEST_CASE("how fast vectors are added", "[!benchmark]") {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     std::vector<std::byte> a(1 << 16), b(1 << 16), out(1 << 16);
