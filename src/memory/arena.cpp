@@ -15,9 +15,8 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t alignment = 128;          // two lines: processors fetch them in pairs
-constexpr std::int64_t huge_page = 2 << 20;      // large pieces start on one
-constexpr std::int64_t returned_from = 1 << 20;  // pages of such pieces go back to the kernel at once
+constexpr std::int64_t alignment = 128;      // two lines: processors fetch them in pairs
+constexpr std::int64_t huge_page = 2 << 20;  // large pieces start on one
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -76,7 +75,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   std::int64_t first = offset_of(place), length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  if (length >= returned_from) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
+  // Pages of large pieces go back to the kernel at once. Smaller pieces seldom start on a page, and wait for their next user.
+  if (length >= huge_page) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
   const auto next = free_.upper_bound(first);
   if (next != free_.end() && next->first == first + length) {
     length += next->second;

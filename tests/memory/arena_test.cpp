@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -46,6 +47,23 @@ TEST_CASE("large pieces start on a huge page, and their memory goes back to the 
   std::memset(large, 7, 4 * megabyte);
   arena.give_back(large, 4 * megabyte);
   CHECK(*static_cast<char*>(arena.take(4 * megabyte)) == 0);  // fresh pages
+  arena.give_back(small, 100);
+}
+
+TEST_CASE("the memory of every piece that starts on a huge page goes back, the smallest and those of odd lengths too") {
+  Arena arena(16 * megabyte);
+  void* const small = arena.take(100);
+  for (const std::int64_t bytes : {2 * megabyte - 1, 2 * megabyte, 2 * megabyte + 8192, 4 * megabyte - 128}) {
+    INFO(bytes << " bytes");
+    auto* const piece = static_cast<char*>(arena.take(bytes));
+    REQUIRE(arena.offset_of(piece) == 2 * megabyte);
+    std::memset(piece, 7, static_cast<std::size_t>(bytes));
+    arena.give_back(piece, bytes);
+    auto* const again = static_cast<char*>(arena.take(bytes));
+    CHECK(again == piece);
+    CHECK(std::count(again, again + bytes / 4096 * 4096, 0) == bytes / 4096 * 4096);
+    arena.give_back(again, bytes);
+  }
   arena.give_back(small, 100);
 }
 
