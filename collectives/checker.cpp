@@ -147,8 +147,10 @@ class Simulation {
 
 std::string find_flaw(const std::vector<Schedule>& ranks) {
   require(ranks.size() <= most_ranks, "{} ranks are more than the checker's {}", ranks.size(), most_ranks);
-  for (const Schedule& schedule : ranks)
+  for (const Schedule& schedule : ranks) {
+    if (const std::string trouble = find_misshapen(schedule); !trouble.empty()) return trouble;
     if (const std::string trouble = find_hazard(schedule); !trouble.empty()) return trouble;
+  }
   const Flow flow(ranks);
   Simulation simulation(ranks);
   if (const std::string trouble = simulation.run(flow); !trouble.empty()) return trouble;

@@ -15,7 +15,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 std::string at(const Schedule& schedule, std::size_t s) {
   constexpr const char* places[] = {"input", "output", "scratch"};
   const Step& step = schedule.steps[s];
-  const Range& range = step.kind == Kind::send ? step.src.at(0) : step.dst;
+  const Range range = step.kind != Kind::send ? step.dst : step.src.empty() ? Range{} : step.src[0];
   return fmt::format("rank {}, step {}, {} element {} and on", schedule.problem().rank, s,
                      places[static_cast<std::size_t>(range.place)], range.first);
 }

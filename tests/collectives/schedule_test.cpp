@@ -108,7 +108,7 @@ TEST_CASE("each kind of mistake is told apart") {
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].after.clear(); }), says("does not wait for it"));
   CHECK_THAT(broken([](auto& r) { r[1].steps[0].src[0].first = 2; }), says("adds element 2 to element 0"));
   CHECK_THAT(broken([](auto& r) { r[1].steps.pop_back(); }), says("never received"));
-  CHECK_THAT(broken([](auto& r) { r[1].steps[3].peers = {1}; }), says("waits for ever"));
+  CHECK_THAT(broken([](auto& r) { r[1].steps[3].peers = {1}; }), says("a message to oneself"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].src[0].place = Place::scratch; }), says("reads outside its buffer"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[0].after = {2}; }), says("does not stand before it"));
 
@@ -124,6 +124,64 @@ TEST_CASE("each kind of mistake is told apart") {
   again.reduce({output(0, 4), input(0, 4)}, output(0, 4));
   again.send(0, output(0, 4));
   CHECK_THAT(find_flaw({twice, again}), says("comes twice"));
+}
+
+TEST_CASE("a step that no backend can run is refused, by rank, step and element") {
+  const Problem p = even(Collective::all_reduce, 4, 2);
+  const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), p);
+  const auto broken = [&](std::size_t step, auto change) {
+    auto ranks = ring;
+    change(ranks[1].steps[step]);
+    return find_flaw(ranks);
+  };
+  const std::size_t send = 0, recv_reduce = 1, recv = 3;
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {1}; }),
+             says("rank 1, step 1, output element 2 and on: is a message to oneself"));
+  CHECK_THAT(broken(send, [](Step& s) { s.peers = {2}; }),
+             says("rank 1, step 0, input element 0 and on: names rank 2 of 2"));
+  CHECK_THAT(broken(send, [](Step& s) { s.peers = {-1}; }), says("names rank -1 of 2"));
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {0, 0}; }), says("out of rank order, or one twice"));
+  CHECK_THAT(broken(send, [](Step& s) { s.peers.clear(); }), says("has no peer"));
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers.clear(); }), says("has no peer"));
+  CHECK_THAT(broken(recv, [](Step& s) { s.peers.clear(); }), says("receives from 0 peers"));
+  CHECK_THAT(broken(recv, [](Step& s) { s.peers = {0, 0}; }), says("receives from 2 peers"));
+  CHECK_THAT(broken(send, [](Step& s) { s.src.clear(); }),
+             says("step 0, input element 0 and on: has 0 source ranges instead of 1"));
+  CHECK_THAT(broken(send, [](Step& s) { s.src.push_back(s.src[0]); }), says("has 2 source ranges instead of 1"));
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.src.clear(); }), says("has 0 source ranges instead of 1"));
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.src.push_back(s.src[0]); }), says("has 2 source ranges instead of 1"));
+  CHECK_THAT(broken(recv, [](Step& s) { s.src = {input(0, 2)}; }), says("has 1 source ranges instead of 0"));
+  CHECK_THAT(broken(recv, [](Step& s) { s.dst.place = Place::input; }), says("writes the input"));
+}
+
+TEST_CASE("a step of one rank alone that no backend can run is refused too") {
+  const auto flaw = [](bool in_place, Step step) {
+    Schedule s(even(Collective::all_reduce, 4, 1, in_place));
+    s.copy(input(0, 4), output(0, 4));
+    s.wait_for_all();
+    step.after = {};
+    s.add(std::move(step));
+    return find_flaw({s});
+  };
+  CHECK(flaw(false, {.kind = Kind::copy, .src = {input(0, 4)}, .dst = output(0, 4)}) == "");
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .peers = {0}, .src = {input(0, 4)}, .dst = output(0, 4)}),
+             says("has 1 peers"));
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .dst = output(0, 4)}), says("has 0 source ranges instead of 1"));
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {input(0, 4), input(0, 4)}, .dst = output(0, 4)}),
+             says("has 2 source ranges instead of 1"));
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {input(0, 2)}, .dst = output(0, 4)}),
+             says("2 elements come, 4 are expected"));
+  CHECK_THAT(flaw(false, {.kind = Kind::reduce, .dst = output(0, 4)}), says("reduces nothing"));
+  CHECK_THAT(flaw(false, {.kind = Kind::reduce, .src = {input(0, 3)}, .dst = output(0, 4)}),
+             says("3 elements come, 4 are expected"));
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {output(0, 4)}, .dst = input(0, 4)}), says("writes the input"));
+
+  const std::string shifted = "reads some of the elements it writes, and not just those";
+  CHECK(flaw(false, {.kind = Kind::reduce, .src = {output(1, 2)}, .dst = output(1, 2)}) == "");
+  CHECK(flaw(true, {.kind = Kind::reduce, .src = {input(1, 2)}, .dst = output(1, 2)}) == "");
+  CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {output(0, 3)}, .dst = output(1, 3)}), says(shifted));
+  CHECK_THAT(flaw(true, {.kind = Kind::copy, .src = {input(1, 2)}, .dst = output(0, 2)}), says(shifted));
+  CHECK_THAT(flaw(true, {.kind = Kind::reduce, .src = {input(0, 3)}, .dst = output(0, 4)}), says(shifted));
 }
 
 TEST_CASE("two ranks that send before they receive, and wait for the send, are a deadlock") {

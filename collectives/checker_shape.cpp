@@ -1,0 +1,66 @@
+// The part of the checker that looks at one step at a time: whether any backend could run it at all. A backend believes what it is given:
+// it indexes ranks by peers and takes the first range of a list, so a step of another shape would not fail there but do something else.
+//
+//   send         to some     one range
+//   recv         from one                            → dst
+//   recv_reduce  from some   our own contribution    → dst
+//   reduce                   the addends             → dst
+//   copy                     one range               → dst
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/checker.hpp"
+#include "collectives/checker_parts.hpp"
+
+namespace chorale {
+namespace {
+
+std::string strange_peers(const Step& step, const Problem& problem) {
+  const std::size_t peers = step.peers.size();
+  const bool is_local = step.kind == Kind::reduce || step.kind == Kind::copy;
+  if (is_local && peers > 0) return fmt::format("has {} peers, and moves nothing between ranks", peers);
+  if (step.kind == Kind::recv && peers != 1) return fmt::format("receives from {} peers instead of 1", peers);
+  if (!is_local && peers == 0) return "has no peer";
+  for (const int peer : step.peers) {
+    if (peer == problem.rank) return "is a message to oneself";
+    if (peer < 0 || peer >= problem.size) return fmt::format("names rank {} of {}", peer, problem.size);
+  }
+  const bool ascend = std::adjacent_find(step.peers.begin(), step.peers.end(), std::greater_equal<>()) == step.peers.end();
+  return ascend ? "" : "names its peers out of rank order, or one twice";
+}
+
+std::string strange_sources(const Step& step) {
+  const std::size_t sources = step.src.size();
+  if (step.kind == Kind::reduce) return sources > 0 ? "" : "reduces nothing";
+  const std::size_t wanted = step.kind == Kind::recv ? 0 : 1;
+  return sources == wanted ? "" : fmt::format("has {} source ranges instead of {}", sources, wanted);
+}
+
+// Steps run in pieces, in any order, and several elements at a time: only what is read and written at the same element stays right.
+std::string strange_result(const Step& step, const Problem& problem, const Layout& layout) {
+  if (step.kind == Kind::send) return "";
+  if (step.dst.place == Place::input && !problem.in_place)
+    return "writes the input, which is the caller's and not ours to change";
+  const auto start = [&](const Range& range) { return layout.at(range.place, range.first); };
+  for (const Range& range : step.src)
+    if (overlap(problem, range, step.dst) && (start(range) != start(step.dst) || range.count != step.dst.count))
+      return "reads some of the elements it writes, and not just those";
+  return "";
+}
+
+}  // namespace
+
+std::string find_misshapen(const Schedule& schedule) {
+  const Layout layout(schedule);
+  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+    const Step& step = schedule.steps[s];
+    std::string trouble = strange_peers(step, schedule.problem());
+    if (trouble.empty()) trouble = strange_sources(step);
+    if (trouble.empty()) trouble = strange_result(step, schedule.problem(), layout);
+    if (!trouble.empty()) return fmt::format("{}: {}", at(schedule, s), trouble);
+  }
+  return "";
+}
+
+}  // namespace chorale
