@@ -109,6 +109,12 @@ const std::vector<Algorithm>& all_algorithms() {
   return table;
 }
 
+const Algorithm* find_algorithm(Collective what, const std::string& name) {
+  for (const Algorithm& algorithm : all_algorithms())
+    if (algorithm.what == what && algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems) {
   std::vector<Schedule> ranks;
   ranks.reserve(problems.size());

@@ -19,6 +19,7 @@ inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !a
 inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)) == 0; }
 
 const std::vector<Algorithm>& all_algorithms();
+const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr where there is none of that name
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
 // The same where each rank's problem is another: an uneven all_to_all.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);

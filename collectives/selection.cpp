@@ -29,14 +29,8 @@ constexpr int usual_chunks = 8;
 
 bool is_mapped(const std::string& backend) { return backend == "shm" || backend == "threads"; }
 
-const Algorithm* find(Collective what, const std::string& name) {
-  for (const Algorithm& algorithm : all_algorithms())
-    if (algorithm.what == what && algorithm.name == name) return &algorithm;
-  return nullptr;
-}
-
 bool can_run(const std::string& name, const Problem& problem) {
-  const Algorithm* algorithm = find(problem.what, name);
+  const Algorithm* algorithm = find_algorithm(problem.what, name);
   return name == "native" || (algorithm && fits(*algorithm, problem));
 }
 
@@ -48,7 +42,7 @@ double distance(std::int64_t a, std::int64_t b) {
 
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price) {
-  const Algorithm* row = find(problem.what, algorithm);
+  const Algorithm* row = find_algorithm(problem.what, algorithm);
   if (!row || !fits(*row, problem)) return -1;
   std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
   if (chunks > 1)

@@ -100,12 +100,11 @@ class BenchCommand final : public Command {
     if (row.ranks > most_ranks_explained) return result;
     result.predicted = predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), size_of(row.dtype),
                                selector.price(row.backend));
-    for (const Algorithm& algorithm : all_algorithms())
-      if (algorithm.what == row.what && algorithm.name == series.choice.algorithm) {
-        result.bytes_predicted = 0;
-        for (const Schedule& schedule : plan_all_ranks(algorithm, row.problem()))
-          result.bytes_predicted += schedule.elements_sent() * size_of(row.dtype);
-      }
+    if (const Algorithm* algorithm = find_algorithm(row.what, series.choice.algorithm)) {
+      result.bytes_predicted = 0;
+      for (const Schedule& schedule : plan_all_ranks(*algorithm, row.problem()))
+        result.bytes_predicted += schedule.elements_sent() * size_of(row.dtype);
+    }
     return result;
   }
 

@@ -86,12 +86,11 @@ std::string why_not(const Case& row, const Stage& stage) {
   if (row.algorithm == "auto") return "";
   if (row.algorithm == "native")
     return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has none of its own";
-  for (const Algorithm& algorithm : all_algorithms())
-    if (algorithm.what == row.what && algorithm.name == row.algorithm)
-      return fits(algorithm, row.problem())
-                 ? ""
-                 : fmt::format("does not fit {} ranks{}", row.ranks, row.in_place ? " in place" : "");
-  return "there is no such algorithm";
+  const Algorithm* algorithm = find_algorithm(row.what, row.algorithm);
+  if (!algorithm) return "there is no such algorithm";
+  if (!fits(*algorithm, row.problem()))
+    return fmt::format("does not fit {} ranks{}", row.ranks, row.in_place ? " in place" : "");
+  return "";
 }
 
 }  // namespace

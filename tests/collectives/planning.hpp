@@ -10,8 +10,7 @@
 namespace chorale::test {
 
 inline const Algorithm& named(Collective what, const std::string& name) {
-  for (const Algorithm& algorithm : all_algorithms())
-    if (algorithm.what == what && algorithm.name == name) return algorithm;
+  if (const Algorithm* algorithm = find_algorithm(what, name)) return *algorithm;
   throw std::runtime_error("no algorithm " + name);
 }
 

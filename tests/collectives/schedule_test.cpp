@@ -56,6 +56,12 @@ TEST_CASE("blocks of any sizes, empty ones too, are proved") {
       }
 }
 
+TEST_CASE("an algorithm is found by its collective and its name, and none by another's") {
+  for (const Algorithm& algorithm : all_algorithms()) CHECK(find_algorithm(algorithm.what, algorithm.name) == &algorithm);
+  CHECK(find_algorithm(Collective::barrier, "ring") == nullptr);
+  CHECK(find_algorithm(Collective::all_reduce, "native") == nullptr);
+}
+
 TEST_CASE("a step removed from any algorithm is noticed") {
   for (const Algorithm& algorithm : all_algorithms()) {
     const int size = algorithm.fits ? 4 : 5;

@@ -67,10 +67,8 @@ TEST_CASE("the cost model chooses something that fits for every collective, and 
           const Problem problem = Problem::even(what, bytes, size);
           const Choice choice = selector.choose(backend, problem, bytes);
           INFO(backend << " " << name_of(what) << " on " << size << ": " << choice.algorithm);
-          bool known = false;
-          for (const Algorithm& algorithm : all_algorithms())
-            known |= algorithm.what == what && algorithm.name == choice.algorithm && fits(algorithm, problem);
-          CHECK(known);
+          const Algorithm* known = find_algorithm(what, choice.algorithm);
+          CHECK((known && fits(*known, problem)));
         }
   const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes).algorithm; };
   CHECK(on_mpi(8) != on_mpi(64 << 20));
