@@ -37,7 +37,9 @@ struct alignas(128) Board {
 };
 
 // After the board, for each member: where this rank's boards for messages to and from it lie (0: not yet made), and whether it has said
-// farewell: a member that leaves the group tells all others so, and a board is taken down when all have.
+// farewell: a member that leaves the group tells all others so, and a board is taken down when all have. On a member's own board its
+// farewell is `leaving` until it has told the others, and then `left`: from there on it touches no board of theirs.
+constexpr std::uint64_t leaving = 1, left = 2;
 struct Member {
   std::uint64_t to = 0, from = 0;
   std::uint64_t gone = 0;

@@ -32,16 +32,18 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
 }
 
 // What was sent may still lie on the board, so it stays up until the others have left too. The other rank of a pair may not even have
-// come yet, or have left before this one came: then its own board says so.
+// come yet, or have left before this one came: then its own board says so. Our farewell is the last we touch of another's board, which
+// may be taken down from then on, and only who has left, not who is leaving, can be counted out for good. (Who comes and goes while the other is leaving keeps a board.)
 MappedGroup::~MappedGroup() {
-  show(member(own(), rank()).gone, 1);
+  show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int r = 0; r < size(); ++r) {
     Board* board = board_of(r);
     if (!board || r == rank()) continue;
-    show(member(*board, rank()).gone, 1);
-    if (announced_ && look(member(*board, r).gone)) show(member(own(), r).gone, 1);
+    if (announced_ && look(member(*board, r).gone) == left) show(member(own(), r).gone, left);
+    show(member(*board, rank()).gone, left);
   }
+  show(member(own(), rank()).gone, left);
   site_->take_down(std::move(board_), size());
 }
 

@@ -1,0 +1,116 @@
+// The two ranks of a pair leave at the same moment: neither may touch the other's board once that may be taken down. One of them is
+// stopped where it has just found the other's board, until the other has left and cleared away. Boards that are taken down here are
+// painted over, and kept to see whether the paint is still whole at the end.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include "collectives/backends/mapped/group.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using namespace chorale::mapped;
+
+namespace {
+
+constexpr unsigned char paint = 0xAB;
+
+class Graveyard final : public Memory {
+ public:
+  ~Graveyard() override {
+    for (const auto& [place, bytes] : dead_) std::free(place);
+  }
+  Device device() const override { return {}; }
+  void* take(std::int64_t bytes) override {
+    return std::aligned_alloc(128, static_cast<std::size_t>((bytes + 127) / 128 * 128));
+  }
+  void give_back(void* place, std::int64_t bytes) noexcept override {
+    std::memset(place, paint, static_cast<std::size_t>(bytes));
+    dead_.emplace_back(static_cast<unsigned char*>(place), bytes);
+  }
+  std::size_t taken_down() const { return dead_.size(); }
+  bool left_alone() const {
+    return std::all_of(dead_.begin(), dead_.end(), [](const auto& dead) {
+      return std::count(dead.first, dead.first + dead.second, paint) == dead.second;
+    });
+  }
+
+ private:
+  std::vector<std::pair<unsigned char*, std::int64_t>> dead_;
+};
+
+class PlainReach final : public Reach {
+ public:
+  Location locate(const void* mine) const override { return std::bit_cast<Location>(mine); }
+  void* map(int, Location location) const override {
+    if (found) found();
+    return std::bit_cast<void*>(location);
+  }
+  bool can_read() const override { return false; }
+  void read(int, Location, void*, std::int64_t) const override {}
+  Allocator& memory() override { return allocator_; }
+
+  Graveyard graveyard;
+  std::function<void()> found;  // called whenever a board of another rank is
+
+ private:
+  Ledger ledger_;
+  Allocator allocator_{graveyard, ledger_};
+};
+
+// Two ranks of a group, and what they stand on.
+struct Side {
+  PlainReach* reach = new PlainReach;
+  std::shared_ptr<Boards> boards = std::make_shared<Boards>(std::unique_ptr<Reach>(reach));
+  std::unique_ptr<MappedGroup> group;
+  std::unique_ptr<Group> pair;
+
+  void leave() {
+    pair.reset();
+    boards->put_up(2);  // clears away the boards that all have left, and its own at once
+  }
+};
+
+struct Two {
+  Side a, b;
+  Two() {
+    Buffer first = a.boards->put_up(2), second = b.boards->put_up(2);
+    const std::vector<std::int64_t> offers{static_cast<std::int64_t>(a.reach->locate(first.data())),
+                                           static_cast<std::int64_t>(b.reach->locate(second.data()))};
+    a.group = std::make_unique<MappedGroup>(a.boards, Membership{{0, 1}, 0, 1, offers}, std::move(first));
+    b.group = std::make_unique<MappedGroup>(b.boards, Membership{{0, 1}, 1, 1, offers}, std::move(second));
+  }
+  ~Two() { a.group.reset(), b.group.reset(); }  // before either's boards go
+};
+
+}  // namespace
+
+TEST_CASE("two ranks of a pair that leave at once leave each other's boards alone, and none up") {
+  Two two;
+  auto& [a, b] = two;
+  a.pair = a.group->pair(0, 1);
+  b.pair = b.group->pair(0, 1);
+  a.reach->found = [&] { b.leave(); };
+  a.leave();
+  CHECK(b.reach->graveyard.left_alone());
+  b.leave();
+  for (const Side* side : {&a, &b}) {
+    CHECK(side->reach->graveyard.left_alone());
+    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's, and one a leave()
+  }
+}
+
+TEST_CASE("a rank of a pair that leaves before the other has come keeps nobody's board up") {
+  Two two;
+  auto& [a, b] = two;
+  a.pair = a.group->pair(0, 1);
+  a.leave();
+  b.pair = b.group->pair(0, 1);
+  b.leave();
+  a.leave();
+  CHECK(a.reach->graveyard.taken_down() == 3);
+  CHECK(b.reach->graveyard.taken_down() == 2);
+  CHECK((a.reach->graveyard.left_alone() && b.reach->graveyard.left_alone()));
+}
