@@ -119,12 +119,6 @@ bool fits_everywhere(const Algorithm& algorithm, const Plan& plan, bool counts_d
   return counts_differ ? algorithm.fits == nullptr : fits(algorithm, plan.problem);
 }
 
-const Algorithm* algorithm_named(Collective what, const std::string& name) {
-  for (const Algorithm& algorithm : all_algorithms())
-    if (algorithm.what == what && algorithm.name == name) return &algorithm;
-  return nullptr;
-}
-
 }  // namespace
 
 std::vector<Schedule> schedules_of(const Plan& plan) {
@@ -228,7 +222,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
       usage_error(fmt::format("{} has no native {}", transport->name(), name_of(key.what)), "", "choose another algorithm");
     return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
   }
-  plan.algorithm = algorithm_named(key.what, name);
+  plan.algorithm = find_algorithm(key.what, name);
   if (!plan.algorithm || !fits_everywhere(*plan.algorithm, plan, counts_differ))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
                 "choose another algorithm, or auto");
