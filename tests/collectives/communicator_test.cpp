@@ -2,6 +2,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/mapped/transport.hpp"
 #include "collectives/backends/threads.hpp"
 #include "tests/collectives/expectation.hpp"
 #include "tests/spmd.hpp"
@@ -66,6 +67,13 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
     REQUIRE_ALL(symmetric == "");
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
+    if (auto* mapped =
+            dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // also with the kernel reading ordinary memory
+      mapped->reach().copied_up_to = 0;
+      c.choose("auto");  // forgets what was prepared
+      const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
+      REQUIRE_ALL(read == "");
+    }
   }
 }
 

@@ -15,9 +15,6 @@ namespace {
 
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
-// Ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it pins
-// pages); larger ones are not, to spare memory.
-constexpr std::int64_t copied_up_to = 64 << 20;
 constexpr std::int64_t afar_bytes = 128 << 10;     // read at once from memory that is not mapped: stays in the second cache
 constexpr std::int64_t streamed_bytes = 16 << 10;  // summed at once: stays in the first
 
@@ -107,7 +104,7 @@ void MappedOperation::place_buffers() {
     return (p.in_place ? vector : counts[which]) * element_;
   };
   for (const int which : {input, output}) {
-    const bool worth_a_copy = !reach.can_read() || bytes_of(which) <= copied_up_to;
+    const bool worth_a_copy = !reach.can_read() || bytes_of(which) <= reach.copied_up_to;
     stands_in_[which] = !(reach.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
     if (!stands_in_[which]) continue;
     Buffer& buffer = stand_in_[p.in_place ? input : which];
@@ -215,7 +212,7 @@ void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !plan_.problem.in_place;
   const std::int64_t piece = !all_mapped ? afar_bytes / element_ : streams ? streamed_bytes / element_ : action.count;
-  if (piece < action.count && !room_.data())
+  if ((!all_mapped || piece < action.count) && !room_.data())
     room_ = group_.reach().memory().allocate(afar_bytes * static_cast<std::int64_t>(sources_.size() + 1), Category::comm);
   const auto room = [&](std::size_t s) {
     return static_cast<std::byte*>(room_.data()) + static_cast<std::int64_t>(s) * afar_bytes;

@@ -21,6 +21,10 @@ class Reach {
   virtual bool can_read() const = 0;                               // ordinary memory of others
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
+
+  // Ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it
+  // pins pages); larger ones are not.
+  std::int64_t copied_up_to = 8 << 20;
 };
 
 }  // namespace chorale::mapped
