@@ -39,7 +39,9 @@ def files_of(pids, folder):
         with open(f"/proc/{pid}/maps") as maps:
             found |= set(re.findall(r" (/.*)$", maps.read(), re.MULTILINE))
         found |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    return {file for file in found if file.startswith(("/dev/shm/", "/tmp/", folder)) and not theirs.search(file)}
+    checkout = os.path.realpath(os.path.join(os.path.dirname(__file__), "../..")) + "/"  # which may itself lie in /tmp
+    return {file for file in found
+            if file.startswith(("/dev/shm/", "/tmp/", folder)) and not file.startswith(checkout) and not theirs.search(file)}
 
 
 class Killed(unittest.TestCase):
