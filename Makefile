@@ -47,12 +47,13 @@ sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
 quirks   := -Wno-restrict -Wno-stringop-overflow $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
 # Loops with floats are vectorised only when nobody looks at errno or traps; results stay the same bits (unlike -ffast-math).
-maths    := -fno-math-errno -fno-trapping-math
+# Products and sums are fused where the source says fma and nowhere else, so that a row's bits do not depend on where a loop was cut.
+maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(sanitize) $(found_flags) $(CXXFLAGS)
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
-link      = $(mpicxx) $(sanitize) -pthread -rdynamic $(LDFLAGS)
-libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) $(if $(UCX),$(ucx_libs)) -ldl
+link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
+libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
 nccl_libs = $(if $(NCCL),-L$(NCCL)/lib64 -L$(NCCL)/lib -lnccl)
 found_flags       := $(call pkg,--cflags hdf5 spdlog) $(foreach p,CLI11 tomlplusplus nlohmann_json catch2 ucx,$(call pkg,--cflags-only-I $p))
 hdf5_spdlog_libs  := $(call pkg,--libs hdf5 spdlog)

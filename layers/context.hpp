@@ -1,0 +1,63 @@
+// What a layer is told besides its input: where to compute, how sums are made, which tokens of the global batch these are, what to keep.
+// Passed, never reached for.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "layers/parameter.hpp"
+#include "layers/tape.hpp"
+#include "src/math/dropout.hpp"
+
+namespace chorale {
+
+// Keys and values of the tokens so far, for generation: [samples, capacity, groups, width] for each attention layer in turn.
+struct KeyValueCache {
+  struct Layer {
+    Tensor keys, values;
+  };
+  std::vector<Layer> layers;
+  std::int64_t capacity = 0;
+  std::int64_t past = 0;  // tokens that are in it
+};
+
+struct Context {
+  Queue queue;
+  Allocator& memory;
+  Numerics& numerics;
+  DType compute = DType::f32;
+
+  Tokens tokens = {};
+  Tensor targets = {};     // i32 [rows]: the next token of each; −1 is not counted
+  std::uint64_t seed = 0;  // with step: of dropout
+  std::uint32_t step = 0;
+  bool training = true;
+  double loss_scale = 1;
+
+  Tape* tape = nullptr;  // null: there will be no backward pass
+  KeyValueCache* cache = nullptr;
+  // Gradients of weights need nobody's answer: a strategy may put them off. Null: they are computed at once.
+  std::vector<std::function<void()>>* put_off = nullptr;
+  std::function<void(Parameter&)> on_gradient_ready = {};
+
+  Tensor tensor(Shape shape, Category category = Category::activations) {
+    return typed(std::move(shape), compute, category);
+  }
+  Tensor typed(Shape shape, DType dtype, Category category = Category::activations) {
+    return Tensor(memory, std::move(shape), dtype, category);
+  }
+  DType statistics() const { return compute == DType::f64 ? DType::f64 : DType::f32; }
+  std::int64_t rows(const Tensor& x) const { return x.dim(0); }
+
+  template <class Work>
+  void weight_gradient(Work work) {
+    if (put_off)
+      put_off->emplace_back(std::move(work));
+    else
+      work();
+  }
+  void ready(Parameter& parameter) const {
+    if (on_gradient_ready) on_gradient_ready(parameter);
+  }
+};
+
+}  // namespace chorale

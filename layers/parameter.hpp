@@ -1,0 +1,40 @@
+// A parameter of the model as one rank holds it: the whole tensor has a global name and shape, the rank a slab of it. Checkpoints,
+// optimizers, norms and parallel strategies read only what stands here.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+// Which part of the global tensor is here: rows (dim 0) or columns (dim 1) [first, first + length); all of it when dim is −1.
+struct Slab {
+  int dim = -1;
+  std::int64_t first = 0, length = 0;
+};
+
+struct Parameter {
+  std::string name;  // "block.3.attention.qkv.weight"
+  Shape shape;       // global
+  Slab slab = {};
+  double start = 0, deviation = 0;  // initial values: normal around `start`; all equal when the deviation is 0
+  bool decays = true;               // weight decay is for matrices only
+  SumOf sum = SumOf::weight_gradients;
+
+  Tensor value = {};     // the slab, in the type that is computed with
+  Tensor gradient = {};  // Numerics::gradient_type
+  Site site = {};
+
+  Shape local_shape() const {
+    Shape local = shape;
+    if (slab.dim >= 0) local[static_cast<std::size_t>(slab.dim)] = slab.length;
+    return local;
+  }
+};
+
+// Layers share a parameter where they are tied.
+using ParameterPointer = std::shared_ptr<Parameter>;
+
+}  // namespace chorale

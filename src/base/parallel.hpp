@@ -1,0 +1,34 @@
+// A loop cut over the threads of one rank. Each thread takes one contiguous range, and what a range computes may not depend on where it
+// was cut, so that one thread and two give the same bits.
+//
+//   parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) { … });
+//
+// The threads are OpenMP's, as oneDNN's are: one pool, kept between loops. Under ThreadSanitizer, which cannot see into it, all is one thread.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace chorale {
+
+template <class Body>
+void parallel_for(int threads, std::int64_t count, Body&& body) {
+  if (threads <= 1 || count <= 1) {
+    if (count > 0) body(std::int64_t{0}, count);
+    return;
+  }
+  std::exception_ptr failure;  // an exception may not leave a parallel region
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int t = 0; t < threads; ++t) {
+    const std::int64_t first = count * t / threads, last = count * (t + 1) / threads;
+    try {
+      if (first < last) body(first, last);
+    } catch (...) {
+#pragma omp critical(chorale_parallel_for)
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace chorale

@@ -1,0 +1,28 @@
+// Dropout by counter: whether an element is kept is a function of (seed, step, site) and its place in the global batch, so masks are never
+// stored and do not depend on the layout. Kept elements are scaled by 1/(1 − p).
+//
+//   y = residual + dropout(x + bias)        all rows [rows, width]; global index of an element: token · width + column
+//
+// Cost: the random numbers, 2 ns each; without dropout, memory.
+#pragma once
+#include "src/base/random.hpp"
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+struct Dropout {
+  double probability = 0;
+  Random random = {};
+  Tokens tokens = {};
+
+  bool keeps(std::uint32_t bits) const { return bits >= static_cast<std::uint32_t>(probability * 0x1p32); }
+  float scale() const { return static_cast<float>(1 / (1 - probability)); }
+};
+
+void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,
+             const Queue& queue);  // backward is the same; y may be x
+// bias may be null; y may be x or residual.
+void add_residual(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor& residual, const Tensor& y,
+                  const Queue& queue);
+
+}  // namespace chorale

@@ -1,0 +1,21 @@
+// Rows of a table by number, and the two ways to tell a model where a token stands. Ids are i32.
+//
+//   y[row] = table[ids[row] − first], or zeros where that row is not within the table (another rank has it)
+#pragma once
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, const Tensor& y, const Queue& queue);
+void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y,
+                   const Queue& queue);  // y[row] += table[position]
+
+// Rotary positions (Su et al. 2021), in place on the first `rotated` heads of each unit (its queries and its key, not its value): the pair
+// (i, i + d/2) turns by position·base^(−2i/d); back by the same angle for gradients. x [rows, units, heads, d].
+struct Rotary {
+  std::int64_t units, heads, rotated, width;
+  double base = 10000;
+};
+void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool back, const Queue& queue);
+
+}  // namespace chorale

@@ -1,0 +1,83 @@
+// What tests of kernels share: tensors of random values, the distance between two, and gradients by central differences.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "src/base/random.hpp"
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+// A host, its ledger, and tensors in it.
+struct Desk {
+  HostMemory memory;
+  Ledger ledger;
+  Allocator allocator{memory, ledger};
+  std::uint32_t made = 0;
+
+  Tensor empty(Shape shape, DType dtype) { return Tensor(allocator, std::move(shape), dtype, Category::workspace); }
+  Tensor random(Shape shape, DType dtype, double scale = 1) {  // uniform in (−scale, scale)
+    const Tensor t = empty(std::move(shape), dtype);
+    const Random random{.seed = 7, .site = made++};
+    visit(dtype, [&]<class T>(Type<T>) {
+      const auto values = t.values<T>();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<T>(static_cast<float>(scale * (2 * random.uniform(i) - 1)));
+    });
+    return t;
+  }
+  Tensor filled(Shape shape, DType dtype, double value) {
+    const Tensor t = empty(std::move(shape), dtype);
+    visit(dtype, [&]<class T>(Type<T>) {
+      for (T& v : t.values<T>()) v = static_cast<T>(static_cast<float>(value));
+    });
+    return t;
+  }
+};
+
+inline std::vector<double> doubles(const Tensor& tensor) {
+  std::vector<double> all;
+  visit(tensor.dtype(), [&]<class T>(Type<T>) {
+    for (const T& v : tensor.values<T>()) {
+      if constexpr (sizeof(T) == 2)
+        all.push_back(static_cast<float>(v));
+      else
+        all.push_back(static_cast<double>(v));
+    }
+  });
+  return all;
+}
+
+inline double norm(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+// ‖a − b‖ / ‖b‖; NaN anywhere is infinitely far.
+inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  const double whole = norm(b), off = std::sqrt(sum);
+  if (std::isnan(off)) return INFINITY;
+  return off == 0 ? 0 : whole == 0 ? INFINITY : off / whole;
+}
+
+// The gradient of f at x by central differences.
+inline std::vector<double> numerical_gradient(const std::function<double(const std::vector<double>&)>& f,
+                                              std::vector<double> x, double step = 1e-5) {
+  std::vector<double> gradient(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double here = x[i];
+    x[i] = here + step;
+    const double above = f(x);
+    x[i] = here - step;
+    gradient[i] = (above - f(x)) / (2 * step);
+    x[i] = here;
+  }
+  return gradient;
+}
+
+}  // namespace chorale
