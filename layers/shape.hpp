@@ -1,0 +1,48 @@
+// The shape of a model: everything its parameters' names and sizes follow from. Two families: GPT-2 (LayerNorm, GELU, learned positions,
+// biases) and Llama (RMSNorm, SwiGLU, rotary positions, none).
+//
+//   embedding.weight [V,h]   position.weight [s,h]
+//   block.0.attention.norm.gain [h]  .norm.shift [h]
+//   block.0.attention.qkv.weight [h, groups·(queries+2)·d]  .qkv.bias     columns: [group][queries q | k | v][d]
+//   block.0.attention.out.weight [heads·d, h]  .out.bias
+//   block.0.mlp.norm.gain  .norm.shift
+//   block.0.mlp.up.weight [h, f]  .up.bias                                Llama: [h, 2f], columns [unit][gate | up][f/units]
+//   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
+//   norm.gain  norm.shift   head.weight [V,h] where it is not the embedding's
+#pragma once
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace chorale {
+
+struct ModelShape {
+  std::string family = "gpt2";                     // or "llama"
+  std::int64_t layers = 6, heads = 6, groups = 6;  // groups: heads that have a key and a value of their own
+  std::int64_t width = 384, ffn = 1536, sequence = 256, vocabulary = 4096;
+  double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
+  bool tied = true;
+
+  bool llama() const { return family == "llama"; }
+  std::int64_t queries() const { return heads / groups; }
+  std::int64_t head_width() const { return width / heads; }
+  std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
+  // Shards of the MLP are whole units of ffn / units columns each.
+  std::int64_t units() const { return std::gcd(ffn, heads); }
+
+  std::int64_t parameters() const;
+  double flops_per_token() const;  // forward and backward of one token: 6(Ψ − s·h) + 6·L·s·h, learned positions counted out
+  void check() const;              // throws a usage error for a shape that cannot be
+};
+
+struct ModelPreset {
+  const char* name;
+  const char* about;
+  ModelShape shape;
+  std::int64_t batch;  // sequences a step, by default
+};
+const std::vector<ModelPreset>& model_presets();
+
+}  // namespace chorale
