@@ -32,12 +32,16 @@ struct Context {
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
+  Tensor loss = {};              // [1]: what the head adds the rows' losses to
+  std::int64_t step_tokens = 1;  // of the whole step, on all ranks: how much that sum may grow
 
   Tape* tape = nullptr;  // null: there will be no backward pass
   KeyValueCache* cache = nullptr;
   // Gradients of weights need nobody's answer: a strategy may put them off. Null: they are computed at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
+  // Called with what ("output", "input gradient"), the layer's name and the tensor: to find where a NaN was born. Null: nobody looks.
+  std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
   Tensor tensor(Shape shape, Category category = Category::activations) {
     return typed(std::move(shape), compute, category);
@@ -46,7 +50,13 @@ struct Context {
     return Tensor(memory, std::move(shape), dtype, category);
   }
   DType statistics() const { return compute == DType::f64 ? DType::f64 : DType::f32; }
-  std::int64_t rows(const Tensor& x) const { return x.dim(0); }
+  Dropout dropout(double probability, std::uint32_t site) const {
+    return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = tokens};
+  }
+  bool selective() const { return tape && tape->selective(); }
+  // Tokens of one sequence whose weight gradients are summed as plain floats: part of what defines the bits of exact numerics.
+  std::int64_t leaf() const { return leaf_of(tokens.sequence); }
+  static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor up to 256
 
   template <class Work>
   void weight_gradient(Work work) {
@@ -57,6 +67,9 @@ struct Context {
   }
   void ready(Parameter& parameter) const {
     if (on_gradient_ready) on_gradient_ready(parameter);
+  }
+  void look(const char* what, const std::string& layer, const Tensor& tensor) const {
+    if (inspect) inspect(what, layer, tensor);
   }
 };
 

@@ -10,22 +10,25 @@
 
 namespace chorale {
 
-// What a layer says it keeps for its backward pass, for a number of rows; asserted against the bytes the tape holds. A layer's output that the
-// next layer keeps as its input is one tensor.
+// What a layer says it keeps for its backward pass; held against the bytes that are really kept. A layer's output and the next one's
+// input are one tensor, kept if either keeps it.
 struct Keeps {
-  bool input = false, output = false;
-  bool output_can_be_made_again = false;  // from what this layer keeps
-  std::int64_t output_bytes = 0;
-  std::int64_t more = 0;  // bytes of its own: statistics, …
+  std::int64_t input = 0;   // bytes of its input, if it keeps that
+  std::int64_t inside = 0;  // bytes of what lies between: statistics, tensors between the layers it is made of
+  std::int64_t output = 0;  // bytes of its output, if it keeps that
+  bool output_can_be_made_again = false;
 };
 
 class Layer {
  public:
   virtual ~Layer() = default;
+  virtual const std::string& name() const = 0;
   virtual Tensor forward(const Tensor& x, Context& context) = 0;
   virtual Tensor backward(const Tensor& dy,
                           Context& context) = 0;  // the gradient of its input; those of weights are added to theirs
-  virtual void each_parameter(const std::function<void(ParameterPointer&)>&) {}
+  virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
+  virtual void each_site(const std::function<void(Site&)>&) {}  // where it makes sums besides its parameters' gradients
+  virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 
 using LayerPointer = std::unique_ptr<Layer>;

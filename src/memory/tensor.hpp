@@ -31,6 +31,7 @@ class Tensor {
   Device device() const { return storage_ ? storage_->device() : Device{}; }
   bool phantom() const { return storage_ && storage_->phantom(); }
   explicit operator bool() const { return storage_ != nullptr; }
+  const void* storage() const { return storage_.get(); }  // the same for all views of one tensor, stored or not
 
   Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0: the only one that stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred

@@ -1,0 +1,26 @@
+// The nonlinear part of an MLP: GELU, or SwiGLU, which halves the columns. Keeps its input; its output can be made again from that.
+#pragma once
+#include "layers/layer.hpp"
+
+namespace chorale {
+
+class Activation final : public Layer {
+ public:
+  enum class Kind { gelu, swiglu };
+  // columns: of its output; block: of SwiGLU's gates and ups.
+  Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
+      : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
+
+  const std::string& name() const override { return name_; }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  Tensor apply(const Tensor& x, Context& context) const;
+  std::string name_;
+  Kind kind_;
+  std::int64_t columns_, block_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,53 @@
+#include "layers/embedding.hpp"
+
+#include "src/math/embedding.hpp"
+
+namespace chorale {
+
+Embedding::Embedding(const ModelShape& shape, std::uint32_t site) : dropout_(shape.dropout), site_(site) {
+  const auto table = [&](const char* name, std::int64_t rows, double deviation) {
+    return std::make_shared<Parameter>(
+        Parameter{.name = name, .shape = {rows, shape.width}, .deviation = deviation, .sum = SumOf::token_gradients});
+  };
+  table_ = table("embedding.weight", shape.vocabulary, 0.02);
+  if (!shape.llama()) positions_ = table("position.weight", shape.sequence, 0.02);
+}
+
+Tensor Embedding::forward(const Tensor& ids, Context& context) {
+  const Tensor y = context.tensor({ids.dim(0), table_->value.dim(1)});
+  gather_rows(ids, table_->value, table_->slab.first, y, context.queue);
+  if (positions_) add_positions(positions_->value, context.tokens, y, context.queue);
+  const Dropout drop = context.dropout(dropout_, site_);
+  if (drop.probability > 0) chorale::dropout(y, drop, y, context.queue);
+  if (context.tape) context.tape->keep(ids);
+  return y;
+}
+
+Tensor Embedding::backward(const Tensor& dy, Context& context) {
+  const Tensor ids = context.tape->take();
+  Tensor gradient = dy;
+  const Dropout drop = context.dropout(dropout_, site_);
+  if (drop.probability > 0) {
+    gradient = context.tensor(dy.shape());
+    chorale::dropout(dy, drop, gradient, context.queue);
+  }
+  context.weight_gradient([this, ids, gradient, &context] {
+    context.numerics.add_rows(ids, table_->slab.first, gradient, table_->gradient, table_->site, context.queue);
+    context.ready(*table_);
+    if (!positions_) return;
+    const Tensor places = context.typed(ids.shape(), DType::i32, Category::workspace);
+    if (!places.phantom())
+      for (std::int64_t row = 0; auto& place : places.values<std::int32_t>())
+        place = static_cast<std::int32_t>(context.tokens.position(row++));
+    context.numerics.add_rows(places, 0, gradient, positions_->gradient, positions_->site, context.queue);
+    context.ready(*positions_);
+  });
+  return {};
+}
+
+void Embedding::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
+  visit(table_);
+  if (positions_) visit(positions_);
+}
+
+}  // namespace chorale

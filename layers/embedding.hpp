@@ -1,0 +1,27 @@
+// Token ids to vectors: a row of the table each, plus where it stands if positions are learned, then dropout. Keeps the ids, which are
+// data and no activations.
+#pragma once
+#include "layers/layer.hpp"
+#include "layers/shape.hpp"
+
+namespace chorale {
+
+class Embedding final : public Layer {
+ public:
+  Embedding(const ModelShape& shape, std::uint32_t site);
+
+  const std::string& name() const override { return name_; }
+  const ParameterPointer& table() const { return table_; }  // a tied head shares it
+  Tensor forward(const Tensor& ids, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;  // returns no tensor: ids have no gradient
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  Keeps keeps(std::int64_t, const Context&) const override { return {}; }
+
+ private:
+  std::string name_ = "embedding";
+  ParameterPointer table_, positions_;
+  double dropout_;
+  std::uint32_t site_;
+};
+
+}  // namespace chorale

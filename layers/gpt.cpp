@@ -1,0 +1,129 @@
+#include "layers/gpt.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layers/activation.hpp"
+#include "layers/attention.hpp"
+#include "layers/embedding.hpp"
+#include "layers/linear.hpp"
+#include "layers/recompute.hpp"
+#include "layers/residual.hpp"
+
+namespace chorale {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(const ModelShape& shape) : s_(shape) {}
+
+  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++); }
+  std::unique_ptr<Norm> norm(const std::string& name) const {
+    return std::make_unique<Norm>(name, s_.llama() ? NormKind::rms : NormKind::layer, s_.width, s_.epsilon);
+  }
+
+  LayerPointer block(std::int64_t i) {
+    const std::string name = "block." + std::to_string(i);
+    auto both = std::make_unique<Sequence>(name);
+    both->add(attention(name + ".attention", i)).add(mlp(name + ".mlp"));
+    return both;
+  }
+
+ private:
+  LayerPointer linear(const std::string& name, const Linear::Options& options) const {
+    return std::make_unique<Linear>(name, options);
+  }
+  // The products that write to the residual stream start smaller, so that its variance does not grow with the depth (Radford et al. 2019).
+  double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
+  LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const char* last) {
+    return std::make_unique<Residual>(
+        norm(name + ".norm"), std::move(body),
+        Residual::Options{.bias = s_.llama() ? "" : name + last, .width = s_.width, .dropout = s_.dropout, .site = site_++});
+  }
+
+  LayerPointer attention(const std::string& name, std::int64_t i) {
+    const std::int64_t d = s_.head_width(), queries = s_.queries();
+    const Attention::Options core{
+        .shape = {.groups = s_.groups, .queries = queries, .width = d, .all_heads = s_.heads},
+        .rotary = s_.llama() ? std::optional(Rotary{s_.groups, queries + 2, queries + 1, d, s_.rotary_base}) : std::nullopt,
+        .dropout = s_.dropout,
+        .site = site_++,
+        .cache_slot = static_cast<std::size_t>(i)};
+    auto body = std::make_unique<Sequence>(name);
+    body->add(linear(name + ".qkv", {.inputs = s_.width,
+                                     .outputs = s_.qkv_columns(),
+                                     .cut = Linear::Cut::columns,
+                                     .block = (queries + 2) * d,
+                                     .bias = !s_.llama()}));
+    body->add(std::make_unique<Attention>(name + ".core", core));
+    body->add(linear(name + ".out", {.inputs = s_.heads * d,
+                                     .outputs = s_.width,
+                                     .cut = Linear::Cut::rows,
+                                     .block = queries * d,
+                                     .deviation = into_stream()}));
+    return branch(name, std::move(body), ".out.bias");
+  }
+
+  LayerPointer mlp(const std::string& name) {
+    using Kind = Activation::Kind;
+    const std::int64_t unit = s_.ffn / s_.units(), gates = s_.llama() ? 2 : 1;
+    auto body = std::make_unique<Sequence>(name);
+    body->add(linear(name + ".up", {.inputs = s_.width,
+                                    .outputs = gates * s_.ffn,
+                                    .cut = Linear::Cut::columns,
+                                    .block = gates * unit,
+                                    .bias = !s_.llama()}));
+    body->add(std::make_unique<Activation>(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, s_.ffn, unit));
+    body->add(linear(
+        name + ".down",
+        {.inputs = s_.ffn, .outputs = s_.width, .cut = Linear::Cut::rows, .block = unit, .deviation = into_stream()}));
+    return branch(name, std::move(body), ".down.bias");
+  }
+
+  const ModelShape& s_;
+  std::uint32_t site_ = 0;
+};
+
+}  // namespace
+
+Model build_gpt(const ModelShape& shape, Remake remake) {
+  shape.check();
+  Builder builder(shape);
+  Model model{.shape = shape};
+  model.layers.add(builder.embedding());
+  const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    LayerPointer block = builder.block(i);
+    if (remake == Remake::full) block = std::make_unique<Recompute>(std::move(block));
+    model.layers.add(std::move(block));
+  }
+  model.layers.add(builder.norm("norm"));
+  auto head = std::make_unique<Head>(shape, shape.tied ? table : nullptr);
+  model.head = head.get();
+  model.layers.add(std::move(head));
+  return model;
+}
+
+std::vector<ParameterPointer> Model::parameters() const {
+  std::vector<ParameterPointer> all;
+  layers.each_parameter([&](const ParameterPointer& parameter) { all.push_back(parameter); });
+  return all;
+}
+
+void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens) {
+  const std::int64_t leaf = Context::leaf_of(model.shape.sequence);
+  for (const ParameterPointer& p : model.parameters()) {
+    p->value = Tensor(memory, p->local_shape(), compute, Category::params);
+    p->gradient = Tensor(memory, p->local_shape(), numerics.gradient_type(compute), Category::grads);
+    p->site = {.name = p->name + " gradient",
+               .sum = p->sum,
+               .addends = p->sum == SumOf::weight_gradients ? (tokens + leaf - 1) / leaf : tokens};
+  }
+}
+
+double published_activation_bytes(const ModelShape& shape, std::int64_t samples) {
+  const auto s = static_cast<double>(shape.sequence), b = static_cast<double>(samples), h = static_cast<double>(shape.width);
+  return s * b * h * (34 + 5 * static_cast<double>(shape.heads) * s / h);
+}
+
+}  // namespace chorale

@@ -1,0 +1,73 @@
+#include "layers/head.hpp"
+
+#include <algorithm>
+
+#include "layers/linear.hpp"
+#include "src/math/cross_entropy.hpp"
+
+namespace chorale {
+
+Head::Head(const ModelShape& shape, ParameterPointer table)
+    : table_(std::move(table)), tied_(table_), block_(std::clamp<std::int64_t>(shape.vocabulary / 24, 1, 64)) {
+  if (!table_)
+    table_ = std::make_shared<Parameter>(
+        Parameter{.name = "head.weight", .shape = {shape.vocabulary, shape.width}, .deviation = 0.02});
+  exponentials_ = {.name = "head sum of exponentials", .sum = SumOf::exponentials, .addends = shape.vocabulary};
+  losses_ = {.name = "head loss", .sum = SumOf::losses};
+  sum_ = {.name = "head input gradient", .sum = SumOf::input_gradients, .addends = (shape.vocabulary + block_ - 1) / block_};
+}
+
+Tensor Head::logits(const Tensor& x, Context& context) const {
+  const Tensor y = context.tensor({x.dim(0), table_->value.dim(0)});
+  context.numerics.product(x, table_->value, true, nullptr, y, context.queue);
+  return y;
+}
+
+Tensor Head::forward(const Tensor& x, Context& context) {
+  const Tensor scores = logits(x, context);
+  context.look("logits", name_, scores);
+  const Shape rows{x.dim(0)};
+  const auto column = [&](DType dtype) { return context.typed(rows, dtype, Category::workspace); };
+  const Tensor maxima = column(context.statistics()), hits = column(context.statistics());
+  const Tensor losses = column(context.statistics());
+  const Tensor sums = column(context.numerics.gradient_type(context.compute));
+  row_maxima(scores, maxima, context.queue);
+  context.numerics.sum_exponentials(scores, maxima, sums, exponentials_, context.queue);
+  const double unit = context.numerics.unit(exponentials_);
+  target_logits(scores, context.targets, table_->slab.first, hits, context.queue);
+  token_losses(maxima, sums, unit, hits, context.targets, losses, context.queue);
+  losses_.addends = context.step_tokens;
+  context.numerics.add_losses(losses, context.loss, losses_);
+  if (context.tape) {
+    cross_entropy_gradient(scores, maxima, sums, unit, context.targets, table_->slab.first, context.loss_scale,
+                           context.queue);
+    context.tape->keep(x);
+    context.tape->keep(scores);
+  }
+  return losses;
+}
+
+Tensor Head::backward(const Tensor&, Context& context) {
+  const Tensor dscores = context.tape->take(), x = context.tape->take();
+  const Tensor dx = block_product(dscores, table_->value, false, block_, sum_, context);
+  context.weight_gradient([this, dscores, x, &context] {
+    context.numerics.add_outer(dscores, x, context.leaf(), table_->gradient, table_->site, context.queue);
+    if (!tied_) context.ready(*table_);  // a tied table is ready when the embedding has added its part
+  });
+  return dx;
+}
+
+void Head::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
+  if (!tied_) visit(table_);
+}
+
+void Head::each_site(const std::function<void(Site&)>& visit) {
+  for (Site* site : {&exponentials_, &losses_, &sum_}) visit(*site);
+}
+
+Keeps Head::keeps(std::int64_t rows, const Context& context) const {
+  const std::int64_t element = size_of(context.compute);
+  return {.input = rows * table_->shape[1] * element, .inside = rows * table_->local_shape()[0] * element};
+}
+
+}  // namespace chorale

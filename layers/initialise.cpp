@@ -1,0 +1,42 @@
+// First values: normal numbers as sums of four uniform integers (Irwin–Hall), which need no library's logarithm and are therefore the same
+// bits everywhere; keyed by the parameter's name and the global place of the element, so every layout starts from the same model.
+#include "layers/gpt.hpp"
+
+namespace chorale {
+namespace {
+
+std::uint32_t site_of(const std::string& name) {  // FNV-1a
+  std::uint32_t hash = 2166136261u;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+  return hash;
+}
+
+// Of mean 0 and variance 1: the sum of four uniform integers of 16 bits, centred; its variance is 4·2³²/12.
+float normal(const philox::Counter& bits) {
+  std::int32_t sum = 0;
+  for (const std::uint32_t word : bits) sum += static_cast<std::int32_t>(word >> 16);
+  return static_cast<float>(2 * sum - 4 * 65535) * 0.5f * (1.7320508f / 65536.0f);
+}
+
+}  // namespace
+
+void initialise(const Parameter& parameter, const Slice& values, std::uint64_t seed) {
+  if (!values.data) return;
+  const Random random{.seed = seed, .site = site_of(parameter.name)};
+  const std::int64_t columns = parameter.shape.size() > 1 ? parameter.shape[1] : 1;
+  const std::int64_t local = parameter.slab.dim == 1 ? parameter.slab.length : columns;
+  const std::int64_t first_row = parameter.slab.dim == 0 ? parameter.slab.first : 0;
+  const std::int64_t first_column = parameter.slab.dim == 1 ? parameter.slab.first : 0;
+  const auto start = static_cast<float>(parameter.start), deviation = static_cast<float>(parameter.deviation);
+  visit_floating(values.dtype, [&]<class T>(Type<T>) {
+    T* const out = static_cast<T*>(values.data);
+    for (std::int64_t i = 0; i < values.count; ++i) {
+      const std::int64_t place = (first_row + i / local) * columns + first_column + i % local;
+      const float value =
+          deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(place)));
+      out[i] = static_cast<T>(value);
+    }
+  });
+}
+
+}  // namespace chorale

@@ -1,0 +1,35 @@
+// Dynamic loss scaling for f16, whose small gradients would round to nothing (Micikevicius et al. 2018). The loss is multiplied by a scale
+// before the backward pass and gradients are divided by it after; when they overflow, the step is skipped.
+//
+//   overflow: patience − 1; when none is left, scale ÷ 2      so many good steps in a row: scale × 2, patience is full again
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace chorale {
+
+struct LossScaler {
+  bool dynamic = false;
+  double scale = 1;
+  std::int64_t growth_interval = 1000, hysteresis = 2;
+  std::int64_t good_steps = 0, patience = 2;
+
+  // Tells it how the step went; returns whether it must be skipped.
+  bool overflowed(bool overflow) {
+    if (!dynamic) return false;
+    if (overflow) {
+      good_steps = 0;
+      if (--patience <= 0) scale = std::max(1.0, scale / 2);
+      patience = std::max<std::int64_t>(patience, 0);
+      return true;
+    }
+    if (++good_steps >= growth_interval) {
+      good_steps = 0;
+      patience = hysteresis;
+      scale *= 2;
+    }
+    return false;
+  }
+};
+
+}  // namespace chorale

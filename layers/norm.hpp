@@ -1,0 +1,28 @@
+// LayerNorm or RMSNorm over the width of each row. Keeps its input and two numbers a row; its output can be made again from those.
+#pragma once
+#include "layers/layer.hpp"
+
+namespace chorale {
+
+class Norm final : public Layer {
+ public:
+  Norm(std::string name, NormKind kind, std::int64_t width, double epsilon);
+
+  const std::string& name() const override { return name_; }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override { return backward(dy, nullptr, context); }
+  // The gradient of its input, on top of what reaches that input by another way.
+  Tensor backward(const Tensor& dy, const Tensor* added, Context& context);
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  Tensor normalise(const Tensor& x, const Tensor& stats, Context& context) const;
+  std::string name_;
+  NormKind kind_;
+  std::int64_t width_;
+  double epsilon_;
+  ParameterPointer gain_, shift_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,53 @@
+// Optimizers. A rule is the formula and works on flat ranges; the Optimizer keeps each parameter's state and applies the rule to it. ZeRO
+// applies the same rules to shards.
+//
+//   16-bit parameters have an f32 master copy that the rule changes, and that is cast back
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layers/parameter.hpp"
+
+namespace chorale {
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  virtual std::vector<std::string> moments() const = 0;         // their names, in checkpoints
+  virtual void begin_step(std::int64_t step, double rate) = 0;  // steps count from 1
+  virtual void update(const Slice& weights, std::span<const Slice> moments, const Slice& gradient, double scale, bool decays,
+                      const Queue& queue) const = 0;
+};
+
+std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
+std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
+
+class Optimizer {
+ public:
+  Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<ParameterPointer> parameters, Allocator& memory,
+            std::uint64_t seed);
+
+  // scale: what a gradient is multiplied by, beside the unit of its sum.
+  void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+  // Every tensor that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
+  void each_state(const std::function<void(const std::string&, const Parameter&, const Tensor&)>& visit) const;
+  void publish(const Queue& queue);  // casts the master copies to the parameters
+
+ private:
+  struct State {
+    ParameterPointer parameter;
+    Tensor weights;  // the master copy, or the parameter itself
+    std::vector<Tensor> moments;
+  };
+  std::unique_ptr<UpdateRule> rule_;
+  std::vector<State> states_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace chorale

@@ -1,0 +1,25 @@
+#include "layers/recompute.hpp"
+
+#include <utility>
+
+namespace chorale {
+
+Tensor Recompute::forward(const Tensor& x, Context& context) {
+  if (context.tape) context.tape->keep(x);
+  Tape* const tape = std::exchange(context.tape, nullptr);
+  const Tensor y = inner_->forward(x, context);
+  context.tape = tape;
+  return y;
+}
+
+Tensor Recompute::backward(const Tensor& dy, Context& context) {
+  const Tensor x = context.tape->take();
+  Tape again;
+  Tape* const tape = std::exchange(context.tape, &again);
+  inner_->forward(x, context);
+  const Tensor dx = inner_->backward(dy, context);
+  context.tape = tape;
+  return dx;
+}
+
+}  // namespace chorale

@@ -1,0 +1,27 @@
+// Full recomputation (Chen et al. 2016): a layer that keeps nothing but its input, and runs forward once more when its gradient is wanted.
+// A third more arithmetic, for a block's activations reduced to one tensor. Random masks are functions of their place, so they come again.
+#pragma once
+#include "layers/layer.hpp"
+
+namespace chorale {
+
+class Recompute final : public Layer {
+ public:
+  explicit Recompute(LayerPointer inner) : inner_(std::move(inner)) {}
+
+  const std::string& name() const override { return inner_->name(); }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
+    inner_->each_parameter(visit);
+  }
+  void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
+  Keeps keeps(std::int64_t rows, const Context& context) const override {
+    return {.input = inner_->keeps(rows, context).input};
+  }
+
+ private:
+  LayerPointer inner_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,53 @@
+#include "layers/residual.hpp"
+
+#include <algorithm>
+
+namespace chorale {
+
+Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, const Options& o)
+    : norm_(std::move(norm)), body_(std::move(body)), dropout_(o.dropout), site_(o.site) {
+  if (!o.bias.empty())
+    bias_ = std::make_shared<Parameter>(
+        Parameter{.name = o.bias, .shape = {o.width}, .decays = false, .sum = SumOf::token_gradients});
+}
+
+Tensor Residual::forward(const Tensor& x, Context& context) {
+  const Tensor normal = norm_->forward(x, context);
+  context.look("output", norm_->name(), normal);
+  const Tensor y = body_->forward(normal, context);  // nobody keeps it: the sum takes its place
+  add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_), x, y, context.queue);
+  return y;
+}
+
+Tensor Residual::backward(const Tensor& dy, Context& context) {
+  const Dropout drop = context.dropout(dropout_, site_);
+  Tensor branch = dy;
+  if (drop.probability > 0) {
+    branch = context.tensor(dy.shape());
+    chorale::dropout(dy, drop, branch, context.queue);
+  }
+  if (bias_)
+    context.weight_gradient([this, branch, &context] {
+      context.numerics.add_columns(branch, bias_->gradient, bias_->site, context.queue);
+      context.ready(*bias_);
+    });
+  const Tensor normal = body_->backward(branch, context);
+  return norm_->backward(normal, &dy, context);
+}
+
+void Residual::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
+  norm_->each_parameter(visit);
+  body_->each_parameter(visit);
+  if (bias_) visit(bias_);
+}
+
+void Residual::each_site(const std::function<void(Site&)>& visit) { body_->each_site(visit); }
+
+Keeps Residual::keeps(std::int64_t rows, const Context& context) const {
+  const Keeps norm = norm_->keeps(rows, context), body = body_->keeps(rows, context);
+  const bool recipe = context.selective() && norm.output_can_be_made_again;
+  return {.input = norm.input,
+          .inside = norm.inside + std::max(norm.output, recipe ? 0 : body.input) + body.inside + body.output};
+}
+
+}  // namespace chorale

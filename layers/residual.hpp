@@ -1,0 +1,40 @@
+// A branch beside the residual stream: y = x + dropout(body(norm(x)) + bias). Half a transformer block.
+//
+//   x ──┬────────────────────────────────────────────── + ── y
+//       └─ norm ─ body (linear … linear) ─ + bias ─ dropout ─┘
+//
+// The bias is that of the body's last product, which ranks may have to add up first: so it is added here, once. Keeps what the norm and
+// the body keep, and nothing for the sum.
+#pragma once
+#include "layers/norm.hpp"
+#include "layers/sequence.hpp"
+
+namespace chorale {
+
+class Residual final : public Layer {
+ public:
+  struct Options {
+    std::string bias;  // its name; none when empty
+    std::int64_t width;
+    double dropout = 0;
+    std::uint32_t site = 0;
+  };
+  Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, const Options& options);
+
+  const std::string& name() const override { return body_->name(); }
+  Sequence& body() { return *body_; }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  void each_site(const std::function<void(Site&)>& visit) override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  std::unique_ptr<Norm> norm_;
+  std::unique_ptr<Sequence> body_;
+  ParameterPointer bias_;
+  double dropout_;
+  std::uint32_t site_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,25 @@
+// Layers one after the other; itself a layer.
+#pragma once
+#include "layers/layer.hpp"
+
+namespace chorale {
+
+class Sequence final : public Layer {
+ public:
+  explicit Sequence(std::string name) : name_(std::move(name)) {}
+  Sequence& add(LayerPointer layer) { return layers_.push_back(std::move(layer)), *this; }
+  std::vector<LayerPointer>& layers() { return layers_; }  // strategies wrap and replace them
+
+  const std::string& name() const override { return name_; }
+  Tensor forward(const Tensor& x, Context& context) override;
+  Tensor backward(const Tensor& dy, Context& context) override;
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
+  void each_site(const std::function<void(Site&)>& visit) override;
+  Keeps keeps(std::int64_t rows, const Context& context) const override;
+
+ private:
+  std::string name_;
+  std::vector<LayerPointer> layers_;
+};
+
+}  // namespace chorale

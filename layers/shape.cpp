@@ -1,0 +1,86 @@
+#include "layers/shape.hpp"
+
+#include <fmt/format.h>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+
+std::int64_t ModelShape::parameters() const {
+  const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
+  const std::int64_t mlp = (llama() ? 3 : 2) * h * ffn;
+  const std::int64_t norms = llama() ? 2 * h : 4 * h, biases = llama() ? 0 : qkv_columns() + h + ffn + h;
+  const std::int64_t embeddings = (tied ? 1 : 2) * vocabulary * h + (llama() ? 0 : sequence * h);
+  return layers * (attention + mlp + norms + biases) + (llama() ? h : 2 * h) + embeddings;
+}
+
+double ModelShape::flops_per_token() const {
+  const std::int64_t positions = llama() ? 0 : sequence * width, looked_up = tied ? 0 : vocabulary * width;
+  return 6.0 * static_cast<double>(parameters() - positions - looked_up) +
+         6.0 * static_cast<double>(layers * sequence * width);
+}
+
+void ModelShape::check() const {
+  const auto refuse = [](std::string what, std::string numbers, std::string fix) {
+    usage_error(std::move(what), std::move(numbers), std::move(fix));
+  };
+  if (family != "gpt2" && family != "llama")
+    refuse("no such family of models", fmt::format("family {} is neither gpt2 nor llama", family), "use one of the two");
+  for (const auto& [name, value] : {std::pair{"num-layers", layers},
+                                    {"num-attention-heads", heads},
+                                    {"num-query-groups", groups},
+                                    {"hidden-size", width},
+                                    {"ffn-hidden-size", ffn},
+                                    {"seq-length", sequence},
+                                    {"vocabulary", vocabulary}})
+    if (value < 1)
+      refuse("a model has at least one of everything", fmt::format("{} is {}", name, value), "make it 1 or more");
+  if (width % heads != 0)
+    refuse("heads do not divide the width",
+           fmt::format("hidden-size {} is no multiple of num-attention-heads {}", width, heads),
+           fmt::format("try --hidden-size {} or another number of heads", (width / heads + 1) * heads));
+  if (heads % groups != 0)
+    refuse("groups do not divide the heads",
+           fmt::format("num-attention-heads {} is no multiple of num-query-groups {}", heads, groups),
+           "each group of heads shares one key and value: use a divisor of the heads");
+  if (llama() && head_width() % 2 != 0)
+    refuse("rotary positions turn pairs of numbers", fmt::format("a head is {} wide", head_width()),
+           "make hidden-size / heads even");
+  if (!(dropout >= 0 && dropout < 1))
+    refuse("dropout keeps nothing", fmt::format("dropout is {}", dropout), "use 0 or more, and less than 1");
+}
+
+const std::vector<ModelPreset>& model_presets() {
+  static const auto gpt2 = [](std::int64_t layers, std::int64_t heads, std::int64_t width, std::int64_t sequence,
+                              std::int64_t vocabulary) {
+    return ModelShape{"gpt2", layers, heads, heads, width, 4 * width, sequence, vocabulary};
+  };
+  static const auto llama = [](std::int64_t layers, std::int64_t heads, std::int64_t groups, std::int64_t width,
+                               std::int64_t ffn, std::int64_t sequence, std::int64_t vocabulary) {
+    ModelShape s{"llama", layers, heads, groups, width, ffn, sequence, vocabulary};
+    s.tied = false;
+    return s;
+  };
+  static const std::vector<ModelPreset> table = [] {
+    std::vector<ModelPreset> all{
+        {"tiny", "8 layers that divide by many layouts, for tests and proofs", gpt2(8, 24, 96, 24, 480), 24},
+        {"nano", "12 million parameters: trains in minutes on one core", gpt2(6, 6, 384, 256, 4096), 8},
+        {"gpt2", "124 million parameters, as published", gpt2(12, 12, 768, 1024, 50257), 8},
+        {"gpt2-medium", "350 million", gpt2(24, 16, 1024, 1024, 50257), 8},
+        {"gpt2-large", "774 million", gpt2(36, 20, 1280, 1024, 50257), 8},
+        {"gpt2-xl", "1.5 billion", gpt2(48, 25, 1600, 1024, 50257), 8},
+        {"gpt3-175b", "175 billion, to plan for", gpt2(96, 96, 12288, 2048, 50257), 1536},
+        {"tiny-llama", "tiny, of the other family, with grouped queries", llama(4, 8, 4, 96, 256, 24, 480), 24},
+        {"nano-llama", "nano, of the other family, with grouped queries", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
+        {"llama-1b", "1.2 billion: the shape of Llama 3.2", llama(16, 32, 8, 2048, 8192, 2048, 128256), 8},
+        {"llama-8b", "8 billion: the shape of Llama 3", llama(32, 32, 8, 4096, 14336, 8192, 128256), 8},
+    };
+    for (ModelPreset& preset : all)
+      if (std::string(preset.name) == "llama-1b" || std::string(preset.name) == "llama-8b")
+        preset.shape.rotary_base = 500000, preset.shape.tied = std::string(preset.name) == "llama-1b";
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace chorale
