@@ -1,0 +1,17 @@
+// One token out of a distribution. Temperature divides the logits (0: always the most likely), top-k keeps the k most likely, top-p the
+// fewest that together reach the probability p (Holtzman et al. 2020). The draw is a function of (seed, number of the token).
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace chorale {
+
+struct Sampling {
+  double temperature = 1, top_p = 1;
+  std::int64_t top_k = 0;  // 0: all
+  std::uint64_t seed = 0;
+};
+
+std::int32_t sample(std::span<const float> logits, const Sampling& sampling, std::uint64_t number);
+
+}  // namespace chorale
