@@ -26,6 +26,7 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
+  virtual std::vector<Preset> presets() const { return {}; }  // what its --preset NAME stands for
   virtual void check() {}
   virtual int run(Session& session) = 0;
 };

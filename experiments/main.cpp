@@ -97,7 +97,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   }
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
-  resolve(options, arguments, variables, names_of_all_commands(), {});
+  resolve(options, arguments, variables, names_of_all_commands(), command->presets());
   command->check();
 
   SystemClock clock;

@@ -1,0 +1,95 @@
+#include "experiments/train/flags.hpp"
+
+#include <fmt/format.h>
+
+namespace chorale::train {
+
+std::vector<Preset> presets() {
+  std::vector<Preset> all;
+  for (const ModelPreset& preset : model_presets()) {
+    const ModelShape& s = preset.shape;
+    all.push_back({preset.name,
+                   preset.about,
+                   {{"family", s.family},
+                    {"num-layers", std::to_string(s.layers)},
+                    {"num-attention-heads", std::to_string(s.heads)},
+                    {"num-query-groups", std::to_string(s.groups)},
+                    {"hidden-size", std::to_string(s.width)},
+                    {"ffn-hidden-size", std::to_string(s.ffn)},
+                    {"seq-length", std::to_string(s.sequence)},
+                    {"vocab-size", std::to_string(s.vocabulary)},
+                    {"rotary-base", fmt::format("{}", s.rotary_base)},
+                    {"untie-embeddings", s.tied ? "false" : "true"},
+                    {"global-batch-size", std::to_string(preset.batch)}}});
+  }
+  return all;
+}
+
+void Flags::declare(Options& o) {
+  o.add("preset", "a model of the table, such as nano; options given beside it win").words("NAME");
+  o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
+      .one_of({"gpt2", "llama"});
+  o.add("num-layers", shape_.layers, "transformer blocks").range(1, 1e4);
+  o.add("hidden-size", shape_.width, "width of the residual stream").range(1, 1e6);
+  o.add("ffn-hidden-size", ffn_, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
+  o.add("num-attention-heads", shape_.heads, "heads").range(1, 1e5);
+  o.add("num-query-groups", groups_, "heads with a key and value of their own; 0: all").range(0, 1e5);
+  o.add("seq-length", shape_.sequence, "tokens of a sequence").range(1, 1e7);
+  o.add("vocab-size", shape_.vocabulary, "tokens of the vocabulary").range(1, 1e8);
+  o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9);
+  o.add("dropout", shape_.dropout, "share of activations and attention weights that are dropped").range(0, 1);
+  o.add("untie-embeddings", untied_, "the head has a table of its own");
+  o.add("dtype", dtype_, "type of parameters and activations in the products").one_of({"f32", "bf16", "f16", "f64"});
+  o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
+  o.add("recompute", recompute_, "activations that are computed twice instead of kept")
+      .one_of({"none", "selective", "full"});
+  o.add("global-batch-size", global_batch_, "sequences of a step").range(1, 1e7);
+  o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a step").range(0, 1e7);
+  o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
+  o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
+  o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
+  o.add("min-lr", rate_.minimum, "lowest, at the end").range(0, 100);
+  o.add("lr-decay-style", rate_.decay, "how it falls").one_of({"constant", "linear", "cosine", "wsd"});
+  o.add("lr-warmup-iters", rate_.warmup, "steps in which it rises").range(0, 1e9);
+  o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which wsd falls").range(0, 1);
+  o.add("weight-decay", decay_, "of matrices").range(0, 100);
+  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 1);
+  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 1);
+  o.add("adam-eps", epsilon_, "added to the root of the variance").range(0, 1);
+  o.add("sgd-momentum", momentum_, "momentum of sgd").range(0, 1);
+  o.add("clip-grad", clip_, "longest gradient; 0: any").range(0, 1e9);
+  o.add("initial-loss-scale", first_scale_, "of f16").range(1, 0x1p40);
+  o.add("loss-scale-window", scale_window_, "good steps before the scale of f16 doubles").range(1, 1e9);
+  o.add("hysteresis", hysteresis_, "overflows before the scale of f16 halves").range(1, 1e6);
+  o.add("seed", seed_, "of first values, order of the data, dropout").range(0, 9e18);
+  o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
+}
+
+TrainingOptions Flags::training(int threads) const {
+  TrainingOptions o{.shape = shape_};
+  o.shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
+  o.shape.groups = groups_ ? groups_ : shape_.heads;
+  o.shape.tied = !untied_;
+  o.shape.check();
+  o.remake = recompute_ == "full" ? Remake::full : recompute_ == "selective" ? Remake::selective : Remake::none;
+  o.compute = dtype_named(dtype_);
+  o.numerics = numerics_;
+  o.global_batch = global_batch_;
+  o.micro_batch = micro_batch_ ? micro_batch_ : global_batch_;
+  o.optimizer = optimizer_;
+  o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;
+  o.clip = clip_;
+  o.rate = rate_;
+  o.rate.minimum = std::min(rate_.minimum, rate_.peak);
+  if (o.compute == DType::f16)
+    o.scaler = {.dynamic = true,
+                .scale = first_scale_,
+                .growth_interval = scale_window_,
+                .hysteresis = hysteresis_,
+                .patience = hysteresis_};
+  o.seed = static_cast<std::uint64_t>(seed_);
+  o.threads = threads_ ? static_cast<int>(threads_) : threads;
+  return o;
+}
+
+}  // namespace chorale::train

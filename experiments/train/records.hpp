@@ -1,0 +1,77 @@
+// What a training run records: a row a step in /train, /phases and /memory, a row an evaluation in /eval.
+#pragma once
+#include <tuple>
+#include <vector>
+
+#include "experiments/run_record.hpp"
+#include "parallel/training.hpp"
+
+namespace chorale::train {
+
+struct TrainRow {
+  std::int64_t step = 0;
+  double time = 0, loss = 0, lr = 0, grad_norm = 0, loss_scale = 1, step_time = 0;
+  std::int64_t tokens = 0;
+  double tokens_per_s = 0, mfu = 0;
+  std::uint8_t skipped = 0;
+  static auto columns() {
+    return std::tuple{
+        column("step", &TrainRow::step, "1", "training step, from 1"),
+        column("time", &TrainRow::time, "s", "since the first step began"),
+        column("loss", &TrainRow::loss, "1", "mean cross entropy of the batch, nats a token"),
+        column("lr", &TrainRow::lr, "1", "learning rate"),
+        column("grad_norm", &TrainRow::grad_norm, "1", "norm of the gradient before clipping"),
+        column("loss_scale", &TrainRow::loss_scale, "1", "what the loss was multiplied by (f16)"),
+        column("step_time", &TrainRow::step_time, "s", "time of the step"),
+        column("tokens", &TrainRow::tokens, "1", "tokens whose loss was counted"),
+        column("tokens_per_s", &TrainRow::tokens_per_s, "s-1", "tokens of the step over its time"),
+        column("mfu", &TrainRow::mfu, "1", "share of the measured peak of matrix products"),
+        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was left out", {"no", "yes"})};
+  }
+};
+
+struct EvalRow {
+  std::int64_t step = 0;
+  double loss = 0, perplexity = 0;
+  std::int64_t tokens = 0;
+  static auto columns() {
+    return std::tuple{column("step", &EvalRow::step, "1", "training step after which it was"),
+                      column("loss", &EvalRow::loss, "1", "mean cross entropy of held-out samples, nats a token"),
+                      column("perplexity", &EvalRow::perplexity, "1", "exp(loss)"),
+                      column("tokens", &EvalRow::tokens, "1", "tokens whose loss was counted")};
+  }
+};
+
+struct PhaseRow {
+  std::int64_t step = 0;
+  std::vector<double> phase_time;
+  static auto columns() {
+    return std::tuple{
+        column("step", &PhaseRow::step, "1", "training step"),
+        column("phase_time", &PhaseRow::phase_time, "s", "time a rank spent in a phase", {}, {"rank", "phase"})};
+  }
+};
+
+struct MemoryRow {
+  std::int64_t step = 0;
+  std::vector<std::int64_t> bytes, peak;
+  static auto columns() {
+    return std::tuple{column("step", &MemoryRow::step, "1", "training step"),
+                      column("bytes", &MemoryRow::bytes, "byte", "held after the step", {}, {"rank", "category"}),
+                      column("peak", &MemoryRow::peak, "byte", "most held at once so far", {}, {"rank", "category"})};
+  }
+};
+
+// The tables of one run, on the rank that has the recorder.
+class Records {
+ public:
+  explicit Records(Recorder& recorder);
+  void step(const StepResult& result, double time, double seconds, double mfu, const Ledger& ledger);
+  void evaluation(std::int64_t step, double loss, std::int64_t tokens);
+
+ private:
+  Recorder& recorder_;
+  Table &train_, &eval_, &phases_, &memory_;
+};
+
+}  // namespace chorale::train
