@@ -1,0 +1,207 @@
+// The model as a whole: its gradients, what it keeps, and that ways of computing it that must not matter do not.
+#include "layers/gpt.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/layers/small_model.hpp"
+
+namespace chorale {
+namespace {
+
+// d loss / d (p + t·direction) at t = 0, by central differences.
+double slope(SmallModel& m, const ParameterPointer& p, const std::vector<double>& direction) {
+  const auto values = p->value.values<double>();
+  const std::vector<double> here(values.begin(), values.end());
+  const auto at = [&](double t) {
+    for (std::size_t i = 0; i < here.size(); ++i) values[i] = here[i] + t * direction[i];
+    return m.forward();
+  };
+  constexpr double step = 1e-5;
+  const double above = at(step), below = at(-step);
+  std::copy(here.begin(), here.end(), values.begin());
+  return (above - below) / (2 * step);
+}
+
+// Every parameter, along its own gradient and along a random direction.
+void check_gradients(const ModelShape& shape, std::int64_t samples) {
+  SmallModel m(shape, DType::f64, samples);
+  m.forward_backward();
+  double whole = 0;
+  std::vector<std::vector<double>> gradients;
+  for (const ParameterPointer& p : m.model.parameters()) {
+    gradients.push_back(m.gradient(p));
+    whole = std::hypot(whole, norm(gradients.back()));
+  }
+  std::uint32_t site = 0;
+  for (const ParameterPointer& p : m.model.parameters()) {
+    const std::vector<double>& gradient = gradients[site];
+    std::vector<double> direction(gradient.size());
+    const double length = norm(gradient);
+    for (std::size_t i = 0; i < direction.size(); ++i)
+      direction[i] = (length > 0 ? gradient[i] / length : 0) + 0.1 * (Random{.seed = 1, .site = site}.uniform(i) - 0.5);
+    double expected = 0;
+    for (std::size_t i = 0; i < direction.size(); ++i) expected += direction[i] * gradient[i];
+    INFO(p->name << ": " << expected);
+    CHECK(std::abs(slope(m, p, direction) - expected) <= 1e-6 * std::max(std::abs(expected), 1e-3 * whole));
+    ++site;
+  }
+}
+
+void same_gradients(SmallModel& a, SmallModel& b) {
+  const auto ours = a.model.parameters(), theirs = b.model.parameters();
+  REQUIRE(ours.size() == theirs.size());
+  for (std::size_t p = 0; p < ours.size(); ++p) {
+    INFO(ours[p]->name);
+    CHECK(doubles(ours[p]->gradient) == doubles(theirs[p]->gradient));
+  }
+}
+
+ModelShape with_dropout(ModelShape shape) {
+  shape.dropout = 0.2;
+  return shape;
+}
+
+TEST_CASE("the gradient of every parameter is the slope of the loss") {
+  check_gradients(small_gpt(), 2);
+  check_gradients(with_dropout(small_gpt()), 1);
+  check_gradients(small_llama(), 2);
+  check_gradients(with_dropout(small_llama()), 1);
+}
+
+TEST_CASE("the gradient of the preset tiny is the slope of the loss") {
+  for (const ModelPreset& preset : model_presets())
+    if (std::string(preset.name).starts_with("tiny")) check_gradients(preset.shape, 1);
+}
+
+TEST_CASE("f32 and 16-bit types compute the same model as f64") {
+  for (const ModelShape& shape : {small_gpt(), with_dropout(small_llama())}) {
+    SmallModel reference(shape, DType::f64, 3);
+    const double loss = reference.forward_backward();
+    double whole = 0;
+    for (const ParameterPointer& p : reference.model.parameters()) whole = std::hypot(whole, norm(reference.gradient(p)));
+    for (const auto& [type, exact, tolerance] : {std::tuple{DType::f32, false, 1e-5},
+                                                 {DType::f32, true, 1e-5},
+                                                 {DType::bf16, false, 0.1},
+                                                 {DType::f16, false, 0.02}}) {
+      SmallModel m(shape, type, 3, Remake::none, exact);
+      CHECK(m.forward_backward() == Approx(loss).epsilon(tolerance / 5));
+      for (std::size_t p = 0; p < m.model.parameters().size(); ++p) {
+        const ParameterPointer& parameter = m.model.parameters()[p];
+        std::vector<double> off = m.gradient(parameter), expected = reference.gradient(reference.model.parameters()[p]);
+        for (std::size_t i = 0; i < off.size(); ++i) off[i] -= expected[i];
+        INFO(parameter->name << " in " << name_of(type) << (exact ? ", exact" : ""));
+        CHECK(norm(off) <= tolerance * std::max(norm(expected), 1e-2 * whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("what is recomputed has the bits of what is kept") {
+  for (const ModelShape& shape : {with_dropout(small_gpt()), with_dropout(small_llama())}) {
+    SmallModel kept(shape, DType::f32, 3);
+    const double loss = kept.forward_backward();
+    for (const Remake remake : {Remake::selective, Remake::full}) {
+      SmallModel again(shape, DType::f32, 3, remake);
+      CHECK(again.forward_backward() == loss);
+      same_gradients(again, kept);
+      CHECK(again.kept_bytes < kept.kept_bytes);
+    }
+  }
+}
+
+TEST_CASE("activations take the bytes that the layers declare") {
+  for (const ModelShape& shape : {small_gpt(), small_llama(), with_dropout(small_gpt())})
+    for (const DType type : {DType::f32, DType::bf16, DType::f64})
+      for (const Remake remake : {Remake::none, Remake::selective, Remake::full}) {
+        SmallModel m(shape, type, 3, remake);
+        m.forward_backward();
+        INFO(shape.family << " " << name_of(type) << " " << static_cast<int>(remake));
+        CHECK(m.kept_bytes == m.declared_bytes());
+        CHECK(m.desk.ledger.current(Category::activations) == 0);  // nothing stays behind
+      }
+}
+
+TEST_CASE("threads do not change a bit") {
+  for (const bool exact : {false, true}) {
+    SmallModel one(small_gpt(), DType::f32, 4, Remake::none, exact), two(small_gpt(), DType::f32, 4, Remake::none, exact);
+    two.threads = 2;
+    if (exact) {
+      CHECK(one.forward_backward() == two.forward_backward());
+      same_gradients(one, two);
+    } else {
+      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may cut its sums by threads
+    }
+  }
+}
+
+TEST_CASE("weight gradients may be put off") {
+  SmallModel at_once(small_gpt(), DType::f32, 2), later(small_gpt(), DType::f32, 2);
+  at_once.forward_backward();
+  later.clear();
+  Context c = later.context();
+  std::vector<std::function<void()>> work;
+  c.tape = &later.tape;
+  c.put_off = &work;
+  later.model.layers.forward(later.ids, c);
+  later.model.layers.backward({}, c);
+  CHECK(norm(later.gradient(later.model.parameters()[0])) == 0);
+  std::vector<std::string> ready;
+  c.on_gradient_ready = [&](Parameter& p) { ready.push_back(p.name); };
+  for (const auto& piece : work) piece();
+  same_gradients(later, at_once);
+  CHECK(ready.size() == later.model.parameters().size());  // each once
+}
+
+TEST_CASE("parameters are as many as the shape says") {
+  for (const ModelPreset& preset : model_presets()) {
+    const Model model = build_gpt(preset.shape, Remake::none);
+    std::int64_t count = 0;
+    for (const ParameterPointer& p : model.parameters()) count += elements_of(p->shape);
+    INFO(preset.name);
+    CHECK(count == preset.shape.parameters());
+  }
+  CHECK(model_presets()[2].shape.parameters() == 124439808);  // GPT-2 as published
+}
+
+TEST_CASE("a phantom model costs what a real one does") {
+  PhantomMemory nowhere;
+  Ledger ledger;
+  Allocator allocator(nowhere, ledger);
+  const auto numerics = fast_numerics();
+  Model model = build_gpt(small_gpt(), Remake::none);
+  allocate(model, allocator, *numerics, DType::f32, 24);
+  Tape tape;
+  Context c{.memory = allocator, .numerics = *numerics};
+  c.tokens = {.sequence = 12, .tokens = 12};
+  c.targets = c.typed({24}, DType::i32, Category::data);
+  c.loss = c.typed({1}, DType::f64, Category::workspace);
+  c.tape = &tape;
+  model.layers.forward(c.typed({24}, DType::i32, Category::data), c);
+  SmallModel real(small_gpt(), DType::f32, 2);
+  real.forward_backward();
+  CHECK(ledger.current(Category::activations) == real.kept_bytes);
+  model.layers.backward({}, c);
+  CHECK(ledger.current(Category::activations) == 0);
+}
+
+TEST_CASE("shapes that cannot be are refused with the numbers") {
+  const auto refused = [](ModelShape shape) -> std::string {
+    try {
+      shape.check();
+    } catch (const Error& error) {
+      return error.exit() == Exit::usage ? error.what() : "";
+    }
+    return "";
+  };
+  ModelShape s = small_gpt();
+  s.width = 33;
+  CHECK(refused(s).find("hidden-size 33 is no multiple of num-attention-heads 4") != std::string::npos);
+  s = small_llama();
+  s.groups = 3;
+  CHECK(refused(s).find("num-attention-heads 4 is no multiple of num-query-groups 3") != std::string::npos);
+  s = small_gpt();
+  s.layers = 0;
+  CHECK(refused(s).find("num-layers is 0") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace chorale

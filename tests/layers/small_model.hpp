@@ -1,0 +1,111 @@
+// A small model with weights, a batch, and one forward and backward pass: what the tests of layers turn about.
+#pragma once
+#include <memory>
+
+#include "layers/gpt.hpp"
+#include "tests/math/checks.hpp"
+
+namespace chorale {
+
+struct SmallModel {
+  Desk desk;
+  std::unique_ptr<Numerics> numerics;
+  Model model;
+  Tape tape;
+  Tensor ids, targets, loss;
+  DType compute;
+  std::int64_t samples, kept_bytes = 0;
+  int threads = 1;
+
+  SmallModel(const ModelShape& shape, DType type, std::int64_t batch, Remake remake = Remake::none, bool exact = false)
+      : numerics(exact ? exact_numerics() : fast_numerics()),
+        model(build_gpt(shape, remake)),
+        tape(remake == Remake::selective),
+        compute(type),
+        samples(batch) {
+    allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
+    for (const ParameterPointer& p : model.parameters()) {
+      initialise(*p, p->value.slice(), 1);
+      // Gains and biases away from where they start, so that a gradient that ignores them is seen.
+      visit_floating(type, [&]<class T>(Type<T>) {
+        for (std::size_t i = 0; auto& v : p->value.values<T>())
+          v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));
+      });
+    }
+    const Shape rows{batch * shape.sequence};
+    ids = desk.empty(rows, DType::i32);
+    targets = desk.empty(rows, DType::i32);
+    loss = desk.empty({1}, exact ? DType::i64 : DType::f64);
+    const Random random{.seed = 5};
+    for (std::size_t i = 0; i < ids.values<std::int32_t>().size(); ++i) {
+      const auto draw = [&](std::uint64_t n) {
+        return static_cast<std::int32_t>(random.bits(n) % static_cast<std::uint32_t>(shape.vocabulary));
+      };
+      ids.values<std::int32_t>()[i] = draw(2 * i);
+      targets.values<std::int32_t>()[i] = i % 7 == 3 ? -1 : draw(2 * i + 1);
+    }
+  }
+
+  Context context() {
+    Context c{.queue = {threads}, .memory = desk.allocator, .numerics = *numerics, .compute = compute};
+    c.tokens = {.first_sample = 0, .sequence = model.shape.sequence, .first_token = 0, .tokens = model.shape.sequence};
+    c.targets = targets;
+    c.seed = 11;
+    c.step = 2;
+    c.loss = loss;
+    c.step_tokens = samples * model.shape.sequence;
+    return c;
+  }
+
+  double total() const {
+    double sum = 0;
+    visit(loss.dtype(), [&]<class T>(Type<T>) { sum = static_cast<double>(loss.values<T>()[0]); });
+    return sum * numerics->unit(model.head->loss_site());
+  }
+  void clear() {
+    const auto zero = [](const Tensor& t) {
+      visit(t.dtype(), [&]<class T>(Type<T>) {
+        for (T& v : t.values<T>()) v = T{};
+      });
+    };
+    zero(loss);
+    for (const ParameterPointer& p : model.parameters()) zero(p->gradient);
+  }
+  double forward() {
+    clear();
+    Context c = context();
+    model.layers.forward(ids, c);
+    return total();
+  }
+  double forward_backward() {
+    clear();
+    Context c = context();
+    c.tape = &tape;
+    const std::int64_t before = desk.ledger.current(Category::activations);
+    model.layers.forward(ids, c);
+    kept_bytes = desk.ledger.current(Category::activations) - before;
+    model.layers.backward({}, c);
+    return total();
+  }
+  std::int64_t declared_bytes() {
+    Context c = context();
+    c.tape = &tape;
+    const Keeps all = model.layers.keeps(ids.count(), c);
+    return all.input + all.inside + all.output;
+  }
+  std::vector<double> gradient(const ParameterPointer& p) const {
+    std::vector<double> all = doubles(p->gradient);
+    for (double& g : all) g *= numerics->unit(p->site);
+    return all;
+  }
+};
+
+// Shapes with every feature, small enough for arithmetic in double by plain loops.
+inline ModelShape small_gpt() { return {"gpt2", 2, 4, 4, 32, 128, 12, 61}; }
+inline ModelShape small_llama() {
+  ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};
+  s.tied = false;
+  return s;
+}
+
+}  // namespace chorale
