@@ -7,9 +7,9 @@
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
 // All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
-// `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs. Where counts are given
-// they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in wait(), test() and
-// in every blocking call, for all that this rank has in flight, on any group.
+// `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs.
+// Where counts are given they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in
+// wait(), test() and in every blocking call, for all that this rank has in flight, on any group.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -58,8 +58,7 @@ class [[nodiscard]] Request {
 
 struct Traffic {  // what a communicator has carried for this rank
   std::int64_t calls = 0;
-  std::int64_t bytes_sent =
-      0;  // the sum over the schedules' send steps; −1 once a native call, which nobody can count, was made
+  std::int64_t bytes_sent = 0;  // by the schedules' send steps; −1 once a native call, which nobody can count, was made
 };
 
 class Communicator {

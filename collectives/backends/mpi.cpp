@@ -1,5 +1,5 @@
 // MPI as a backend: always there, since the program is built with one. Messages travel on a duplicate of the world; a group is
-// the list of its members, and gets a communicator of its own only when MPI's own collectives are asked for.
+// the list of its members, and is made with a communicator of their own for MPI's own collectives.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"

@@ -1,6 +1,6 @@
-// Mapped memory between the ranks of one host. What it needs is tried, not assumed: a segment that can be created, sized,
-// mapped and touched. Whether a rank may read its neighbour's heap directly is inferred: the call works on ourselves, and Yama's
-// scope says for whom else.
+// Mapped memory between the ranks of one host. What it needs is tried, not assumed: an arena (a memfd) that can be made, that can be
+// mapped again as a peer would, and that shows the same both times. Whether a rank may read its neighbour's heap directly is inferred:
+// the call works on ourselves, and Yama's scope says for whom else.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

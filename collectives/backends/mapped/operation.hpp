@@ -1,5 +1,5 @@
-// One collective of a group on memory that peers can map: a Program, run over the boards. Nothing is allocated in a run, except
-// that ordinary buffers get a stand-in in symmetric memory the first time, where the kernel does not let peers read them.
+// One collective of a group on memory that peers can map: a Program, run over the boards. Nothing is allocated in a run, except the first
+// time for ordinary buffers: a stand-in in symmetric memory, or, for large ones, room for what the kernel reads of the peers'.
 //
 // Cost on two cores: a step that finds its data ready takes some tens of ns beside its copying; what remains is the time a line of
 // cache takes from core to core.
