@@ -1,144 +1,11 @@
-#include <algorithm>
-#include <cstring>
-#include <functional>
-
-#include "collectives/backends/backends.hpp"
+// What comes out of collectives over messages, and that calls in flight do not disturb one another.
 #include "collectives/communicator.hpp"
-#include "src/base/random.hpp"
-#include "tests/spmd.hpp"
+#include "tests/collectives/messages.hpp"
 
 using namespace chorale;
 using namespace chorale::test;
 
 namespace {
-
-struct Line {
-  const Backend* backend;
-  std::unique_ptr<Transport> transport;
-};
-
-// The backends that carry messages, where they work.
-std::vector<Line> open_all() {
-  std::vector<Line> lines;
-  for (const Backend& backend : all_backends())
-    if ((std::string(backend.name) == "mpi" || std::string(backend.name) == "ucx") && probe(backend).works)
-      lines.push_back({&backend, backend.open(world())});
-  return lines;
-}
-
-Membership group_of(std::vector<int> members, std::uint32_t id) {
-  const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
-  return {std::move(members), static_cast<int>(self), id, {}};
-}
-
-Membership everybody(std::uint32_t id) {
-  std::vector<int> members;
-  for (int rank = 0; rank < world().size(); ++rank) members.push_back(rank);
-  return group_of(members, id);
-}
-
-const Algorithm* named(Collective what, const std::string& name) {
-  if (const Algorithm* algorithm = find_algorithm(what, name)) return algorithm;
-  throw std::runtime_error("no algorithm " + name);
-}
-
-Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dtype = DType::i32, Redop op = Redop::sum) {
-  Plan plan{.algorithm = algorithm, .problem = problem.at(world().rank()), .dtype = dtype, .op = op};
-  plan.words = fmt::format("{} {} of {} {}, {}, root {}{}", name_of(problem.what), algorithm ? algorithm->name : "native",
-                           problem.blocks.total(), name_of(dtype), redop_names[static_cast<std::size_t>(op)], problem.root,
-                           problem.in_place ? ", in place" : "");
-  plan.signature = std::hash<std::string>()(plan.words) | 1;
-  return plan;
-}
-
-// Small enough that every sum and product of 8 ranks is exact in every type.
-std::int64_t value(Redop op, int rank, std::int64_t index) {
-  const std::uint32_t bits =
-      Random{.seed = 7, .site = static_cast<std::uint32_t>(rank)}.bits(static_cast<std::uint64_t>(index));
-  return op == Redop::prod ? 1 + bits % 2 : bits % 5;
-}
-
-// What element `index` of the whole vector must become. An all_to_all is looked at from the rank that takes.
-std::int64_t expected(const Plan& plan, std::int64_t index) {
-  const Problem& p = plan.problem;
-  const auto owner = [&](const Blocks& blocks) {
-    int block = 0;
-    while (index >= blocks.first(block) + blocks.count(block)) ++block;
-    return block;
-  };
-  if (p.what == Collective::broadcast || p.what == Collective::scatter) return value(plan.op, p.root, index);
-  if (p.takes_block()) return value(plan.op, owner(p.blocks), index);
-  if (p.what == Collective::all_to_all) {  // blocks of one size
-    const int from = owner(p.taken);
-    return value(plan.op, from, p.blocks.first(p.rank) + index - p.taken.first(from));
-  }
-  std::int64_t all = value(plan.op, 0, index);
-  for (int rank = 1; rank < p.size; ++rank) {
-    const std::int64_t next = value(plan.op, rank, index);
-    if (plan.op == Redop::sum) all += next;
-    if (plan.op == Redop::prod) all *= next;
-    if (plan.op == Redop::min) all = std::min(all, next);
-    if (plan.op == Redop::max) all = std::max(all, next);
-  }
-  return all;
-}
-
-// One call with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
-struct Trial {
-  Trial(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
-    const Problem& problem = plan.problem;
-    const std::int64_t whole = std::max(problem.blocks.total(), problem.output_count());
-    input.resize(bytes(problem.in_place ? whole : problem.input_count()) + 1);
-    output.resize(bytes(problem.in_place ? 0 : problem.output_count()) + 1);
-    in = input.data() + (problem.in_place ? bytes(problem.input_home()) : 0);
-    out = problem.in_place ? input.data() + bytes(problem.output_home()) : output.data();
-  }
-  std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count * size_of(plan.dtype)); }
-
-  void start(std::uint64_t sequence, bool blocking = false) {
-    std::fill(input.begin(), input.end(), std::byte{0x5a});
-    std::fill(output.begin(), output.end(), std::byte{0x5a});
-    const Problem& p = plan.problem;
-    visit(plan.dtype, [&]<class T>(Type<T>) {
-      for (std::int64_t i = 0; i < p.input_count(); ++i) {
-        const T element(static_cast<T>(static_cast<float>(value(plan.op, p.rank, p.input_home() + i))));
-        std::memcpy(in + bytes(i), &element, sizeof element);
-      }
-    });
-    operation->start({in, out, sequence, plan.signature, blocking});
-  }
-
-  bool right() const {
-    const Problem& p = plan.problem;
-    if (p.what == Collective::barrier) return true;
-    return input.back() == std::byte{0x5a} && output.back() == std::byte{0x5a} && visit(plan.dtype, [&]<class T>(Type<T>) {
-             for (std::int64_t i = 0; i < p.output_count(); ++i) {
-               T element;
-               std::memcpy(static_cast<void*>(&element), out + bytes(i), sizeof element);
-               const T wanted(static_cast<T>(static_cast<float>(expected(plan, p.output_home() + i))));
-               if (std::memcmp(&element, &wanted, sizeof element) != 0) return false;
-             }
-             return true;
-           });
-  }
-
-  Plan plan;
-  std::unique_ptr<Operation> operation;
-  std::vector<std::byte> input, output;
-  std::byte *in = nullptr, *out = nullptr;
-};
-
-void finish(std::vector<Operation*> operations, double limit = 20) {
-  SystemClock clock;
-  const auto examine = [&] {
-    for (Operation* operation : operations) operation->examine();
-  };
-  const auto done = [&] {
-    std::erase_if(operations, [](Operation* operation) { return operation->progress(); });
-    return operations.empty();
-  };
-  wait_until(done, {.clock = clock, .timeout_seconds = limit, .spins = 10, .on_idle = examine}, "a collective");
-}
 
 // Runs the plan twice, as callers do, and tells what came out wrong.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
@@ -149,19 +16,6 @@ std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool bl
     if (!call.right()) return plan.words + " is wrong\n";
   }
   return "";
-}
-
-// Every rank makes a call of its own; the first whose call fails gives up, as a communicator does.
-std::string thrown_by(Group& group, const Plan& plan) {
-  Trial call(group, plan);
-  try {
-    call.start(1);
-    finish({call.operation.get()}, 5);
-  } catch (const std::exception& error) {
-    group.poison(error.what());
-    return error.what();
-  }
-  return "nothing";
 }
 
 }  // namespace
@@ -302,58 +156,5 @@ TEST_CASE("sends and receives over messages meet their partners, whatever else i
         right = right && got[static_cast<std::size_t>(2 * peer + message)] == (peer == rank ? -1 : peer + 100 * message);
     INFO(line.backend->name);
     REQUIRE_ALL(right);
-  }
-}
-
-TEST_CASE("calls that differ between ranks end in an error that names both, on every rank", "[spmd][messages]") {
-  const int size = world().size(), rank = world().rank();
-  if (size == 1) return;
-  const auto all_reduce = [&](Redop op) {
-    return plan_of(named(Collective::all_reduce, "recursive_doubling"), Problem::even(Collective::all_reduce, 64, size),
-                   DType::f32, op);
-  };
-  const auto all_gather = plan_of(named(Collective::all_gather, "ring"), Problem::even(Collective::all_gather, 64, size));
-  const auto from = [&](int root) {
-    return plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, 64, size, root));
-  };
-  const bool odd_one = rank == size - 1;
-  for (const Line& line : open_all()) {
-    INFO(line.backend->name);
-    std::uint32_t id = 1;
-    const auto check = [&](const Plan& plan, const std::string& words) {
-      const auto group = line.transport->join(everybody(id++));
-      const std::string thrown = thrown_by(*group, plan);
-      INFO("thrown: " << thrown);
-      const bool named_ranks = thrown.find("rank ") != std::string::npos && thrown.find(words) != std::string::npos;
-      REQUIRE_ALL(named_ranks);
-    };
-    check(odd_one ? all_gather : all_reduce(Redop::sum), "called all_");
-    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, other sums
-    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // nobody sends anything
-    Plan longer =
-        plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
-    longer.signature = 0;  // not compared, and still no corruption
-    check(longer, " bytes from rank ");
-  }
-}
-
-TEST_CASE("who receives sees the difference, also when the sender has gone on", "[spmd][messages]") {
-  const int size = world().size();
-  const bool is_root = world().rank() == 0;
-  for (const Line& line : open_all()) {
-    INFO(line.backend->name);
-    std::uint32_t id = 1;
-    const auto check = [&](std::int64_t count, std::uint64_t signature, const std::string& words) {
-      const auto group = line.transport->join(everybody(id++));
-      Plan plan = plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
-      plan.signature = signature;
-      const std::string thrown = thrown_by(*group, plan);
-      INFO("thrown: " << thrown);
-      const bool right = is_root ? thrown == "nothing" : thrown.find(words) != std::string::npos;
-      REQUIRE_ALL(right);
-    };
-    check(50, is_root ? 1 : 2, "called broadcast");
-    check(is_root ? 50 : 51, 0, "expected 204 bytes from rank 0");
-    check(is_root ? 51 : 50, 0, "expected 200 bytes from rank 0");
   }
 }

@@ -1,0 +1,75 @@
+// What ranks are told over messages when their calls differ.
+#include "tests/collectives/messages.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+// Every rank makes a call of its own; the first whose call fails gives up, as a communicator does.
+std::string thrown_by(Group& group, const Plan& plan) {
+  Trial call(group, plan);
+  try {
+    call.start(1);
+    finish({call.operation.get()}, 5);
+  } catch (const std::exception& error) {
+    group.poison(error.what());
+    return error.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("calls that differ between ranks end in an error that names both, on every rank", "[spmd][messages]") {
+  const int size = world().size(), rank = world().rank();
+  if (size == 1) return;
+  const auto all_reduce = [&](Redop op) {
+    return plan_of(named(Collective::all_reduce, "recursive_doubling"), Problem::even(Collective::all_reduce, 64, size),
+                   DType::f32, op);
+  };
+  const auto all_gather = plan_of(named(Collective::all_gather, "ring"), Problem::even(Collective::all_gather, 64, size));
+  const auto from = [&](int root) {
+    return plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, 64, size, root));
+  };
+  const bool odd_one = rank == size - 1;
+  for (const Line& line : open_all()) {
+    INFO(line.backend->name);
+    std::uint32_t id = 1;
+    const auto check = [&](const Plan& plan, const std::string& words) {
+      const auto group = line.transport->join(everybody(id++));
+      const std::string thrown = thrown_by(*group, plan);
+      INFO("thrown: " << thrown);
+      const bool named_ranks = thrown.find("rank ") != std::string::npos && thrown.find(words) != std::string::npos;
+      REQUIRE_ALL(named_ranks);
+    };
+    check(odd_one ? all_gather : all_reduce(Redop::sum), "called all_");
+    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, other sums
+    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // nobody sends anything
+    Plan longer =
+        plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
+    longer.signature = 0;  // not compared, and still no corruption
+    check(longer, " bytes from rank ");
+  }
+}
+
+TEST_CASE("who receives sees the difference, also when the sender has gone on", "[spmd][messages]") {
+  const int size = world().size();
+  const bool is_root = world().rank() == 0;
+  for (const Line& line : open_all()) {
+    INFO(line.backend->name);
+    std::uint32_t id = 1;
+    const auto check = [&](std::int64_t count, std::uint64_t signature, const std::string& words) {
+      const auto group = line.transport->join(everybody(id++));
+      Plan plan = plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
+      plan.signature = signature;
+      const std::string thrown = thrown_by(*group, plan);
+      INFO("thrown: " << thrown);
+      const bool right = is_root ? thrown == "nothing" : thrown.find(words) != std::string::npos;
+      REQUIRE_ALL(right);
+    };
+    check(50, is_root ? 1 : 2, "called broadcast");
+    check(is_root ? 50 : 51, 0, "expected 204 bytes from rank 0");
+    check(is_root ? 51 : 50, 0, "expected 200 bytes from rank 0");
+  }
+}

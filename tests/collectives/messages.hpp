@@ -1,0 +1,141 @@
+// What tests of the backends that carry messages share: their groups, plans, and calls with buffers whose results are known.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "collectives/backends/backends.hpp"
+#include "src/base/random.hpp"
+#include "tests/spmd.hpp"
+
+namespace chorale::test {
+
+struct Line {
+  const Backend* backend;
+  std::unique_ptr<Transport> transport;
+};
+
+// The backends that carry messages, where they work.
+inline std::vector<Line> open_all() {
+  std::vector<Line> lines;
+  for (const Backend& backend : all_backends())
+    if ((std::string(backend.name) == "mpi" || std::string(backend.name) == "ucx") && probe(backend).works)
+      lines.push_back({&backend, backend.open(world())});
+  return lines;
+}
+
+inline Membership group_of(std::vector<int> members, std::uint32_t id) {
+  const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
+  return {std::move(members), static_cast<int>(self), id, {}};
+}
+
+inline Membership everybody(std::uint32_t id) {
+  std::vector<int> members;
+  for (int rank = 0; rank < world().size(); ++rank) members.push_back(rank);
+  return group_of(members, id);
+}
+
+inline const Algorithm* named(Collective what, const std::string& name) {
+  if (const Algorithm* algorithm = find_algorithm(what, name)) return algorithm;
+  throw std::runtime_error("no algorithm " + name);
+}
+
+inline Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dtype = DType::i32, Redop op = Redop::sum) {
+  Plan plan{.algorithm = algorithm, .problem = problem.at(world().rank()), .dtype = dtype, .op = op};
+  plan.words = fmt::format("{} {} of {} {}, {}, root {}{}", name_of(problem.what), algorithm ? algorithm->name : "native",
+                           problem.blocks.total(), name_of(dtype), redop_names[static_cast<std::size_t>(op)], problem.root,
+                           problem.in_place ? ", in place" : "");
+  plan.signature = std::hash<std::string>()(plan.words) | 1;
+  return plan;
+}
+
+// Small enough that every sum and product of 8 ranks is exact in every type.
+inline std::int64_t value(Redop op, int rank, std::int64_t index) {
+  const std::uint32_t bits =
+      Random{.seed = 7, .site = static_cast<std::uint32_t>(rank)}.bits(static_cast<std::uint64_t>(index));
+  return op == Redop::prod ? 1 + bits % 2 : bits % 5;
+}
+
+// What element `index` of the whole vector must become. An all_to_all is looked at from the rank that takes.
+inline std::int64_t expected(const Plan& plan, std::int64_t index) {
+  const Problem& p = plan.problem;
+  const auto owner = [&](const Blocks& blocks) {
+    int block = 0;
+    while (index >= blocks.first(block) + blocks.count(block)) ++block;
+    return block;
+  };
+  if (p.what == Collective::broadcast || p.what == Collective::scatter) return value(plan.op, p.root, index);
+  if (p.takes_block()) return value(plan.op, owner(p.blocks), index);
+  if (p.what == Collective::all_to_all) {  // blocks of one size
+    const int from = owner(p.taken);
+    return value(plan.op, from, p.blocks.first(p.rank) + index - p.taken.first(from));
+  }
+  std::int64_t all = value(plan.op, 0, index);
+  for (int rank = 1; rank < p.size; ++rank) {
+    const std::int64_t next = value(plan.op, rank, index);
+    if (plan.op == Redop::sum) all += next;
+    if (plan.op == Redop::prod) all *= next;
+    if (plan.op == Redop::min) all = std::min(all, next);
+    if (plan.op == Redop::max) all = std::max(all, next);
+  }
+  return all;
+}
+
+// One call with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
+struct Trial {
+  Trial(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
+    const Problem& problem = plan.problem;
+    const std::int64_t whole = std::max(problem.blocks.total(), problem.output_count());
+    input.resize(bytes(problem.in_place ? whole : problem.input_count()) + 1);
+    output.resize(bytes(problem.in_place ? 0 : problem.output_count()) + 1);
+    in = input.data() + (problem.in_place ? bytes(problem.input_home()) : 0);
+    out = problem.in_place ? input.data() + bytes(problem.output_home()) : output.data();
+  }
+  std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count * size_of(plan.dtype)); }
+
+  void start(std::uint64_t sequence, bool blocking = false) {
+    std::fill(input.begin(), input.end(), std::byte{0x5a});
+    std::fill(output.begin(), output.end(), std::byte{0x5a});
+    const Problem& p = plan.problem;
+    visit(plan.dtype, [&]<class T>(Type<T>) {
+      for (std::int64_t i = 0; i < p.input_count(); ++i) {
+        const T element(static_cast<T>(static_cast<float>(value(plan.op, p.rank, p.input_home() + i))));
+        std::memcpy(in + bytes(i), &element, sizeof element);
+      }
+    });
+    operation->start({in, out, sequence, plan.signature, blocking});
+  }
+
+  bool right() const {
+    const Problem& p = plan.problem;
+    if (p.what == Collective::barrier) return true;
+    return input.back() == std::byte{0x5a} && output.back() == std::byte{0x5a} && visit(plan.dtype, [&]<class T>(Type<T>) {
+             for (std::int64_t i = 0; i < p.output_count(); ++i) {
+               T element;
+               std::memcpy(static_cast<void*>(&element), out + bytes(i), sizeof element);
+               const T wanted(static_cast<T>(static_cast<float>(expected(plan, p.output_home() + i))));
+               if (std::memcmp(&element, &wanted, sizeof element) != 0) return false;
+             }
+             return true;
+           });
+  }
+
+  Plan plan;
+  std::unique_ptr<Operation> operation;
+  std::vector<std::byte> input, output;
+  std::byte *in = nullptr, *out = nullptr;
+};
+
+inline void finish(std::vector<Operation*> operations, double limit = 20) {
+  SystemClock clock;
+  const auto examine = [&] {
+    for (Operation* operation : operations) operation->examine();
+  };
+  const auto done = [&] {
+    std::erase_if(operations, [](Operation* operation) { return operation->progress(); });
+    return operations.empty();
+  };
+  wait_until(done, {.clock = clock, .timeout_seconds = limit, .spins = 10, .on_idle = examine}, "a collective");
+}
+
+}  // namespace chorale::test
