@@ -24,12 +24,17 @@ struct MpiWorld {
         comm(duplicate(runtime.world())),
         line(runtime.world()),
         tags(comm.get()) {}
+  // Messages that nobody took must not come to a later communicator either: see ~ServiceLine.
+  ~MpiWorld() {
+    if (gave_up) comm.release();
+  }
   int rank, size;
   mpi::Comm comm;
   ServiceLine line;
   MpiTags tags;
   HostMemory memory;
   Ledger ledger;  // of what operations keep
+  bool gave_up = false;
 };
 
 class MpiGroup final : public Group {
@@ -54,7 +59,11 @@ class MpiGroup final : public Group {
     return std::make_unique<MpiGroup>(world_, pair_of(book_.group(), from, to), true);
   }
 
-  void poison(const std::string& why) noexcept override { book_.poison(why); }
+  void poison(const std::string& why) noexcept override {
+    world_.gave_up = true;
+    own_.release();
+    book_.poison(why);
+  }
 
  private:
   struct GroupTraits {

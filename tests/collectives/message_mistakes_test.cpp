@@ -1,4 +1,5 @@
-// What ranks are told over messages when their calls differ.
+// What ranks are told over messages when their calls differ or one gives up, and that nothing of it reaches a later world.
+#include "collectives/backends/message/calls.hpp"
 #include "tests/collectives/messages.hpp"
 
 using namespace chorale;
@@ -14,6 +15,18 @@ std::string thrown_by(Group& group, const Plan& plan) {
     finish({call.operation.get()}, 5);
   } catch (const std::exception& error) {
     group.poison(error.what());
+    return error.what();
+  }
+  return "nothing";
+}
+
+// Long enough for what was sent before a barrier to be found.
+std::string heard(CallBook& book, double seconds) {
+  SystemClock clock;
+  const double until = clock.seconds() + seconds;
+  try {
+    while (clock.seconds() < until) book.examine();
+  } catch (const std::exception& error) {
     return error.what();
   }
   return "nothing";
@@ -71,5 +84,52 @@ TEST_CASE("who receives sees the difference, also when the sender has gone on", 
     check(50, is_root ? 1 : 2, "called broadcast");
     check(is_root ? 50 : 51, 0, "expected 204 bytes from rank 0");
     check(is_root ? 51 : 50, 0, "expected 200 bytes from rank 0");
+  }
+}
+
+TEST_CASE("why a rank gave up is told in its words, whoever else gives up for that", "[spmd][messages]") {
+  const bool is_first = world().rank() == 0;
+  ServiceLine line(world().world());
+  CallBook book(line, everybody(1));
+  if (is_first) book.poison("there is no root 99");
+  std::string said = is_first ? "nothing" : heard(book, 5);
+  if (!is_first) book.poison(said);
+  PMPI_Barrier(world().world());
+  if (is_first) said = heard(book, 0.05);
+  const std::string words = "rank 0 gave up: there is no root 99\n";
+  REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
+}
+
+// MPICH gives the number of a communicator that was freed to the next, and with it whatever nobody has received.
+TEST_CASE("letters that nobody read do not reach the next world", "[spmd][messages]") {
+  {
+    ServiceLine line(world().world());
+    CallBook book(line, everybody(1));
+    if (world().rank() == 0) book.poison("an old sorrow");
+    PMPI_Barrier(world().world());
+  }
+  ServiceLine line(world().world());
+  CallBook book(line, everybody(1));
+  PMPI_Barrier(world().world());
+  REQUIRE_ALL(heard(book, 0.05) == "nothing");
+}
+
+TEST_CASE("messages that nobody took do not reach the next world", "[spmd][messages]") {
+  const int size = world().size();
+  const bool is_root = world().rank() == 0;
+  const Plan plan = plan_of(named(Collective::broadcast, "direct"), Problem::even(Collective::broadcast, 4, size));
+  for (int round = 0; round < 2; ++round) {
+    const auto transport = backend_named("mpi").open(world());
+    const auto group = transport->join(everybody(1));
+    const auto operation = group->prepare(plan);
+    std::vector<std::int32_t> x(4, is_root ? round : -1);
+    if (is_root || round == 1) {
+      operation->start({x.data(), x.data(), 1, plan.signature});
+      finish({operation.get()});
+    } else {
+      group->poison("the first broadcast is of no interest");
+    }
+    PMPI_Barrier(world().world());
+    if (round == 1) REQUIRE_ALL(x == std::vector<std::int32_t>(4, 1));
   }
 }

@@ -23,8 +23,10 @@ ServiceLine::ServiceLine(MPI_Comm world) {
   mpi::check(PMPI_Comm_rank(own, &rank_));
 }
 
-// A letter is small enough to be on its way at once; one that nobody takes is MPI's to forget.
+// A letter is small enough to be on its way at once. One that nobody takes stays behind, and MPICH would deliver it to a later
+// communicator that gets this one's number: then this one keeps it.
 ServiceLine::~ServiceLine() {
+  if (has_sent_) comm_.release();
   for (Sent& sent : sent_)
     if (sent.request != MPI_REQUEST_NULL) PMPI_Request_free(&sent.request);
 }
@@ -36,6 +38,7 @@ void ServiceLine::send(int to, const Letter& letter) noexcept {
       return PMPI_Test(&old.request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over;
     });
     Sent& sent = sent_.emplace_back(Sent{letter, MPI_REQUEST_NULL});
+    has_sent_ = true;
     PMPI_Isend(&sent.letter, sizeof(Letter), MPI_BYTE, to, tag, comm_.get(), &sent.request);
   } catch (const std::exception&) {  // out of memory: the peers' time limit has to do
   }
@@ -96,12 +99,12 @@ void CallBook::examine() {
     letter = inbox.erase(letter);
     read(read_once);
   }
-  if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", fix);
+  if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", "mend what is said there; this group can do nothing more");
 }
 
 void CallBook::read(const Letter& letter) {
   if (letter.kind == Letter::Kind::poison) {
-    if (gave_up_.empty()) gave_up_ = fmt::format("rank {} gave up: {}", letter.sender, letter.text);
+    if (gave_up_.empty()) gave_up_ = letter.text;
     return;
   }
   const Made& ours = newest_[letter.sequence % newest_.size()];
@@ -116,8 +119,9 @@ void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
 }
 
 void CallBook::poison(const std::string& why) noexcept {
+  if (!gave_up_.empty()) return;
   Letter letter{Letter::Kind::poison, line_.rank(), key_, 0, 0, ""};
-  std::snprintf(letter.text, sizeof letter.text, "%s", why.c_str());
+  std::snprintf(letter.text, sizeof letter.text, "rank %d gave up: %s", line_.rank(), why.c_str());
   std::replace(std::begin(letter.text), std::end(letter.text), '\n', ';');
   for (const int member : group_.members)
     if (member != line_.rank()) line_.send(member, letter);

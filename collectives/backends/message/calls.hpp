@@ -24,7 +24,7 @@ struct Letter {
   std::int32_t sender;  // in the world
   std::uint64_t group;  // its key
   std::uint64_t sequence, history;
-  char text[480];  // the call in words; why it gave up
+  char text[480];  // the call in words; who gave up, and why
 };
 
 class ServiceLine {
@@ -43,6 +43,7 @@ class ServiceLine {
   };
   mpi::Comm comm_;
   int rank_ = 0;
+  bool has_sent_ = false;
   std::list<Letter> inbox_;
   std::list<Sent> sent_;
 };
@@ -64,7 +65,7 @@ class CallBook {
   }
   void examine();  // throws if a letter says that a peer gave up, or made another call than we did
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  void poison(const std::string& why) noexcept;
+  void poison(const std::string& why) noexcept;  // tells all, unless one of them told us: he has told the others
 
   // The errors of this page, from the backends too; `sequence` and `words` are of our own call.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const;
@@ -86,7 +87,7 @@ class CallBook {
   std::uint64_t key_;  // no two groups of this rank have the same
   std::array<Made, 64> newest_{};
   std::vector<Known> known_;
-  std::string gave_up_;  // why a peer did; whatever waits on this group from then on fails
+  std::string gave_up_;  // which peer did, and why; whatever waits on this group from then on fails
 };
 
 class CallWatch {
