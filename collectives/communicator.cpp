@@ -85,15 +85,15 @@ void Communicator::forget_routes() {
   state_->last_route.reset();
 }
 
-void Communicator::choose(Collective what, const std::string& algorithm, int pieces) {
+void Communicator::choose(Collective what, const std::string& algorithm, int chunks) {
   std::vector<std::string> known{"auto", "native"};
   for (const Algorithm& row : all_algorithms())
     if (row.what == what) known.push_back(row.name);
   if (std::find(known.begin(), known.end(), algorithm) == known.end())
     usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
                 "choose one of these");
-  require(pieces >= 1, "a schedule cannot be cut into {} pieces", pieces);
-  state_->chosen[what] = {algorithm, pieces};
+  require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
+  state_->chosen[what] = {algorithm, chunks, "it was asked for"};
   forget_routes();
 }
 
@@ -101,7 +101,7 @@ void Communicator::choose(const std::string& algorithm) {
   bool anywhere = false;
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native") {
-      state_->chosen[row.what] = {algorithm, 1};
+      state_->chosen[row.what] = {algorithm, 1, "it was asked for"};
       anywhere = true;
     }
   if (!anywhere) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");

@@ -77,8 +77,8 @@ class Communicator {
   Clock& clock() const;
   const Traffic& traffic() const;
 
-  // "auto", "native" or a name of the table, for one collective or for all that know it; pieces are the schedule's chunks.
-  void choose(Collective what, const std::string& algorithm, int pieces = 1);
+  // "auto", "native" or a name of the table, for one collective or for all that know it; its schedule is cut into chunks.
+  void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
   void check_calls(bool on);  // whether calls are compared between ranks; on at first
   // For benchmarks: run() of the library's own collectives blocks inside the library and moves nothing else. On all ranks or none, and

@@ -187,7 +187,7 @@ Communicator::State& Communicator::State::pair(int from, int to) {
         {}};
     pair->is_pair = true;
     pair->check = check;
-    pair->chosen[Collective::broadcast] = {transport->plans_for_all() ? "direct" : "binomial_tree", 1};
+    pair->chosen[Collective::broadcast] = {transport->plans_for_all() ? "direct" : "binomial_tree", 1, "it is a message"};
     pair->group = group->pair(from, to);
   }
   return *pair;

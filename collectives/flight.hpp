@@ -110,7 +110,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   bool check = true;
   bool native_blocks = false;
   int ranks_per_node = 0;
-  std::map<Collective, std::pair<std::string, int>> chosen;  // algorithm and pieces
+  std::map<Collective, Choice> chosen;  // what was asked for
   Traffic traffic;
   std::uint8_t token[2] = {1, 0};  // of barriers
 

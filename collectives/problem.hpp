@@ -31,6 +31,14 @@ inline constexpr const char* collective_names[] = {"all_reduce", "reduce_scatter
                                                    "gather",     "scatter",        "all_to_all", "barrier"};
 inline const char* name_of(Collective what) { return collective_names[static_cast<std::size_t>(what)]; }
 
+inline bool reduces(Collective what) {
+  return what == Collective::all_reduce || what == Collective::reduce_scatter || what == Collective::reduce;
+}
+inline bool has_root(Collective what) {
+  return what == Collective::broadcast || what == Collective::reduce || what == Collective::gather ||
+         what == Collective::scatter;
+}
+
 // A vector of elements cut into consecutive blocks, one a rank.
 class Blocks {
  public:

@@ -63,10 +63,6 @@ Problem problem_of(const Key& key, Counts counts, int rank, int size) {
   return problem;
 }
 
-bool reduces(Collective what) {
-  return what == Collective::all_reduce || what == Collective::reduce_scatter || what == Collective::reduce;
-}
-
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;
@@ -102,13 +98,11 @@ std::uint64_t signature_of(const Key& key, const Choice& choice) {
 }
 
 std::string words_for(const Key& key, const Choice& choice) {
-  const bool rooted = key.what == Collective::broadcast || key.what == Collective::reduce ||
-                      key.what == Collective::gather || key.what == Collective::scatter;
   std::string words = fmt::format("{} of {} {}", name_of(key.what), key.count, name_of(key.dtype));
   if (reduces(key.what)) words += fmt::format(", {}", redop_names[static_cast<std::size_t>(key.op)]);
-  if (rooted) words += fmt::format(", root {}", key.root);
+  if (has_root(key.what)) words += fmt::format(", root {}", key.root);
   words += ", " + choice.algorithm;
-  if (choice.chunks > 1) words += fmt::format(" in {} pieces", choice.chunks);
+  if (choice.chunks > 1) words += fmt::format(" in {} chunks", choice.chunks);
   return words + (key.in_place ? ", in place" : "");
 }
 
@@ -132,8 +126,7 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
 
 Choice Communicator::State::choose(const Key& key, const Problem& problem) const {
   const auto choice = chosen.find(problem.what);
-  if (!key.is_ours && choice != chosen.end() && choice->second.first != "auto")
-    return {choice->second.first, choice->second.second, "it was asked for"};
+  if (!key.is_ours && choice != chosen.end() && choice->second.algorithm != "auto") return choice->second;
   if (problem.what == Collective::all_to_all && !key.counts.empty())
     return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
   return engine->selector->choose(transport->name(), problem, problem.blocks.total() * size_of(key.dtype));

@@ -29,6 +29,10 @@ std::string words_for(const Range& range) {
 
 }  // namespace
 
+bool same_start(const Problem& problem, const Range& a, const Range& b) {
+  return same_buffer(problem, a, b) && home(problem, a) == home(problem, b);
+}
+
 bool overlap(const Problem& problem, const Range& a, const Range& b) {
   if (!same_buffer(problem, a, b)) return false;
   const std::int64_t start_a = home(problem, a), start_b = home(problem, b);
@@ -45,7 +49,7 @@ bool conflict(const Problem& problem, const Step& a, const Step& b) {
 }
 
 void Schedule::copy(Range from, Range into) {
-  if (same_buffer(problem_, from, into) && home(problem_, from) == home(problem_, into)) return;
+  if (same_start(problem_, from, into)) return;
   add({Kind::copy, {}, {from}, into, {}, round_});
 }
 

@@ -83,7 +83,8 @@ class Schedule {
   std::int64_t scratch_ = 0;
 };
 
-// Whether two accesses of one rank touch the same element, in place or not.
+// Of one rank, in place or not: whether two ranges begin at the same element of one buffer, whether two accesses touch the same element.
+bool same_start(const Problem& problem, const Range& a, const Range& b);
 bool overlap(const Problem& problem, const Range& a, const Range& b);
 bool conflict(const Problem& problem, const Step& a, const Step& b);  // one of them writes what the other touches
 

@@ -49,10 +49,7 @@ class MpiGroup final : public Group {
     book_.enter(plan);
     const Allocator workspace(world_.memory, world_.ledger);
     if (!plan.algorithm) return std::make_unique<MpiNative>(own_.get(), book_, plan, workspace);
-    MessagePlan flat(plan);
-    auto messenger = std::make_unique<MpiMessenger>(world_.comm.get(), world_.tags, book_, plan, flat.messages);
-    CallWatch watch(book_, plan.signature, flat.peers);
-    return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch), workspace);
+    return over_messages<MpiMessenger>(book_, plan, workspace, world_.comm.get(), world_.tags);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {

@@ -110,11 +110,7 @@ class SharedTransport final : public MappedTransport {
   const char* name() const override { return "shm"; }
   int rank() const override { return runtime_.rank(); }
   int size() const override { return runtime_.size(); }
-  std::vector<std::int64_t> exchange(std::int64_t mine) override {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
-    mpi::check(PMPI_Allgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, runtime_.world()));
-    return all;
-  }
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(runtime_.world(), mine); }
 
  private:
   const mpi::Runtime& runtime_;

@@ -27,12 +27,12 @@ struct Plan {
   DType dtype = DType::f32;
   Redop op = Redop::sum;        // avg is a sum here …
   bool divide = false;          // … that the communicator divides at the end
-  int chunks = 1;               // pieces that the schedule is cut into, so that they follow one another
+  int chunks = 1;               // that the schedule is cut into, so that they follow one another
   std::uint64_t signature = 0;  // of the call; equal on all ranks; 0: not compared
   std::string words;            // "all_reduce ring of 16 f32, sum", for errors
 };
 
-// Of all its ranks, cut into the plan's pieces.
+// Of all its ranks, cut into the plan's chunks.
 std::vector<Schedule> schedules_of(const Plan& plan);
 
 // One run of an operation.

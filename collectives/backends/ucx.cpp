@@ -27,11 +27,7 @@ class UcxGroup final : public Group {
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     require(plan.algorithm != nullptr, "UCX has no collectives of its own, for {}", plan.words);
     book_.enter(plan);
-    MessagePlan flat(plan);
-    auto messenger = std::make_unique<ucx::Messenger>(world_.board, book_, plan, flat.messages);
-    CallWatch watch(book_, plan.signature, flat.peers);
-    return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch),
-                                              Allocator(world_.memory, world_.ledger));
+    return over_messages<ucx::Messenger>(book_, plan, Allocator(world_.memory, world_.ledger), world_.board);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {

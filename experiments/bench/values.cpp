@@ -33,15 +33,6 @@ T result_of(int combined, Redop op, int ranks) {
 
 }  // namespace
 
-bool reduces(Collective what) {
-  return what == Collective::all_reduce || what == Collective::reduce_scatter || what == Collective::reduce;
-}
-
-bool has_root(Collective what) {
-  return what == Collective::broadcast || what == Collective::reduce || what == Collective::gather ||
-         what == Collective::scatter;
-}
-
 void Values::inputs(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   const std::uint32_t salt = static_cast<std::uint32_t>(rank) * 0x85EBCA77u + round * 0xC2B2AE3Du;
   const auto fill = [&](auto value) {

@@ -19,9 +19,6 @@ namespace chorale::bench {
 
 inline constexpr int most_ranks_summed = 255;  // more have no sum that bf16 and u8 hold
 
-bool reduces(Collective what);
-bool has_root(Collective what);
-
 struct Values {
   Collective what = Collective::all_reduce;
   Redop op = Redop::sum;

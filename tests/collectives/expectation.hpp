@@ -102,8 +102,7 @@ class Trial {
 
   double wanted(std::int64_t i) const {
     const Problem& p = problem_;
-    if (p.what == Collective::all_reduce || p.what == Collective::reduce_scatter || p.what == Collective::reduce)
-      return expected_at(p, op_, p.output_home() + i);
+    if (reduces(p.what)) return expected_at(p, op_, p.output_home() + i);
     auto [from, index] = origin(p, i);
     if (p.what == Collective::all_to_all)  // the sender's block for us starts where its own counts say
       index += (all_.empty() ? p : all_[static_cast<std::size_t>(from)]).blocks.first(p.rank);

@@ -119,26 +119,17 @@ class Compiler {
     if (receiver.kind != Kind::recv || receiver.dst.place != Place::output) return false;
     if (receiver.after.empty()) return true;
     if (maker < 0) return false;
+    const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
     // It may be written when nothing of the receiver's still needs it, or only the maker, who reads each element before he writes it.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
-      const bool same_place = other.kind == Kind::send && same_memory(message.receiver, other.src[0], receiver.dst);
+      const bool same_place = other.kind == Kind::send && same_start(problem, other.src[0], receiver.dst);
       return same_place && readers.size() == 1 && sender.src[0].count == other.src[0].count &&
              std::any_of(made_from.begin(), made_from.end(),
                          [&](const Message& m) { return m.sender == message.receiver && m.sender_step == before; });
     });
-  }
-
-  bool same_memory(int rank, const Range& a, const Range& b) const {
-    const Problem& problem = ranks_[index(rank)].problem();
-    if (a.place == b.place) return a.first == b.first;
-    if (!problem.in_place || a.place == Place::scratch || b.place == Place::scratch) return false;
-    const auto home = [&](const Range& r) {
-      return r.first + (r.place == Place::input ? problem.input_home() : problem.output_home());
-    };
-    return home(a) == home(b);
   }
 
   // The recv_reduce whose result the send passes on as it is; −1 if there is none.

@@ -63,4 +63,13 @@ class MessageOperation final : public Operation {
   int steps_left_ = 0;
 };
 
+// A plan's operation over messages that a Carrier, which is given `line`, carries for it.
+template <class Carrier, class... Line>
+std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace, Line&&... line) {
+  MessagePlan flat(plan);
+  auto messenger = std::make_unique<Carrier>(line..., book, plan, flat.messages);
+  CallWatch watch(book, plan.signature, flat.peers);
+  return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch), workspace);
+}
+
 }  // namespace chorale
