@@ -10,20 +10,20 @@
 namespace chorale {
 namespace {
 
-Step piece_of(const Step& step, int chunk, int chunks) {
+Step chunk_of(const Step& step, int chunk, int chunks) {
   const auto cut = [&](Range& range) {
     const std::int64_t first = range.count * chunk / chunks, end = range.count * (chunk + 1) / chunks;
     range.first += first;
     range.count = end - first;
   };
-  Step piece{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk, step.put};
-  for (Range& range : piece.src) cut(range);
-  cut(piece.dst);
-  return piece;
+  Step part{step.kind, step.peers, step.src, step.dst, {}, step.round + chunk, step.put};
+  for (Range& range : part.src) cut(range);
+  cut(part.dst);
+  return part;
 }
 
-// Pieces stand in the order of their rounds, as far as those they wait for, and the channels, let them: messages from one rank to
-// another are matched in the order in which they stand, so on a channel all pieces of a step come before those of the next.
+// Chunks stand in the order of their rounds, as far as those they wait for, and the channels, let them: messages from one rank to
+// another are matched in the order in which they stand, so on a channel all chunks of a step come before those of the next.
 void interleave(std::vector<Step>& steps) {
   std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
   std::vector<std::vector<int>> followers(steps.size());
@@ -66,18 +66,18 @@ Schedule pipeline(const Schedule& whole, int chunks) {
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());
   cut.scratch(whole.scratch_count());
-  std::vector<std::vector<int>> pieces;  // of each step, by number; −1 where one is empty
+  std::vector<std::vector<int>> parts;  // of each step, by number; −1 where one is empty
   for (const Step& step : whole.steps) {
-    auto& numbers = pieces.emplace_back();
+    auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // What waits without touching the same elements does so because its algorithm says so: then piece for piece.
+      // What waits without touching the same elements does so because its algorithm says so: then chunk for chunk.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);
-        const int piece = pieces[before][static_cast<std::size_t>(chunk)];
-        if (piece >= 0 && !conflict(whole.problem(), whole.steps[before], step)) ordered.push_back(piece);
+        const int part = parts[before][static_cast<std::size_t>(chunk)];
+        if (part >= 0 && !conflict(whole.problem(), whole.steps[before], step)) ordered.push_back(part);
       }
-      numbers.push_back(cut.add(piece_of(step, chunk, chunks), ordered));
+      numbers.push_back(cut.add(chunk_of(step, chunk, chunks), ordered));
     }
   }
   interleave(cut.steps);

@@ -1,5 +1,5 @@
-// Cuts a schedule into pieces that follow one another, so that a rank passes the first on while the second comes in. A chain of p ranks
-// moves n elements in k pieces in p − 2 + k rounds of n/k, instead of p − 1 rounds of n.
+// Cuts a schedule into chunks that follow one another, so that a rank passes the first on while the second comes in. A chain of p ranks
+// moves n elements in k chunks in p − 2 + k rounds of n/k, instead of p − 1 rounds of n.
 //
 //   chain, p = 3, k = 2      rank 0        rank 1                    rank 2
 //                            send  a ────▶ recv a

@@ -28,7 +28,7 @@ class Show final : public Command {
     options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
     options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
-    options.add("chunks", chunks_, "cut one algorithm into so many pieces that follow one another").range(1, 64);
+    options.add("chunks", chunks_, "cut one algorithm into so many chunks that follow one another").range(1, 64);
     options.add("steps", steps_, "every rank's steps, a line each, instead of the picture");
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }

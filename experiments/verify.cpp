@@ -1,5 +1,5 @@
 // `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks of any sizes,
-// in place and out of place, whole and cut into pieces, for nodes of several sizes. A line each, and a total; exit 3 when anything is
+// in place and out of place, whole and cut into chunks, for nodes of several sizes. A line each, and a total; exit 3 when anything is
 // not proved, naming rank, step and element.
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ Call even_call(Collective what, int size, std::int64_t count, bool in_place, int
   problem.ranks_per_node = per_node;
   Call call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
   for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
-  if (chunks > 1) call.words += fmt::format(" in {} pieces", chunks);
+  if (chunks > 1) call.words += fmt::format(" in {} chunks", chunks);
   if (per_node > 0) call.words += fmt::format(", {} ranks a node", per_node);
   return call;
 }

@@ -26,7 +26,7 @@ void Asked::declare(Options& options) {
   options.add("dtype", wanted.dtypes, "element types, or all");
   options.add("op", wanted.redops, "operators of those that reduce, or all").alias("redop");
   options.add("root", wanted.roots, "roots of those that have one, or all");
-  options.add("chunks", wanted.chunks, "pieces that schedules are cut into");
+  options.add("chunks", wanted.chunks, "cut schedules into so many chunks");
   options.add("in-place", wanted.in_place, "input and output in one buffer").one_of({"both", "yes", "no"});
   options.add_bytes("begin", wanted.begin, "the smallest size; 0: nothing, then one element, then times the factor")
       .alias("b")

@@ -99,7 +99,7 @@ struct SeriesRow {
         column("cache", &Row::cache, "", "whether buffers were in it", {"hot", "cold"}),
         column("memory", &Row::memory, "", "where buffers lay", {"symmetric", "heap"}),
         column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
-        column("chunks", &Row::chunks, "1", "pieces of the schedule"),
+        column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
         column("root", &Row::root, "1", "root, or -1"),
         column("ranks", &Row::ranks, "1", "in the group"),
         column("count", &Row::count, "1", "elements of the whole vector"),

@@ -41,7 +41,7 @@ TEST_CASE("an all_to_all of any sizes is proved, in place too") {
       for (const char* name : {"pairwise", "direct"})
         for (const int chunks : {1, 3}) {
           const auto ranks = plan_all_ranks(named(Collective::all_to_all, name), Problem::exchange(counts, in_place));
-          INFO(name << ", " << counts.size() << " ranks, " << chunks << " pieces" << (in_place ? ", in place" : ""));
+          INFO(name << ", " << counts.size() << " ranks, " << chunks << " chunks" << (in_place ? ", in place" : ""));
           REQUIRE(find_flaw(cut_all(ranks, chunks)) == "");
         }
   const Algorithm& bruck = named(Collective::all_to_all, "bruck");

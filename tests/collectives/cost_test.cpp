@@ -161,8 +161,8 @@ TEST_CASE("the timeline begins no step before what it waits for, and loads no po
   CHECK(timeline.seconds > 0);
 }
 
-TEST_CASE("cut into pieces, a chain of messages overlaps with itself") {
-  // 0 → 1 → 2 → 3 in k pieces: p − 2 + k rounds of n/k, at one α a hop.
+TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
+  // 0 → 1 → 2 → 3 in k chunks: p − 2 + k rounds of n/k, at one α a hop.
   std::vector<Schedule> whole;
   const std::int64_t n = 240;
   for (int rank = 0; rank < 4; ++rank) {
@@ -171,14 +171,14 @@ TEST_CASE("cut into pieces, a chain of messages overlaps with itself") {
     s.round();
     if (rank < 3) s.send(rank + 1, rank == 0 ? input(0, n) : output(0, n));
   }
-  for (const int pieces : {1, 2, 4, 8}) {
+  for (const int chunks : {1, 2, 4, 8}) {
     std::vector<Schedule> ranks;
-    for (const Schedule& schedule : whole) ranks.push_back(pipeline(schedule, pieces));
-    INFO(pieces << " pieces");
+    for (const Schedule& schedule : whole) ranks.push_back(pipeline(schedule, chunks));
+    INFO(chunks << " chunks");
     const double bytes = static_cast<double>(n * element_bytes);
-    const double expected = 3 * price.alpha + (2.0 + pieces) / pieces * bytes * price.beta;
+    const double expected = 3 * price.alpha + (2.0 + chunks) / chunks * bytes * price.beta;
     CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
-    CHECK(find_rounds(ranks).count == 2 + pieces);
+    CHECK(find_rounds(ranks).count == 2 + chunks);
   }
 }
 

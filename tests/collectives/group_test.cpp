@@ -177,8 +177,8 @@ std::string choices_that_cannot_be(Communicator& c) {
     return "an unknown algorithm of one collective is not refused";
   if (!says(thrown_by([&] { c.choose("rnig"); }), "no algorithm is called \"rnig\""))
     return "an unknown algorithm is not refused";
-  if (!says(thrown_by([&] { c.choose(Collective::all_reduce, "ring", 0); }), "cannot be cut into 0 pieces"))
-    return "0 pieces are not refused";
+  if (!says(thrown_by([&] { c.choose(Collective::all_reduce, "ring", 0); }), "cannot be cut into 0 chunks"))
+    return "0 chunks are not refused";
   c.choose("ring");
   const Call call{Collective::all_reduce, slice(x), slice(x)};
   if (c.choice(call).algorithm != "ring") return "ring was asked for, and is not run";

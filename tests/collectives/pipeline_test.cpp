@@ -9,7 +9,7 @@
 using namespace chorale;
 using namespace chorale::test;
 
-TEST_CASE("every algorithm cut into pieces is proved, and sends as much as before") {
+TEST_CASE("every algorithm cut into chunks is proved, and sends as much as before") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const int size : {1, 2, 3, 5, 8, 13})
       for (const int chunks : {2, 3, 4, 7})
@@ -18,14 +18,14 @@ TEST_CASE("every algorithm cut into pieces is proved, and sends as much as befor
             const Problem problem = even(algorithm.what, count, size, in_place, size / 2);
             if (!fits(algorithm, problem)) continue;
             INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << size << " ranks, " << count << " elements in "
-                                         << chunks << " pieces" << (in_place ? ", in place" : ""));
+                                         << chunks << " chunks" << (in_place ? ", in place" : ""));
             const auto whole = plan_all_ranks(algorithm, problem), cut = cut_all(whole, chunks);
             REQUIRE(find_flaw(cut) == "");
             for (std::size_t r = 0; r < whole.size(); ++r) CHECK(cut[r].elements_sent() == whole[r].elements_sent());
           }
 }
 
-TEST_CASE("a hierarchical all-reduce is proved for nodes of any size, also in pieces") {
+TEST_CASE("a hierarchical all-reduce is proved for nodes of any size, also in chunks") {
   const Algorithm& algorithm = named(Collective::all_reduce, "hierarchical");
   for (int size = 1; size <= 13; ++size)
     for (int per_node = 1; per_node <= size + 1; ++per_node)
@@ -33,12 +33,12 @@ TEST_CASE("a hierarchical all-reduce is proved for nodes of any size, also in pi
         for (const bool in_place : {false, true}) {
           Problem problem = even(Collective::all_reduce, 5 * size + 2, size, in_place);
           problem.ranks_per_node = per_node;
-          INFO(size << " ranks, " << per_node << " a node, " << chunks << " pieces" << (in_place ? ", in place" : ""));
+          INFO(size << " ranks, " << per_node << " a node, " << chunks << " chunks" << (in_place ? ", in place" : ""));
           REQUIRE(find_flaw(cut_all(plan_all_ranks(algorithm, problem), chunks)) == "");
         }
 }
 
-TEST_CASE("in a chain cut into pieces, one is passed on while the next comes in") {
+TEST_CASE("in a chain cut into chunks, one is passed on while the next comes in") {
   const auto ranks = plan_all_ranks(named(Collective::broadcast, "chain"), even(Collective::broadcast, 5, 3));
   CHECK(pipeline(ranks[1], 3).describe() ==
         "   0  recv         from 0        output[0..1)\n"
@@ -48,15 +48,15 @@ TEST_CASE("in a chain cut into pieces, one is passed on while the next comes in"
         "   4  send         to 2          output[1..3)  after 1\n"
         "   5  send         to 2          output[3..5)  after 3\n");
   CHECK(pipeline(ranks[1], 1).describe() == ranks[1].describe());
-  CHECK(pipeline(ranks[1], 9).steps.size() == 10);  // five elements are five pieces
+  CHECK(pipeline(ranks[1], 9).steps.size() == 10);  // five elements are five chunks
   CHECK_THROWS_WITH(pipeline(ranks[1], 0), says("cannot be cut into 0 chunks"));
 }
 
-TEST_CASE("a piece waits for the pieces whose elements it touches, however they are cut") {
+TEST_CASE("a chunk waits for the chunks whose elements it touches, however they are cut") {
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));
-  s.send(1, output(4, 4));  // its first piece is part of the third of four that come
+  s.send(1, output(4, 4));  // its first chunk is part of the third of four that come
   const Schedule cut = pipeline(s, 4);
   REQUIRE(cut.steps.size() == 8);
   for (const Step& step : cut.steps)
@@ -68,7 +68,7 @@ TEST_CASE("a piece waits for the pieces whose elements it touches, however they 
     }
 }
 
-TEST_CASE("an order that an algorithm asks for is kept piece by piece") {
+TEST_CASE("an order that an algorithm asks for is kept chunk by chunk") {
   const auto whole = plan_all_ranks(named(Collective::all_to_all, "pairwise"), even(Collective::all_to_all, 24, 3));
   const Schedule cut = pipeline(whole[0], 2);
   int ordered = 0;
@@ -80,5 +80,5 @@ TEST_CASE("an order that an algorithm asks for is kept piece by piece") {
       CHECK((before.kind == Kind::send ? before.src[0].first % 8 : before.dst.first % 8) == step.src[0].first % 8);
     }
   }
-  CHECK(ordered == 4);  // each of two pieces waits for a send and a receive of the first round
+  CHECK(ordered == 4);  // each of two chunks waits for a send and a receive of the first round
 }

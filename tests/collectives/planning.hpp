@@ -1,4 +1,4 @@
-// What tests of schedules share: an algorithm by its name, and all ranks' schedules, cut into pieces if wished.
+// What tests of schedules share: an algorithm by its name, and all ranks' schedules, cut into chunks if wished.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -87,7 +87,7 @@ TEST_CASE("a step waits for what it must, and names no more than that") {
       for (const int chunks : {1, 3}) {
         if (algorithm.name == std::string("pairwise")) continue;  // it has an order of its own
         const auto ranks = cut_all(plan_all_ranks(algorithm, even(algorithm.what, 37, 4, in_place)), chunks);
-        INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << chunks << " pieces"
+        INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << chunks << " chunks"
                                      << (in_place ? ", in place" : ""));
         for (std::size_t rank = 0; rank < ranks.size(); ++rank)
           for (std::size_t step = 0; step < ranks[rank].steps.size(); ++step) {
