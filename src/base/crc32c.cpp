@@ -1,0 +1,58 @@
+#include "src/base/crc32c.hpp"
+
+#include <array>
+#include <cstring>
+#ifdef __SSE4_2__
+#include <nmmintrin.h>
+#endif
+
+namespace chorale {
+namespace {
+
+constexpr std::uint32_t polynomial = 0x82f63b78;  // reversed: the lowest bit comes first
+
+// tables[k][b]: what byte b adds to the checksum when k more zero bytes follow it.
+constexpr auto tables = [] {
+  std::array<std::array<std::uint32_t, 256>, 8> made{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? polynomial : 0);
+    made[0][byte] = crc;
+  }
+  for (std::size_t k = 1; k < 8; ++k)
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      made[k][byte] = made[k - 1][byte] >> 8 ^ made[0][made[k - 1][byte] & 0xff];
+  return made;
+}();
+
+std::uint64_t word_at(const std::byte* place) {
+  std::uint64_t word;
+  std::memcpy(&word, place, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before) {
+  std::uint32_t crc = ~before;
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
+    const std::uint64_t word = word_at(bytes.data()) ^ crc;
+    crc = 0;
+    for (std::size_t k = 0; k < 8; ++k) crc ^= tables[7 - k][word >> 8 * k & 0xff];
+  }
+  for (const std::byte byte : bytes) crc = crc >> 8 ^ tables[0][(crc ^ static_cast<std::uint32_t>(byte)) & 0xff];
+  return ~crc;
+}
+
+#ifdef __SSE4_2__
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+  std::uint64_t crc = ~before;
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) crc = _mm_crc32_u64(crc, word_at(bytes.data()));
+  for (const std::byte byte : bytes) crc = _mm_crc32_u8(static_cast<std::uint32_t>(crc), static_cast<unsigned char>(byte));
+  return ~static_cast<std::uint32_t>(crc);
+}
+#else
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) { return crc32c_by_tables(bytes, before); }
+#endif
+
+}  // namespace chorale
