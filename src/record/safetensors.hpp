@@ -1,0 +1,66 @@
+// The safetensors format, as Hugging Face publishes models in it: a header in JSON, then the tensors' bytes, nothing else.
+//
+//   bytes 0–7      N, little endian
+//   8 … 8+N−1      {"__metadata__": {"format": "pt"}, "wte.weight": {"dtype": "F32", "shape": [4096, 384], "data_offsets": [0, 6291456]}, …}
+//   8+N …          the data: row-major, little endian, without a gap
+//
+// A file from outside is believed in nothing: every size is checked before it is multiplied, every tensor lies within the file and
+// overlaps none. A file that is not so throws; what it says of its values is the reader's to check (a checkpoint has checksums).
+// Reading maps the file: a tensor that nobody looks at is not read. Writing streams.
+#pragma once
+#include <map>
+#include <span>
+
+#include "src/memory/tensor.hpp"
+#include "src/record/durable.hpp"
+
+namespace chorale::safetensors {
+
+struct Entry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape = {};
+  std::int64_t first = 0, bytes = 0;  // within the data
+};
+using Metadata = std::map<std::string, std::string>;
+
+class File {
+ public:
+  explicit File(const std::filesystem::path& path);
+  ~File();
+  File(File&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  const Metadata& metadata() const { return metadata_; }
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  const Entry* find(const std::string& name) const;  // nullptr when there is none
+  std::span<const std::byte> data(const Entry& entry) const;
+  std::span<const std::byte> header() const { return std::span(map_).first(data_starts_); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(map_.size()); }
+
+ private:
+  void read_header();
+
+  std::filesystem::path path_;
+  std::span<const std::byte> map_;
+  std::size_t data_starts_ = 0;
+  Metadata metadata_;
+  std::map<std::string, Entry> entries_;
+};
+
+// Names, types and shapes are known first; then the tensors' bytes are written in the same order, in pieces of any size.
+class Writer {
+ public:
+  Writer(std::filesystem::path path, std::vector<Entry> entries,
+         const Metadata& metadata = {});  // `first` and `bytes` are found here
+  void write(std::span<const std::byte> bytes);
+  void finish();  // synced; throws unless every byte that the header promises was written
+  const std::string& header() const { return header_; }
+
+ private:
+  DurableFile file_;
+  std::string header_;
+  std::int64_t missing_ = 0;
+};
+
+}  // namespace chorale::safetensors

@@ -1,0 +1,169 @@
+#include "src/record/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include "src/base/crc32c.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+using safetensors::Entry;
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const std::filesystem::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string with_header(const std::string& json, std::size_t data_bytes) {
+  const std::uint64_t length = json.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + json + std::string(data_bytes, 'x');
+}
+
+std::vector<std::byte> some_bytes(std::int64_t count) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
+
+const std::vector<Entry> every_type = {{"weights", DType::f32, {3, 5}},    {"halves", DType::f16, {7}},
+                                       {"brains", DType::bf16, {2, 1, 2}}, {"doubles", DType::f64, {}},
+                                       {"long", DType::i64, {4}},          {"short", DType::i32, {0, 9}},
+                                       {"a \"name\"/é", DType::u8, {3}}};
+
+std::filesystem::path sample(const TemporaryFolder& folder) {
+  const auto path = folder / "sample.safetensors";
+  safetensors::Writer writer(path, every_type, {{"format", "pt"}});
+  for (const Entry& entry : every_type) writer.write(some_bytes(elements_of(entry.shape) * size_of(entry.dtype)));
+  writer.finish();
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("the checksum is CRC-32C, in one piece or in many, with the instruction and without") {
+  const std::string digits = "123456789";
+  CHECK(crc32c(std::as_bytes(std::span(digits))) == 0xe3069283);
+  CHECK(crc32c({}) == 0);
+  const auto bytes = some_bytes(1000);
+  const std::span<const std::byte> all(bytes);
+  for (const std::size_t cut : {0, 1, 7, 8, 9, 500, 999}) {
+    CHECK(crc32c(all.subspan(cut), crc32c(all.first(cut))) == crc32c(all));
+    CHECK(crc32c_by_tables(all.subspan(cut)) == crc32c(all.subspan(cut)));
+  }
+}
+
+TEST_CASE("what is written as safetensors is read again") {
+  const TemporaryFolder folder;
+  const safetensors::File file(sample(folder));
+  CHECK(file.metadata() == safetensors::Metadata{{"format", "pt"}});
+  CHECK(file.entries().size() == every_type.size());
+  CHECK(file.header().size() % 8 == 0);
+  CHECK(file.find("none") == nullptr);
+  for (const Entry& wanted : every_type) {
+    const Entry* entry = file.find(wanted.name);
+    REQUIRE(entry);
+    CHECK(entry->dtype == wanted.dtype);
+    CHECK(entry->shape == wanted.shape);
+    const auto data = file.data(*entry);
+    const auto expected = some_bytes(elements_of(wanted.shape) * size_of(wanted.dtype));
+    CHECK(std::equal(data.begin(), data.end(), expected.begin(), expected.end()));
+  }
+}
+
+TEST_CASE("a writer keeps its promises or throws") {
+  const TemporaryFolder folder;
+  safetensors::Writer writer(folder / "a", {{"x", DType::f32, {2}}});
+  CHECK_THROWS_WITH(writer.finish(), says("8 bytes that the header promises were not written"));
+  CHECK_THROWS_WITH(writer.write(some_bytes(9)), says("1 bytes more"));
+  CHECK_THROWS_WITH(safetensors::Writer(folder / "b", {{"x"}, {"x"}}), says("two tensors are named \"x\""));
+  CHECK_THROWS_WITH(safetensors::Writer(folder / "a", {}), says("File exists"));
+}
+
+TEST_CASE("a file that lies about its tensors is refused, and says why") {
+  const TemporaryFolder folder;
+  const auto path = folder / "bad";
+  const auto refusal = [&](const std::string& text) -> std::string {
+    put(path, text);
+    try {
+      safetensors::File file(path);
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).find(path.string()) != std::string::npos);
+      return error.what();
+    }
+    return "nothing";
+  };
+  const auto one = [](const char* dtype, const char* shape, const char* offsets) {
+    return fmt::format(R"({{"x":{{"dtype":"{}","shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
+  };
+  CHECK(refusal(with_header(one("F32", "[2]", "[0,8]"), 8)) == "nothing");
+  CHECK_THAT(refusal("short"), says("too few for a header"));
+  CHECK_THAT(refusal(std::string(8, '\xff')), says("is more than its 8 bytes hold"));
+  CHECK_THAT(refusal(with_header("{", 0)), says("no list of tensors"));
+  CHECK_THAT(refusal(with_header("[]", 0)), says("no list of tensors"));
+  CHECK_THAT(refusal(with_header(std::string(200'000, '['), 0)), says("no list of tensors"));
+  CHECK_THAT(refusal(with_header(one("F8", "[2]", "[0,8]"), 8)), says("type F8"));
+  CHECK_THAT(refusal(with_header(one("F32", "[-2]", "[0,8]"), 8)), says("no whole number"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2.0]", "[0,8]"), 8)), says("no whole number"));
+  CHECK_THAT(refusal(with_header(one("F32", "[18446744073709551615]", "[0,8]"), 8)), says("no whole number"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8,9]"), 8)), says("wants two numbers"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("and -8 bytes"));
+  CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("and 8 bytes"));
+  CHECK_THAT(refusal(with_header(one("F32", "[4611686018427387904,4]", "[0,0]"), 0)),
+             says("and 0 bytes"));  // wraps round to 0
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("begins at byte 4"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, and 7 are there"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, and 9 are there"));
+  const std::string overlap =
+      R"({"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"y":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})";
+  CHECK_THAT(refusal(with_header(overlap, 8)), says("\"y\" begins at byte 4 of the data, the one before it ends at 8"));
+  CHECK_THROWS_WITH(safetensors::File(folder / "none"), says("No such file"));
+  CHECK_THROWS_WITH(safetensors::File(folder.path()), says("no plain file"));
+}
+
+TEST_CASE("mutated tensor files are read or refused, never worse") {
+  const TemporaryFolder folder;
+  const std::string good = contents(sample(folder));
+  const auto path = folder / "mutated";
+  std::mt19937 chance(5);
+  const auto any = [&](std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(chance); };
+  int refused = 0, read = 0;
+  for (int round = 0; round < 5000; ++round) {
+    std::string bad = good;
+    const std::size_t header = 700;  // most mutations where the meaning is
+    for (std::size_t times = 1 + any(3); times > 0; --times) {
+      const std::size_t at = any(any(4) ? std::min(header, bad.size()) : bad.size());
+      switch (any(5)) {
+        case 0: bad[at] ^= static_cast<char>(1 << any(8)); break;
+        case 1: bad[at] = static_cast<char>(any(256)); break;
+        case 2: bad.resize(1 + at); break;
+        case 3: bad.insert(at, 1 + any(9), "0123456789[]{},:\"-e"[any(19)]); break;
+        default: bad.erase(at, 1 + any(9));
+      }
+      if (bad.empty()) bad = "x";
+    }
+    put(path, bad);
+    try {
+      const safetensors::File file(path);
+      ++read;
+      unsigned sum = 0;  // every byte can be looked at
+      for (const auto& [name, entry] : file.entries())
+        for (const std::byte byte : file.data(entry)) sum += static_cast<unsigned>(byte);
+      CHECK(sum < 1'000'000);
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 3000);
+  CHECK(read > 20);
+}
+
+}  // namespace chorale::test
