@@ -1,0 +1,90 @@
+// exp, tanh, sigmoid and log of a float without a branch, a table or a call, so that GCC turns a loop over them into vector instructions.
+// Every rounding is written down (explicit fma, nothing left to contract), so a value's bits are the same in a vector, in a loop's tail and
+// alone, on every machine: libm promises neither.
+//
+//              greatest error   where
+//   exp        1.04 ulp         everywhere; below −103.98 it is 0, above 88.72 infinity, and subnormal in between
+//   tanh       2.58 ulp         everywhere; sign of zero kept
+//   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
+//   log        0.79 ulp         everywhere, subnormals too; −infinity of 0, NaN of negative numbers
+//
+// NaN gives NaN. About 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. References and f64 use the functions of std.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace chorale::math {
+
+namespace parts {
+
+// e^x = 2^n · (1 + tail) with |r| ≤ ln 2 / 2. The sum with 1.5·2^23 rounds x/ln 2 to the integer n, which then stands in its last bits.
+struct Exponential {
+  float tail;       // e^r − 1
+  std::uint32_t n;  // two's complement
+};
+
+[[gnu::always_inline]] inline Exponential exponential(float x) {
+  constexpr float shift = 0x1.8p23f;
+  const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, shift), n = shifted - shift;
+  const float high = __builtin_fmaf(n, -0x1.62e400p-1f, x);  // ln 2 in two parts, the first short enough for exact products
+  const float r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, high);
+  float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // (e^r − 1 − r)/r², minimax: 3e-9
+  p = __builtin_fmaf(p, r, 0x1.55545cp-5f);
+  p = __builtin_fmaf(p, r, 0x1.55548cp-3f);
+  p = __builtin_fmaf(p, r, 0.5f);
+  return {__builtin_fmaf(p * r, r, r), std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(shift)};
+}
+
+[[gnu::always_inline]] inline float power_of_two(std::uint32_t n) { return std::bit_cast<float>((n + 127u) << 23); }
+
+// Comparisons with a NaN are false, so that it stays.
+[[gnu::always_inline]] inline float at_least(float x, float low) { return x < low ? low : x; }
+[[gnu::always_inline]] inline float at_most(float x, float high) { return x > high ? high : x; }
+
+}  // namespace parts
+
+[[gnu::always_inline]] inline float exp(float x) {
+  const auto [tail, n] = parts::exponential(parts::at_most(parts::at_least(x, -104.0f), 89.0f));
+  // Twice half the exponent: neither factor leaves the range of normal numbers, the product may, and then becomes infinite or subnormal.
+  const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
+  return (1.0f + tail) * parts::power_of_two(half) * parts::power_of_two(n - half);
+}
+
+// From e = e^2|x| − 1, which keeps its relative accuracy near 0: tanh |x| = e/(e + 2).
+[[gnu::always_inline]] inline float tanh(float x) {
+  const auto [tail, n] = parts::exponential(2.0f * parts::at_most(__builtin_fabsf(x), 10.0f));
+  const float scale = parts::power_of_two(n);
+  const float e = __builtin_fmaf(scale, tail, scale - 1.0f);
+  return __builtin_copysignf(e / (e + 2.0f), x);
+}
+
+// 1/(1 + e^−x)
+[[gnu::always_inline]] inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
+
+// x = 2^n·(1 + f) with 1 + f from √½ to √2; log(1 + f) = f − f²/2 + f³·p(f).
+[[gnu::always_inline]] inline float log(float x) {
+  constexpr std::uint32_t root_half = 0x3f3504f3u;
+  const bool subnormal = x < 0x1p-126f;
+  const std::uint32_t word = std::bit_cast<std::uint32_t>(subnormal ? x * 0x1p23f : x) - root_half;
+  const float n = static_cast<float>(static_cast<std::int32_t>(word) >> 23) - (subnormal ? 23.0f : 0.0f);
+  const float f = std::bit_cast<float>((word & 0x007fffffu) + root_half) - 1.0f;
+  float p = __builtin_fmaf(f, 0x1.1b40e4p-4f, -0x1.e2e918p-4f);  // minimax: 7e-10
+  p = __builtin_fmaf(p, f, 0x1.e6512ep-4f);
+  p = __builtin_fmaf(p, f, -0x1.fb434ep-4f);
+  p = __builtin_fmaf(p, f, 0x1.2332b8p-3f);
+  p = __builtin_fmaf(p, f, -0x1.5562e2p-3f);
+  p = __builtin_fmaf(p, f, 0x1.99a546p-3f);
+  p = __builtin_fmaf(p, f, -0x1.ffffeep-3f);
+  p = __builtin_fmaf(p, f, 0x1.555546p-2f);
+  const float square = f * f;
+  float rest = __builtin_fmaf(p * f, square, n * 0x1.7f7d1cp-20f);
+  rest = __builtin_fmaf(square, -0.5f, rest);
+  const float value = __builtin_fmaf(n, 0x1.62e400p-1f, f + rest);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float beyond = x == 0.0f ? -infinity : x == infinity ? infinity : std::numeric_limits<float>::quiet_NaN();
+  return x > 0.0f && x < infinity ? value : beyond;
+}
+
+}  // namespace chorale::math
