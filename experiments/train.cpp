@@ -1,0 +1,154 @@
+// `chorale train`: trains a transformer and records every step of it.
+//
+//   build/chorale train --preset nano --dtype bf16 --train-iters 600          the embedded language, whose loss has a known floor
+//   build/chorale train --data data/english.bin --save-interval 100           a text of one's own
+//   build/chorale train --load runs/latest --train-iters 1200                 goes on where a run stopped, bit for bit
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "experiments/train/dataset.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/records.hpp"
+#include "parallel/checkpoint.hpp"
+#include "parallel/resume.hpp"
+#include "src/base/host.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/signals.hpp"
+#include "src/base/text.hpp"
+#include "src/math/peak.hpp"
+#include "src/memory/pool.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+namespace {
+
+class Train final : public Command {
+ public:
+  std::vector<Preset> presets() const override { return train::presets(); }
+
+  void declare(Options& o) override {
+    flags_.declare(o);
+    o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
+        .words("FILE");
+    o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
+    o.add("save-interval", save_interval_, "steps between checkpoints; 0: none").range(0, 1e9);
+    o.add("load", load_, "go on from a run, its checkpoints or one of them").words("DIR");
+    o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
+    o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
+    o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
+  }
+
+  void check() override {
+    require_writable(run_dir_);
+    flags_.training(1);
+    signals_.emplace();
+  }
+
+  int run(Session& session) override {
+    if (session.runtime->size() > 1)
+      usage_error("training runs on one rank for now", fmt::format("{} ranks were started", session.runtime->size()),
+                  "start it without mpirun, or with -n 1");
+    const auto ranks = gather_rank_facts(*session.runtime, session.clock);
+    const TrainingOptions options = flags_.training(static_cast<int>(ranks[0].threads));
+    const train::Dataset data(data_, options.shape, options.seed);
+    RunRecord run = open_run_record(run_dir_, session, ranks);
+    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+
+    HostMemory host;
+    Pool memory(host);
+    Training training(options, memory, session.clock);
+    if (!load_.empty()) resume(training, Checkpoint::open(load_, run.log));
+    announce(run, training, data);
+    const double peak = measured_product_peak(options.compute, options.threads);
+    run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
+    const std::string status = loop(session, run, training, data, peak);
+    run.recorder->finish(status);
+    run.log.info("recorded in {}", run.recorder->file().string());
+    return 0;
+  }
+
+ private:
+  void announce(RunRecord& run, const Training& training, const train::Dataset& data) const {
+    const TrainingOptions& o = training.options();
+    const ModelShape& s = o.shape;
+    run.log.info("{:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{}, data: {}",
+                 static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads, name_of(o.compute), o.numerics, o.global_batch,
+                 s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+    run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
+                 human_bytes(training.declared_activation_bytes()),
+                 human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *
+                                                       static_cast<double>(s.layers))));
+    if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
+  }
+
+  // Returns how the run ended.
+  std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak) {
+    const std::int64_t last = flags_.steps();
+    train::Records records(*run.recorder);
+    const Progress::Screen screen = Progress::screen_of(stderr);
+    Progress progress("train", last, session.clock, screen);
+    const double began = session.clock.seconds();
+    const ReadSamples read = data.training();
+    StepResult result;
+    while (training.steps() < last) {
+      const double start = session.clock.seconds();
+      result = training.step(read);
+      const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
+      const double mfu = rate * training.options().shape.flops_per_token() / peak;
+      records.step(result, now - began, now - start, mfu, training.ledger());
+      check_activations(training);
+      const std::string note = fmt::format("loss {:.4f}  {:.0f} tokens/s  MFU {:.0f} %{}", result.loss, rate, 100 * mfu,
+                                           result.skipped ? "  skipped: the loss scale was too high" : "");
+      if (screen.terminal)
+        progress.update(result.step, note);
+      else if (result.step % log_interval_ == 0 || result.step == last)
+        run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, last, note, result.gradient_norm, result.rate);
+      if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
+        evaluate(run, records, training, data);
+      const bool stop = signals_->pending().has_value();
+      if (save_interval_ > 0 && (stop || result.step % save_interval_ == 0 || result.step == last))
+        save(session, run, training);
+      if (!stop) continue;
+      run.log.warn("told to stop after step {}", result.step);
+      return "stopped";
+    }
+    if (screen.terminal) progress.finish();
+    evaluate(run, records, training, data);
+    return "ok";
+  }
+
+  // What is declared is what planning and the choice of a layout go by.
+  static void check_activations(const Training& training) {
+    require(training.activation_bytes() == training.declared_activation_bytes(),
+            "the layers declare that they keep {} bytes and keep {}", training.declared_activation_bytes(),
+            training.activation_bytes());
+  }
+
+  void evaluate(RunRecord& run, train::Records& records, Training& training, const train::Dataset& data) const {
+    const std::int64_t samples = std::min(eval_samples_, data.held_out());
+    if (samples == 0) return;
+    const double loss = training.evaluate(data.validation(), samples);
+    records.evaluation(training.steps(), loss, samples * training.options().shape.sequence);
+    run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
+                 data.floor() > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / data.floor() - 1)) : "");
+  }
+
+  void save(Session& session, RunRecord& run, Training& training) const {
+    run.recorder->flush();
+    save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()), state_of(training));
+    run.log.info("saved {}", (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string());
+  }
+
+  train::Flags flags_;
+  std::string data_ = "synthetic", run_dir_ = "runs", load_;
+  std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 64, log_interval_ = 10;
+  std::optional<Signals> signals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<Train>(); }
+
+}  // namespace chorale

@@ -1,0 +1,49 @@
+#include "experiments/train/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include "src/data/synthetic.hpp"
+
+namespace chorale::train {
+namespace {
+
+constexpr double held_out_share = 0.01;
+// The language is endless; so many samples of it are a run's world, and each comes once.
+constexpr std::int64_t synthetic_samples = std::int64_t{1} << 40;
+
+}  // namespace
+
+Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed) : sequence_(shape.sequence) {
+  std::int64_t samples = synthetic_samples;
+  if (data == "synthetic") {
+    auto language = std::make_unique<SyntheticLanguage>(shape.vocabulary, seed);
+    floor_ = language->floor(shape.sequence);
+    source_ = std::move(language);
+  } else {
+    source_ = open_tokens(data);
+    samples = source_->samples(sequence_);
+    if (source_->vocabulary() > shape.vocabulary)
+      usage_error("a token id is beyond the model's vocabulary",
+                  fmt::format("{} has ids up to {}; vocab-size is {}", data, source_->vocabulary() - 1, shape.vocabulary),
+                  fmt::format("use --vocab-size {} or more, or tokens of another tokenizer", source_->vocabulary()));
+    if (samples < 2)
+      usage_error("there is not enough text",
+                  fmt::format("{} has {} tokens; a sample is {}", data, source_->count(), sequence_ + 1),
+                  "use a shorter --seq-length or more text");
+  }
+  sampler_ = std::make_unique<Sampler>(samples, seed, held_out_share);
+}
+
+ReadSamples Dataset::reader(std::int64_t (Sampler::*sample)(std::int64_t) const) const {
+  return [this, sample](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
+                        std::span<std::int32_t> targets) {
+    std::vector<std::int64_t> which;
+    for (std::int64_t i = 0; i < samples; ++i) which.push_back(((*sampler_).*sample)(first + i));
+    fill_batch(*source_, which, sequence_, inputs, targets);
+  };
+}
+
+ReadSamples Dataset::training() const { return reader(&Sampler::training_sample); }
+ReadSamples Dataset::validation() const { return reader(&Sampler::validation_sample); }
+
+}  // namespace chorale::train

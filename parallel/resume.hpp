@@ -1,0 +1,12 @@
+// From a training run to what a checkpoint holds, and back.
+#pragma once
+#include "parallel/checkpoint.hpp"
+#include "parallel/training.hpp"
+
+namespace chorale {
+
+std::vector<StateTensor> state_of(Training& training);
+Metadata metadata_of(Training& training, const std::string& config);
+void resume(Training& training, const Checkpoint& checkpoint);  // a usage error if it is of another model or other numerics
+
+}  // namespace chorale
