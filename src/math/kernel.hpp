@@ -1,0 +1,52 @@
+// What the kernels of single rows and elements share. A loop over T is written with floats, and conversions in it become vector
+// instructions; sums run over a fixed number of lanes, so that their bits do not depend on how wide the machine's vectors are.
+#pragma once
+#include <array>
+#include <concepts>
+
+#include "src/base/parallel.hpp"
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+template <class T>
+using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // what beside T is a sum or an extreme
+
+inline DType statistic_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+template <class... Tensors>
+bool any_phantom(const Tensors&... tensors) {
+  return (tensors.phantom() || ...);
+}
+
+// Values of an optional tensor: null where there is none.
+template <class T>
+T* values_or_null(const Tensor* tensor) {
+  return tensor ? tensor->values<T>().data() : nullptr;
+}
+
+// K sums at once of what term(j) gives, an array of K, for j in [0, count): element j goes to lane j % 32, lanes are added in halves.
+template <std::size_t K, class Term>
+std::array<float, K> lane_sums(std::int64_t count, Term term) {
+  constexpr std::int64_t lanes = 32;
+  float sum[K][lanes] = {};
+  std::int64_t j = 0;
+  for (; j + lanes <= count; j += lanes)
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::array<float, K> terms = term(j + lane);
+      for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
+    }
+  for (std::int64_t lane = 0; j + lane < count; ++lane) {
+    const std::array<float, K> terms = term(j + lane);
+    for (std::size_t k = 0; k < K; ++k) sum[k][lane] += terms[k];
+  }
+  std::array<float, K> total;
+  for (std::size_t k = 0; k < K; ++k) {
+    for (std::int64_t half = lanes / 2; half > 0; half /= 2)
+      for (std::int64_t lane = 0; lane < half; ++lane) sum[k][lane] += sum[k][lane + half];
+    total[k] = sum[k][0];
+  }
+  return total;
+}
+
+}  // namespace chorale
