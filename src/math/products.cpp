@@ -1,0 +1,130 @@
+#include "src/math/products.hpp"
+
+#include <algorithm>
+
+#include "src/base/parallel.hpp"
+#include "src/math/onednn.hpp"
+#include "src/math/reference/product.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t panel = 256;  // rows that are widened at a time: they are still in the cache when they are multiplied
+
+std::int64_t columns(const Tensor& matrix) {
+  require(!matrix.shape().empty(), "a matrix has rows, a scalar has none");
+  return elements_of({matrix.shape().begin() + 1, matrix.shape().end()});
+}
+
+template <class T>
+const float* widen(const T* values, std::int64_t count, std::vector<float>& wide, int threads) {
+  if (std::ssize(wide) < count) wide.resize(static_cast<std::size_t>(count));
+  float* out = wide.data();
+  parallel_for(threads, count, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) out[i] = static_cast<float>(values[i]);
+  });
+  return out;
+}
+
+template <class T>
+T* data(const Tensor& tensor) {
+  return tensor.values<T>().data();
+}
+
+}  // namespace
+
+std::string product_library() { return "oneDNN " + onednn::version(); }
+
+void Products::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
+                       const Queue& queue) {
+  const std::int64_t m = x.dim(0), k = columns(x), n = columns(y);
+  require(w.shape() == (transposed ? Shape{n, k} : Shape{k, n}), "[{}, {}] = [{}, {}]·w wants no w of shape {}{}", m, n, m,
+          k, to_string(w.shape()), transposed ? ", transposed" : "");
+  require(y.dim(0) == m, "a product of {} rows has no result of shape {}", m, to_string(y.shape()));
+  require(k > 0, "a product over no inputs was asked for: {}·{}", to_string(x.shape()), to_string(w.shape()));
+  require(is_floating(x.dtype()) && w.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
+          name_of(w.dtype()));
+  require(y.dtype() == x.dtype() || (y.dtype() == DType::f32 && size_of(x.dtype()) == 2),
+          "a product of {} is not stored as {}", name_of(x.dtype()), name_of(y.dtype()));
+  require(!bias || (bias->shape() == Shape{n} && bias->dtype() == x.dtype()), "a bias for {} columns of {} has not {} of {}",
+          n, name_of(x.dtype()), bias ? to_string(bias->shape()) : "", name_of(bias ? bias->dtype() : x.dtype()));
+  if (x.phantom() || w.phantom() || y.phantom() || (bias && bias->phantom()) || m == 0 || n == 0) return;
+  if (x.dtype() == DType::f64) {
+    parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
+      reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
+                         data<double>(y) + first * n, last - first, k, n);
+    });
+  } else if (matmuls_.supports(x.dtype())) {
+    matmuls_.run({.m = m,
+                  .n = n,
+                  .k = k,
+                  .w_transposed = transposed,
+                  .input = x.dtype(),
+                  .output = y.dtype(),
+                  .bias = bias != nullptr,
+                  .threads = queue.threads},
+                 x.slice().data, w.slice().data, bias ? bias->slice().data : nullptr, y.slice().data);
+  } else if (x.dtype() == DType::bf16) {
+    product_in_panels<bf16>(x, w, transposed, bias, y, queue);
+  } else {
+    product_in_panels<f16>(x, w, transposed, bias, y, queue);
+  }
+}
+
+template <class T>
+void Products::product_in_panels(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
+                                 const Queue& queue) {
+  const std::int64_t m = x.dim(0), k = columns(x), n = columns(y);
+  const bool narrows = y.dtype() != DType::f32;
+  const float* wide_w = widen(data<T>(w), w.count(), wide_w_, queue.threads);
+  const float* wide_bias = bias ? widen(data<T>(*bias), n, wide_bias_, 1) : nullptr;
+  if (narrows && std::ssize(wide_y_) < panel * n) wide_y_.resize(static_cast<std::size_t>(panel * n));
+  for (std::int64_t first = 0; first < m; first += panel) {
+    const std::int64_t rows = std::min(panel, m - first);
+    const float* wide_x = widen(data<T>(x) + first * k, rows * k, wide_x_, queue.threads);
+    float* wide_y = narrows ? wide_y_.data() : data<float>(y) + first * n;
+    matmuls_.run({.m = rows, .n = n, .k = k, .w_transposed = transposed, .bias = bias != nullptr, .threads = queue.threads},
+                 wide_x, wide_w, wide_bias, wide_y);
+    if (!narrows) continue;
+    T* out = data<T>(y) + first * n;
+    parallel_for(queue.threads, rows * n, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) out[i] = static_cast<T>(wide_y[i]);
+    });
+  }
+}
+
+void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
+  const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
+  require(dy.dim(0) == m && dw.shape() == Shape{k, n}, "rows of {} and of {} do not add up to {}", to_string(x.shape()),
+          to_string(dy.shape()), to_string(dw.shape()));
+  require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
+          name_of(dy.dtype()));
+  require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} are not summed in {}",
+          name_of(x.dtype()), name_of(dw.dtype()));
+  if (x.phantom() || dy.phantom() || dw.phantom() || m == 0 || k == 0 || n == 0) return;
+  if (x.dtype() == DType::f64) {
+    reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
+  } else if (matmuls_.supports(x.dtype())) {
+    matmuls_.run(
+        {.m = k, .n = n, .k = m, .x_transposed = true, .input = x.dtype(), .accumulate = true, .threads = queue.threads},
+        x.slice().data, dy.slice().data, nullptr, dw.slice().data);
+  } else if (x.dtype() == DType::bf16) {
+    add_outer_in_panels<bf16>(x, dy, dw, queue);
+  } else {
+    add_outer_in_panels<f16>(x, dy, dw, queue);
+  }
+}
+
+template <class T>
+void Products::add_outer_in_panels(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
+  const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
+  for (std::int64_t first = 0; first < m; first += panel) {
+    const std::int64_t rows = std::min(panel, m - first);
+    const float* wide_x = widen(data<T>(x) + first * k, rows * k, wide_x_, queue.threads);
+    const float* wide_dy = widen(data<T>(dy) + first * n, rows * n, wide_y_, queue.threads);
+    matmuls_.run({.m = k, .n = n, .k = rows, .x_transposed = true, .accumulate = true, .threads = queue.threads}, wide_x,
+                 wide_dy, nullptr, data<float>(dw));
+  }
+}
+
+}  // namespace chorale

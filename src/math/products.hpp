@@ -1,0 +1,35 @@
+// Matrix products of tensors, on the host, by oneDNN.
+//
+//   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] where transposed; y has the type of x, or f32
+//   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
+//
+// The first dim of x, y and dy counts rows, the others are columns. A 16-bit type that the processor cannot multiply is widened, a panel of
+// rows at a time, multiplied in f32 and rounded once. f64, for tests, takes the plain reference.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/math/matmul.hpp"
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+std::string product_library();  // "oneDNN 2.6.3"
+
+class Products {
+ public:
+  void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y, const Queue& queue);
+  void add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue);
+
+ private:
+  template <class T>
+  void product_in_panels(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
+                         const Queue& queue);
+  template <class T>
+  void add_outer_in_panels(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue);
+
+  Matmuls matmuls_;
+  std::vector<float> wide_x_, wide_w_, wide_bias_, wide_y_;  // kept from call to call
+};
+
+}  // namespace chorale
