@@ -12,6 +12,7 @@
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
+#include "src/math/products.hpp"
 #include "src/memory/device_plugin.hpp"
 #include "src/record/run_folder.hpp"
 
@@ -28,7 +29,8 @@ Json describe_build() {
           {"compiler", built("compiler")},
           {"flags", built("cxxflags")},
           {"mpi", mpi::library_name()},
-          {"hdf5", fmt::format("{}.{}.{}", major, minor, release)}};
+          {"hdf5", fmt::format("{}.{}.{}", major, minor, release)},
+          {"products", product_library()}};
 }
 
 Json describe_machine() {

@@ -9,6 +9,7 @@
 #include "src/math/numerics.hpp"
 #include "src/math/products.hpp"
 #include "src/math/reference/sums.hpp"
+#include "src/math/vector_math.hpp"
 
 namespace chorale {
 namespace {
@@ -94,7 +95,7 @@ class FastNumerics final : public Numerics {
             const T* line = in + row * n;
             const float maximum = highest[row];
             out[row] =
-                sum_in_lanes<float>(n, [&](std::int64_t j) { return std::exp(static_cast<float>(line[j]) - maximum); });
+                sum_in_lanes<float>(n, [&](std::int64_t j) { return math::exp(static_cast<float>(line[j]) - maximum); });
           }
         }
       });
