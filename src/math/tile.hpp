@@ -41,6 +41,13 @@ struct Sum {
   std::int64_t row;
 };
 
+// GCC makes one instruction of it; a product and a sum would not be contracted.
+inline Register fused(float a, Register b, Register c) {
+  Register sum;
+  for (int l = 0; l < lanes; ++l) sum[l] = __builtin_fmaf(a, b[l], c[l]);
+  return sum;
+}
+
 template <int width, bool adds>
 inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
   Register sum[rows][width] = {};
@@ -58,8 +65,7 @@ inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
     for (int i = 0; i < rows; ++i) {
       const float left = a.at[i * a.row + k * a.step];
 #pragma GCC unroll 8
-      for (int j = 0; j < width; ++j)
-        for (int l = 0; l < lanes; ++l) sum[i][j][l] = __builtin_fmaf(left, right[j][l], sum[i][j][l]);
+      for (int j = 0; j < width; ++j) sum[i][j] = fused(left, right[j], sum[i][j]);
     }
   }
 #pragma GCC unroll 8

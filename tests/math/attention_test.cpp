@@ -1,6 +1,10 @@
 #include "src/math/attention.hpp"
 
+#include <fmt/core.h>
+
+#include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "src/math/reference/attention.hpp"
 #include "tests/catch.hpp"
@@ -54,6 +58,18 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.slice().data, b.slice().data, static_cast<std::size_t>(a.bytes())) == 0;
 }
 
+// One group's part of a tensor [rows, groups, …], of `rows` rows from `first`.
+Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
+            std::int64_t group) {
+  const std::int64_t bytes = whole.bytes() / whole.dim(0) / groups;
+  const Tensor t = desk.empty({rows, bytes / size_of(whole.dtype())}, whole.dtype());
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::memcpy(static_cast<std::byte*>(t.slice().data) + row * bytes,
+                static_cast<const std::byte*>(whole.slice().data) + ((first + row) * groups + group) * bytes,
+                static_cast<std::size_t>(bytes));
+  return t;
+}
+
 // Every place where a tile, a register or a group may end.
 template <class F>
 void for_each_shape(F&& f) {
@@ -99,4 +115,104 @@ TEST_CASE("attention over tiles is the reference, for every type, shape and drop
         REQUIRE(distance(doubles(c.lse), truth.lse) < std::min(near, 1e-5));
         REQUIRE(distance(doubles(c.dqkv), truth.dqkv) < near);
       });
+}
+
+TEST_CASE("attention of a group has the same bits alone, among others, and on two threads") {
+  const std::int64_t tokens = 70;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const double probability : {0.0, 0.3}) {
+      Desk desk;
+      const AttentionShape shape{.groups = 3, .queries = 2, .width = 20, .first_head = 4, .all_heads = 12};
+      const Case whole(desk, dtype, 2, tokens, shape, probability), cut(desk, dtype, 2, tokens, shape, probability);
+      std::memcpy(cut.qkv.slice().data, whole.qkv.slice().data, static_cast<std::size_t>(whole.qkv.bytes()));
+      std::memcpy(cut.dout.slice().data, whole.dout.slice().data, static_cast<std::size_t>(whole.dout.bytes()));
+      whole.run();
+      cut.run(2);
+      REQUIRE(same_bits(whole.out, cut.out));
+      REQUIRE(same_bits(whole.lse, cut.lse));
+      REQUIRE(same_bits(whole.dqkv, cut.dqkv));
+      Case alone(desk, dtype, 1, tokens, {.groups = 1, .queries = 2, .width = 20, .first_head = 6, .all_heads = 12},
+                 probability);
+      alone.dropout.tokens.first_sample += 1;
+      const auto of = [&](const Tensor& t) { return part(desk, t, tokens, tokens, 3, 1); };
+      alone.qkv = of(whole.qkv);
+      alone.dout = of(whole.dout);
+      alone.run();
+      REQUIRE(same_bits(alone.out, of(whole.out)));
+      REQUIRE(same_bits(alone.lse, of(whole.lse)));
+      REQUIRE(same_bits(alone.dqkv, of(whole.dqkv)));
+    }
+}
+
+TEST_CASE("attention with caches has the bits of attention to the whole, however the tokens come") {
+  const std::int64_t samples = 2, tokens = 134, capacity = 140;
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    Desk desk;
+    const AttentionShape shape{.groups = 2, .queries = 3, .width = 24, .all_heads = 6};
+    const Case whole(desk, dtype, samples, tokens, shape, 0);
+    whole.run();
+    const Tensor keys = desk.filled({samples, capacity, 2, 24}, dtype, NAN), values = desk.filled(keys.shape(), dtype, NAN);
+    std::int64_t past = 0;
+    for (const std::int64_t now : {3, 1, 59, 1, 1, 64, 5}) {
+      const auto those = [&](const Tensor& t) {  // the new tokens of each sample
+        const std::int64_t bytes = t.bytes() / t.dim(0);
+        const Tensor some = desk.empty({samples * now, bytes / size_of(dtype)}, dtype);
+        for (std::int64_t s = 0; s < samples; ++s)
+          std::memcpy(static_cast<std::byte*>(some.slice().data) + s * now * bytes,
+                      static_cast<const std::byte*>(t.slice().data) + (s * tokens + past) * bytes,
+                      static_cast<std::size_t>(now * bytes));
+        return some;
+      };
+      const Tensor out = desk.empty({samples * now, 2, 3, 24}, dtype);
+      attention_cached(those(whole.qkv), shape, keys, values, past, out, {.threads = 2});
+      INFO(name_of(dtype) << ": " << now << " tokens after " << past);
+      REQUIRE(same_bits(out, those(whole.out)));
+      past += now;
+    }
+    REQUIRE(past == tokens);
+  }
+}
+
+TEST_CASE("attention computes nothing for phantoms, and refuses what does not fit") {
+  Desk desk;
+  const AttentionShape shape{.groups = 1, .queries = 1, .width = 4};
+  const Case c(desk, DType::f32, 1, 6, shape, 0);
+  Desk nowhere;
+  PhantomMemory phantom;
+  Allocator allocator(phantom, nowhere.ledger);
+  const auto shadow = [&](const Tensor& t) { return Tensor(allocator, t.shape(), t.dtype(), Category::activations); };
+  attention_forward(shadow(c.qkv), shape, c.dropout, shadow(c.out), shadow(c.lse), {});
+  attention_backward(shadow(c.dout), shadow(c.qkv), shadow(c.out), shadow(c.lse), shape, c.dropout, shadow(c.dqkv), {});
+  const Tensor cache = desk.empty({1, 5, 1, 4}, DType::f32);
+  CHECK_THROWS_WITH(attention_cached(c.qkv, shape, cache, cache, 0, c.out, {}), says("do not fit in a cache of 5"));
+  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, dropping(0, 4), c.out, c.lse, {}), says("whole sequences"));
+  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, c.dropout, c.out, c.qkv, {}), says("wants lse"));
+}
+
+TEST_CASE("attention at speed", "[!benchmark]") {
+  struct Size {
+    const char* name;
+    std::int64_t samples, tokens, heads, width;
+  };
+  for (const Size& size : {Size{"nano", 8, 256, 6, 64}, Size{"gpt2", 1, 1024, 12, 64}})
+    for (const double probability : {0.0, 0.1}) {
+      Desk desk;
+      const Case c(desk, DType::bf16, size.samples, size.tokens,
+                   {.groups = size.heads, .queries = 1, .width = size.width, .all_heads = size.heads}, probability);
+      const auto best = [](auto&& f) {
+        double seconds = std::numeric_limits<double>::infinity();
+        for (int i = 0; i < 30; ++i) {
+          const auto start = std::chrono::steady_clock::now();
+          f();
+          seconds = std::min(seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        }
+        return seconds;
+      };
+      const double forward = best([&] { attention_forward(c.qkv, c.shape, c.dropout, c.out, c.lse, {}); });
+      const double backward = best([&] { attention_backward(c.dout, c.qkv, c.out, c.lse, c.shape, c.dropout, c.dqkv, {}); });
+      const double flops = 2.0 * static_cast<double>(size.samples * size.tokens * size.tokens * size.heads * size.width);
+      fmt::print("{} dropout {}: forward {:.2f} ms {:.0f} GFLOP/s, backward {:.2f} ms {:.0f} GFLOP/s, both {:.0f}\n",
+                 size.name, probability, forward * 1e3, flops / forward / 1e9, backward * 1e3, 2.5 * flops / backward / 1e9,
+                 3.5 * flops / (forward + backward) / 1e9);
+    }
 }
