@@ -1,0 +1,109 @@
+// Products as chains: every element of a·b is one sequence of fused multiply-adds over k, ascending, from zero. A tile of elements is computed
+// at once, its columns in vector registers; k is never vectorised, so that an element's bits depend on its own row and column alone, not on
+// the tile, the cut or the thread it falls to.
+//
+//                   b  [k][columns of a tile]            Both are first packed into panels, zero where the matrix ends,
+//                      ┌────────┐                        so that there is one kernel, without edges, which reads in
+//                      │        │                        order: the 24 accumulators, 4 vectors of b and one element
+//   a [k][rows]  ┌──┐  │        │                        of a fill AVX-512's 32 registers. Pieces of k hold b's panel
+//                │  │  └────────┘                        and a's rows in the second cache; the sum of what went
+//                └──┘   tile                             before is carried from piece to piece.
+//
+// 2·M·N·K operations; about 200 GFLOP/s on a Zen 5 core, four fifths of what its two multipliers can do.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace chorale::exact {
+
+constexpr std::int64_t tile_rows = 6;
+#ifdef __AVX512F__
+constexpr std::int64_t tile_columns = 64;
+#else
+constexpr std::int64_t tile_columns = 16;
+#endif
+
+using Tile = float[tile_rows][tile_columns];
+using WholeTile = std::int64_t[tile_rows][tile_columns];  // sums in units
+
+// Element (i, k) of the left side is data[i·along + k·across], of the right side (k, j) likewise with j: one of the two strides is 1.
+struct Side {
+  const float* data;
+  std::int64_t along, across;
+};
+
+// tile += a·b, over `length` of k.
+inline void extend(Tile& tile, const float* a, const float* b, std::int64_t length) {
+  Tile sum;  // in registers
+  std::memcpy(sum, tile, sizeof sum);
+  for (std::int64_t k = 0; k < length; ++k)
+    for (std::int64_t i = 0; i < tile_rows; ++i)
+      for (std::int64_t j = 0; j < tile_columns; ++j)
+        sum[i][j] = __builtin_fmaf(a[k * tile_rows + i], b[k * tile_columns + j], sum[i][j]);
+  std::memcpy(tile, sum, sizeof sum);
+}
+
+// One panel, [length][width], of `count` ≤ width rows (columns) from `first`.
+template <std::int64_t width>
+void pack(const Side& side, std::int64_t first, std::int64_t count, std::int64_t start, std::int64_t length, float* panel) {
+  if (count < width) std::fill_n(panel, length * width, 0.0f);
+  const float* from = side.data + first * side.along + start * side.across;
+  if (side.along == 1) {
+    for (std::int64_t k = 0; k < length; ++k) std::copy_n(from + k * side.across, count, panel + k * width);
+    return;
+  }
+  constexpr std::int64_t square = 16;  // a corner at a time is turned within the first cache
+  for (std::int64_t k = 0; k < length; k += square)
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t l = k; l < std::min(k + square, length); ++l)
+        panel[l * width + i] = from[i * side.along + l * side.across];
+}
+
+// The part of the product that one thread computes.
+struct Part {
+  std::int64_t first_row, last_row, first_column, last_column;
+};
+
+// A tile's place in the product, and what of k it is about.
+struct Place {
+  std::int64_t row, rows, column, columns;
+  std::int64_t start, length;
+};
+
+// Calls finish(place, a's panel, b's panel) for every tile and piece of k, pieces ascending. A piece is a multiple of `block`, the last may
+// be short.
+template <class Finish>
+void each_tile(const Side& a, const Side& b, const Part& part, std::int64_t depth, std::int64_t block, Finish finish) {
+  struct alignas(64) Line {
+    float values[16];
+  };
+  constexpr std::int64_t piece_depth = 512, most_packed = 1 << 20;
+  const std::int64_t piece = std::min(depth, std::max<std::int64_t>(1, piece_depth / block) * block);
+  const std::int64_t tiles = std::max<std::int64_t>(1, most_packed / (piece * tile_rows));
+  const std::int64_t height =
+      std::min(tiles * tile_rows, (part.last_row - part.first_row + tile_rows - 1) / tile_rows * tile_rows);
+  const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
+  const auto left = lines(height * piece), right = lines(piece * tile_columns);
+  float* const a_panels = left[0].values;
+  float* const b_panel = right[0].values;
+
+  for (std::int64_t start = 0; start < depth; start += piece) {
+    const std::int64_t length = std::min(piece, depth - start);
+    for (std::int64_t top = part.first_row; top < part.last_row; top += height) {
+      const std::int64_t bottom = std::min(top + height, part.last_row);
+      for (std::int64_t i = top; i < bottom; i += tile_rows)
+        pack<tile_rows>(a, i, std::min(tile_rows, bottom - i), start, length, a_panels + (i - top) * length);
+      for (std::int64_t j = part.first_column; j < part.last_column; j += tile_columns) {
+        const std::int64_t columns = std::min(tile_columns, part.last_column - j);
+        pack<tile_columns>(b, j, columns, start, length, b_panel);
+        for (std::int64_t i = top; i < bottom; i += tile_rows)
+          finish(Place{i, std::min(tile_rows, bottom - i), j, columns, start, length}, a_panels + (i - top) * length,
+                 b_panel);
+      }
+    }
+  }
+}
+
+}  // namespace chorale::exact

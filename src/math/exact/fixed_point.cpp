@@ -1,0 +1,65 @@
+#include "src/math/exact/fixed_point.hpp"
+
+#include <atomic>
+#include <cfenv>
+#include <cmath>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
+
+namespace chorale::exact {
+namespace {
+
+struct Range {
+  int cap, bits;
+};
+
+Range range_of(SumOf sum) {
+  switch (sum) {
+    case SumOf::activations: return {36, 20};
+    case SumOf::input_gradients: return {40, 13};
+    case SumOf::weight_gradients: return {36, 14};
+    case SumOf::token_gradients: return {36, 12};
+    case SumOf::exponentials: return {44, 0};  // they are at most 1
+    case SumOf::losses: return {30, 12};
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+int exponent(const Site& site) {
+  require(site.addends > 0, "{} adds up {} numbers: its addends were not set", site.name, site.addends);
+  const int doublings = std::bit_width(static_cast<std::uint64_t>(site.addends) - 1);  // ⌈log₂ n⌉
+  const Range range = range_of(site.sum);
+  return std::min(range.cap, 62 - doublings - range.bits);
+}
+
+double unit(const Site& site) { return std::ldexp(1.0, -exponent(site)); }
+
+double greatest_addend(const Site& site) { return 0x1p62 / static_cast<double>(site.addends); }
+
+void Rounding::report(Site& site) const {
+  std::atomic_ref<std::uint32_t> highest(site.highest);
+  std::uint32_t seen = highest.load(std::memory_order_relaxed);
+  while (seen < highest_ && !highest.compare_exchange_weak(seen, highest_, std::memory_order_relaxed)) {}
+}
+
+void require_plain_arithmetic() {
+#ifdef __x86_64__
+  const unsigned int mode =
+      _mm_getcsr() & 0xffc0u;  // rounding, traps, what becomes of subnormal numbers; not the flags raised
+  const bool plain = mode == 0x1f80u;
+#else
+  const int mode = std::fegetround();
+  const bool plain = mode == FE_TONEAREST;
+#endif
+  if (!plain)
+    throw Error(Exit::runtime, "exact numerics need IEEE arithmetic as it is by default",
+                fmt::format("a thread's floating-point control is {:#x}: it rounds differently, traps, or flushes subnormal "
+                            "numbers to zero",
+                            mode),
+                "look for code built with -ffast-math or -Ofast: linking it sets this for the whole program");
+}
+
+}  // namespace chorale::exact
