@@ -6,6 +6,7 @@ std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
+std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_tune();
 std::unique_ptr<Command> make_verify();
 
@@ -20,6 +21,8 @@ const std::vector<CommandRow>& all_commands() {
        make_report},
       {"show", "a collective algorithm: its rounds, its price, the order of its sums",
        "build/chorale show all_reduce ring --ranks 4", false, make_show},
+      {"train", "train a transformer, and record every step",
+       "build/chorale train --preset tiny --train-iters 20 --lr 3e-3 --run-dir runs", true, make_train},
       {"tune", "find the fastest algorithm for every size, for auto to take",
        "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune},
       {"verify", "prove every collective algorithm", "build/chorale verify --ranks 16", false, make_verify},

@@ -20,7 +20,7 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
     floor_ = language->floor(shape.sequence);
     source_ = std::move(language);
   } else {
-    source_ = open_tokens(data);
+    misuse("later", std::source_location::current());
     samples = source_->samples(sequence_);
     if (source_->vocabulary() > shape.vocabulary)
       usage_error("a token id is beyond the model's vocabulary",
