@@ -97,6 +97,10 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
 root   := $(filter 0,$(shell id -u))
+onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3; dot = "."} END {print v}' \
+            $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
+onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3; dot = "."} END {print v}' \
+            $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
 worked  = all examples run test bench experiments report data lint format install
@@ -182,7 +186,7 @@ info:
 	row MPI "$(or $(version),not found: no $(firstword $(MPIRUN)) on PATH (make setup installs openmpi-bin))"; \
 	row HDF5 "$(or $(call pkg,--modversion hdf5),not found: no pkg-config file (make setup installs libhdf5-dev))"; \
 	row UCX "$(or $(UCX),$(call why,UCX,not found: no pkg-config file (make setup installs libucx-dev)))"; \
-	row oneDNN "$(or $(wildcard /usr/include/oneapi/dnnl/dnnl.hpp /usr/local/include/oneapi/dnnl/dnnl.hpp),not found: no oneapi/dnnl/dnnl.hpp (make setup installs libdnnl-dev))"; \
+	row oneDNN "$(or $(onednn),not found: no oneapi/dnnl/dnnl_version.h (make setup installs libdnnl-dev))"; \
 	row CUDA "$(or $(CUDA),$(call why,CUDA,not found: no nvcc on PATH or in /usr/local/cuda (install NVIDIA's CUDA Toolkit)))"; \
 	row NCCL "$(or $(NCCL:%=%/include/nccl.h),$(call why,NCCL,not found: no nccl.h beside the CUDA Toolkit (install libnccl-dev)))"; \
 	row device "$(or $(device),none: /dev/nvidiactl does not exist)"
