@@ -1,0 +1,143 @@
+#include "src/math/activation.hpp"
+
+#include <numbers>
+
+#include "src/math/kernel.hpp"
+#include "src/math/reference/activation.hpp"
+#include "src/math/vector_math.hpp"
+
+namespace chorale {
+namespace {
+
+// (1 + tanh u)/2 = sigmoid(2u): one exp, and no cancellation where x is negative. Beyond ±30 the sigmoid is 0 or 1, and x³ would overflow.
+constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>, cubic = 0.044715f;
+
+[[gnu::always_inline]] inline float bounded(float x) { return x < -30.0f ? -30.0f : x > 30.0f ? 30.0f : x; }
+
+[[gnu::always_inline]] inline float gelu(float x) {
+  const float t = bounded(x);
+  return x * math::sigmoid(slope * t * __builtin_fmaf(cubic * t, t, 1.0f));
+}
+
+[[gnu::always_inline]] inline float gelu_slope(float x) {
+  const float t = bounded(x), share = math::sigmoid(slope * t * __builtin_fmaf(cubic * t, t, 1.0f));
+  return __builtin_fmaf(t * share * (1.0f - share), slope * __builtin_fmaf(3 * cubic * t, t, 1.0f), share);
+}
+
+// An element is read before it is written and no other is touched, so dx may be dy: that is what ivdep says.
+template <class T>
+void gelu_values(const T* x, T* y, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(gelu(static_cast<float>(x[i])));
+}
+
+template <class T>
+void gelu_gradients(const T* dy, const T* x, T* dx, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i)
+    dx[i] = static_cast<T>(static_cast<float>(dy[i]) * gelu_slope(static_cast<float>(x[i])));
+}
+
+template <class T>
+void swiglu_values(const T* x, std::int64_t block, T* y, std::int64_t count) {
+  for (std::int64_t b = 0; b < count; ++b, x += 2 * block, y += block) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < block; ++i) {
+      const float gate = static_cast<float>(x[i]), up = static_cast<float>(x[block + i]);
+      y[i] = static_cast<T>(gate * math::sigmoid(gate) * up);
+    }
+  }
+}
+
+template <class T>
+void swiglu_gradients(const T* dy, const T* x, std::int64_t block, T* dx, std::int64_t count) {
+  for (std::int64_t b = 0; b < count; ++b, x += 2 * block, dx += 2 * block, dy += block) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < block; ++i) {
+      const float gate = static_cast<float>(x[i]), up = static_cast<float>(x[block + i]), d = static_cast<float>(dy[i]);
+      const float share = math::sigmoid(gate);
+      dx[i] = static_cast<T>(d * up * share * __builtin_fmaf(gate, 1.0f - share, 1.0f));
+      dx[block + i] = static_cast<T>(d * gate * share);
+    }
+  }
+}
+
+void check_alike(const Tensor& a, const Tensor& b) {
+  require(a.shape() == b.shape() && a.dtype() == b.dtype(), "gelu takes tensors alike, not {} of {} and {} of {}",
+          to_string(a.shape()), name_of(a.dtype()), to_string(b.shape()), name_of(b.dtype()));
+}
+
+void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
+  require(
+      block > 0 && y.count() % block == 0 && x.count() == 2 * y.count() && x.dim(0) == y.dim(0) && x.dtype() == y.dtype(),
+      "swiglu makes one element of two, in blocks of {}: not {} of {} from {} of {}", block, to_string(y.shape()),
+      name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
+}
+
+}  // namespace
+
+void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
+  check_alike(x, y);
+  if (any_phantom(x, y)) return;
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T* in = x.values<T>().data();
+    T* out = y.values<T>().data();
+    parallel_for(queue.threads, x.count(), [&](std::int64_t first, std::int64_t last) {
+      if constexpr (std::same_as<T, double>)
+        reference::gelu_forward(in + first, out + first, last - first);
+      else
+        gelu_values(in + first, out + first, last - first);
+    });
+  });
+}
+
+void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Queue& queue) {
+  check_alike(x, dx);
+  check_alike(x, dy);
+  if (any_phantom(dy, x, dx)) return;
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T *above = dy.values<T>().data(), *in = x.values<T>().data();
+    T* out = dx.values<T>().data();
+    parallel_for(queue.threads, x.count(), [&](std::int64_t first, std::int64_t last) {
+      if constexpr (std::same_as<T, double>)
+        reference::gelu_backward(above + first, in + first, out + first, last - first);
+      else
+        gelu_gradients(above + first, in + first, out + first, last - first);
+    });
+  });
+}
+
+void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const Queue& queue) {
+  check_halves(x, block, y);
+  if (any_phantom(x, y)) return;
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T* in = x.values<T>().data();
+    T* out = y.values<T>().data();
+    parallel_for(queue.threads, y.count() / block, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t at = first * block;
+      if constexpr (std::same_as<T, double>)
+        reference::swiglu_forward(in + 2 * at, block, out + at, last - first);
+      else
+        swiglu_values(in + 2 * at, block, out + at, last - first);
+    });
+  });
+}
+
+void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, const Tensor& dx, const Queue& queue) {
+  check_halves(x, block, dy);
+  check_halves(dx, block, dy);
+  if (any_phantom(dy, x, dx)) return;
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T *above = dy.values<T>().data(), *in = x.values<T>().data();
+    T* out = dx.values<T>().data();
+    parallel_for(queue.threads, dy.count() / block, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t at = first * block;
+      if constexpr (std::same_as<T, double>)
+        reference::swiglu_backward(above + at, in + 2 * at, block, out + 2 * at, last - first);
+      else
+        swiglu_gradients(above + at, in + 2 * at, block, out + 2 * at, last - first);
+    });
+  });
+}
+
+}  // namespace chorale
