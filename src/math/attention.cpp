@@ -9,15 +9,38 @@
 namespace chorale {
 namespace attention {
 
+namespace {
+
+// 16 × 16, by dealing rows like cards: rows i and i + 8 are interleaved into rows 2i and 2i + 1; after four rounds columns are rows.
+void transpose_block(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
+  float block[2][lanes][lanes];
+  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(from + i * from_row, lanes, block[0][i]);
+  for (int round = 0; round < 4; ++round)
+    for (std::int64_t i = 0; i < lanes / 2; ++i) {
+      const float *a = block[round % 2][i], *b = block[round % 2][i + lanes / 2];
+      float* both = block[1 - round % 2][2 * i];  // and the row after it
+#pragma GCC unroll 1                              // unrolled lanes are not seen to be a vector
+      for (std::int64_t l = 0; l < lanes; ++l) {
+        both[2 * l] = a[l];
+        both[2 * l + 1] = b[l];
+      }
+    }
+  for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(block[0][i], lanes, to + i * to_row);
+}
+
+}  // namespace
+
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to) {
   for (std::int64_t first = 0; first < count; first += side, from += side * row, to += side * row)
-    for (std::int64_t i = 0; i < row; ++i)
-      for (std::int64_t r = 0; r < side; ++r) to[i * side + r] = from[r * row + i];
+    for (std::int64_t i = 0; i < row; i += lanes)
+      for (std::int64_t r = 0; r < side; r += lanes) transpose_block(from + r * row + i, row, to + i * side + r, side);
 }
 
 void Drops::factors(std::uint64_t first, float (&factor)[side]) const {
-  for (std::int64_t j = 0; j < side; ++j)
-    factor[j] = dropout_.keeps(dropout_.random.bits(first + static_cast<std::uint64_t>(j))) ? dropout_.scale() : 0.0f;
+  std::uint32_t bits[side];
+  dropout_.random.fill_bits(first, bits);
+  const float kept = dropout_.scale();
+  for (std::int64_t j = 0; j < side; ++j) factor[j] = dropout_.keeps(bits[j]) ? kept : 0.0f;
 }
 
 namespace {
