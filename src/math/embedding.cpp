@@ -1,0 +1,130 @@
+#include "src/math/embedding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <vector>
+
+#include "src/math/kernel.hpp"
+
+namespace chorale {
+namespace {
+
+// The turns e^(i·position·frequency) of all pairs of a head. Sines are dear, so a position p is taken apart into p/32 and p % 32: two small
+// tables in double, one product for each pair. A position's numbers depend on nothing else.
+class Turns {
+ public:
+  Turns(const Rotary& rotary, std::int64_t positions, bool back) : half_(rotary.width / 2) {
+    const auto table = [&](std::int64_t count, std::int64_t stride) {
+      std::vector<std::complex<double>> turns;
+      for (std::int64_t k = 0; k < count; ++k)
+        for (std::int64_t i = 0; i < half_; ++i) {
+          const double frequency = std::pow(rotary.base, -static_cast<double>(i) / static_cast<double>(half_));
+          turns.push_back(std::polar(1.0, (back ? -1 : 1) * static_cast<double>(k * stride) * frequency));
+        }
+      return turns;
+    };
+    coarse_ = table((positions + fine - 1) / fine, fine);
+    fine_ = table(std::min(positions, fine), 1);
+  }
+
+  template <class T>
+  void of(std::int64_t position, T* cosines, T* sines) const {
+    const std::complex<double>*c = &coarse_[static_cast<std::size_t>(position / fine * half_)],
+          *f = &fine_[static_cast<std::size_t>(position % fine * half_)];
+    for (std::int64_t i = 0; i < half_; ++i) {
+      cosines[i] = static_cast<T>(c[i].real() * f[i].real() - c[i].imag() * f[i].imag());
+      sines[i] = static_cast<T>(c[i].real() * f[i].imag() + c[i].imag() * f[i].real());
+    }
+  }
+
+ private:
+  static constexpr std::int64_t fine = 32;
+  std::int64_t half_;
+  std::vector<std::complex<double>> coarse_, fine_;
+};
+
+template <class T>
+void rotate_row(T* x, const Rotary& rotary, const Statistic<T>* cosines, const Statistic<T>* sines) {
+  const std::int64_t half = rotary.width / 2;
+  for (std::int64_t unit = 0; unit < rotary.units; ++unit)
+    for (std::int64_t head = 0; head < rotary.rotated; ++head) {
+      T *low = x + (unit * rotary.heads + head) * rotary.width, *high = low + half;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < half; ++i) {
+        const auto a = static_cast<Statistic<T>>(low[i]), b = static_cast<Statistic<T>>(high[i]);
+        low[i] = static_cast<T>(a * cosines[i] - b * sines[i]);
+        high[i] = static_cast<T>(b * cosines[i] + a * sines[i]);
+      }
+    }
+}
+
+}  // namespace
+
+// Whatever the type, a row is so many bytes.
+void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, const Tensor& y, const Queue& queue) {
+  require(ids.dtype() == DType::i32 && table.shape().size() == 2 && y.shape() == Shape{ids.count(), table.dim(1)} &&
+              y.dtype() == table.dtype(),
+          "rows {} of {} cannot be filled from a table {} of {} by {} numbers of {}", to_string(y.shape()),
+          name_of(y.dtype()), to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
+  if (any_phantom(ids, table, y)) return;
+  const std::int64_t bytes = table.dim(1) * size_of(table.dtype()), length = table.dim(0);
+  const std::int32_t* numbers = ids.values<std::int32_t>().data();
+  const auto* from = static_cast<const std::byte*>(table.slice().data);
+  auto* to = static_cast<std::byte*>(y.slice().data);
+  parallel_for(queue.threads, ids.count(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t at = numbers[row] - first;
+      if (at >= 0 && at < length)
+        std::memcpy(to + row * bytes, from + at * bytes, static_cast<std::size_t>(bytes));
+      else
+        std::memset(to + row * bytes, 0, static_cast<std::size_t>(bytes));
+    }
+  });
+}
+
+void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, const Queue& queue) {
+  require(y.shape().size() == 2 && table.shape().size() == 2 && table.dim(1) == y.dim(1) && table.dtype() == y.dtype() &&
+              tokens.first_token + std::min(tokens.tokens, y.dim(0)) <= table.dim(0),
+          "positions {} to {} cannot be added to rows {} of {} from a table {} of {}", tokens.first_token,
+          tokens.first_token + tokens.tokens, to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()),
+          name_of(table.dtype()));
+  if (any_phantom(table, y)) return;
+  const std::int64_t width = y.dim(1);
+  visit_floating(y.dtype(), [&]<class T>(Type<T>) {
+    const T* places = table.values<T>().data();
+    T* out = y.values<T>().data();
+    parallel_for(queue.threads, y.dim(0), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row) {
+        const T* place = places + tokens.position(row) * width;
+        T* here = out + row * width;
+#pragma GCC ivdep
+        for (std::int64_t j = 0; j < width; ++j)
+          here[j] = static_cast<T>(static_cast<Statistic<T>>(here[j]) + static_cast<Statistic<T>>(place[j]));
+      }
+    });
+  });
+}
+
+void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool back, const Queue& queue) {
+  require(rotary.width % 2 == 0 && rotary.rotated <= rotary.heads &&
+              x.count() == x.dim(0) * rotary.units * rotary.heads * rotary.width,
+          "rows {} are not {} units of {} heads of {} numbers, in pairs", to_string(x.shape()), rotary.units, rotary.heads,
+          rotary.width);
+  if (x.phantom()) return;
+  const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;
+  const Turns turns(rotary, tokens.first_token + tokens.tokens, back);
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    T* values = x.values<T>().data();
+    parallel_for(queue.threads, x.dim(0), [&](std::int64_t first, std::int64_t last) {
+      std::vector<Statistic<T>> cosines(static_cast<std::size_t>(half)), sines(cosines);
+      for (std::int64_t row = first; row < last; ++row) {
+        turns.of(tokens.position(row), cosines.data(), sines.data());
+        rotate_row(values + row * row_size, rotary, cosines.data(), sines.data());
+      }
+    });
+  });
+}
+
+}  // namespace chorale
