@@ -1,0 +1,15 @@
+// Megatron-LM's indexed data sets, read: FILE.bin holds tokens and nothing else, FILE.idx says how they are cut into sequences
+// and documents. Training reads the documents one after another.
+//
+//   "MMIDIDX\0\0"  version: u64 = 1  type of tokens: u8  sequences: u64  document bounds: u64
+//   length of each sequence: i32 × sequences
+//   byte of each sequence in FILE.bin: i64 × sequences
+//   first sequence of each document, and the end: i64 × document bounds
+#pragma once
+#include "src/data/token_file.hpp"
+
+namespace chorale {
+
+StoredTokens open_megatron(const std::filesystem::path& index);
+
+}  // namespace chorale
