@@ -1,0 +1,73 @@
+"""A checkpoint survives its writer: whatever system call it dies in, or whichever fails, an old or a new set loads, whole."""
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from programs import start, tests_run
+
+calls = "mkdir,write,fsync,rename,symlink,unlink,unlinkat,rmdir"
+steps = [10, 20, 30, 40, 30]  # as the writer saves them: the last replaces a set of its own step
+
+
+def traced(inject, folder):
+    strace = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={inject}"]
+    return start([*strace, tests_run, "[.checkpoint-writer]"], TEST_FOLDER=folder)
+
+
+def saved(output):
+    return [int(step) for step in re.findall(r"^saved (\d+)", output, re.M)]
+
+
+class Interruptions(unittest.TestCase):
+    def setUp(self):
+        if subprocess.run(["strace", "-qq", "-f", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+            self.skipTest("strace may not trace here")
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.acknowledged = {}
+
+    def write(self, name, inject):
+        folder = os.path.join(self.folder.name, name)
+        os.mkdir(folder)
+        done = traced(inject, folder)
+        self.acknowledged[name] = saved(done.stdout)
+        return done
+
+    def check_all(self):
+        """Every folder loads the step that was acknowledged last, or the one that was being saved."""
+        reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
+        loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
+        self.assertEqual(set(loaded), set(self.acknowledged))
+        for name, done in self.acknowledged.items():
+            with self.subTest(name, loaded=loaded[name]):
+                self.assertEqual(done, steps[:len(done)])
+                allowed = [str(step) for step in (done[-1:] + steps[len(done):len(done) + 1])]
+                if not done and "no checkpoint" in loaded[name]:
+                    continue
+                self.assertIn(loaded[name], allowed)
+
+    def test_no_system_call_is_a_bad_moment_to_die(self):
+        for call in calls.split(","):
+            for k in range(1, 100):
+                if self.write(f"{call}-{k}", f"{call}:signal=KILL:when={k}").returncode == 0:
+                    break  # there is no k-th
+        self.assertGreater(len(self.acknowledged), 60, "hardly anything was interrupted: the test proves nothing")
+        self.check_all()
+
+    def test_a_disk_that_refuses_is_no_success(self):
+        for call, error, said in (("write", "ENOSPC", "No space left on device"), ("fsync", "EIO", "Input/output error"),
+                                  ("rename", "EDQUOT", "Disk quota exceeded"), ("mkdir", "EACCES", "Permission denied")):
+            for k in (1, 2, 3, 5):
+                done = self.write(f"{call}-{k}", f"{call}:error={error}:when={k}+")
+                with self.subTest(call=call, k=k):
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertLess(len(saved(done.stdout)), len(steps))
+                    if call != "write":  # which is what it says so with
+                        self.assertRegex(" ".join(done.stdout.split()), rf"{self.folder.name}\S*: {said}")
+        self.check_all()
+
+
+if __name__ == "__main__":
+    unittest.main()
