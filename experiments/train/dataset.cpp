@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/data/synthetic.hpp"
+#include "src/data/token_file.hpp"
 
 namespace chorale::train {
 namespace {
@@ -20,12 +21,10 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
     floor_ = language->floor(shape.sequence);
     source_ = std::move(language);
   } else {
-    misuse("later", std::source_location::current());
+    auto stored = std::make_unique<StoredTokens>(open_tokens(data));
+    stored->require_below(shape.vocabulary);
+    source_ = std::move(stored);
     samples = source_->samples(sequence_);
-    if (source_->vocabulary() > shape.vocabulary)
-      usage_error("a token id is beyond the model's vocabulary",
-                  fmt::format("{} has ids up to {}; vocab-size is {}", data, source_->vocabulary() - 1, shape.vocabulary),
-                  fmt::format("use --vocab-size {} or more, or tokens of another tokenizer", source_->vocabulary()));
     if (samples < 2)
       usage_error("there is not enough text",
                   fmt::format("{} has {} tokens; a sample is {}", data, source_->count(), sequence_ + 1),
