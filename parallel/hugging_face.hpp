@@ -1,0 +1,46 @@
+// Models as Hugging Face keeps them: a folder with config.json and model.safetensors, or with shards and model.safetensors.index.json. The
+// numbers are ours, under other names and in another order of columns:
+//
+//   GPT-2   c_attn      [h, 3h]    columns [q | k | v][head][d]        ours: [head][q | k | v][d]
+//   Llama   q_proj …    [out, in]  one each, rows [head][d]            ours: [in, out], columns [group][queries q | k | v][d]
+//           gate_proj … [f, h]     one each                            ours: [h, 2f], columns [unit][gate | up][f/units]
+//
+// Both directions go through one table; what is exported and imported again is the same bit for bit.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layers/shape.hpp"
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+// One of their tensors: column j of it is column columns[j] of ours (all of ours, in order, when there are none); transposed, its rows are.
+struct Renamed {
+  std::string theirs, ours;
+  Shape shape;       // of theirs
+  Shape shape_ours;  // of ours
+  bool transposed = false;
+  std::vector<std::int64_t> columns = {};
+};
+
+std::vector<Renamed> names_of(const ModelShape& shape);  // a usage error for a shape that they have no model for
+
+// Usage errors for families and options that we do not have.
+ModelShape shape_of_config(const std::string& config_json, const std::string& path);
+std::string config_of_shape(const ModelShape& shape, DType dtype);
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+// Tensors by our names, in host memory; f32, f16 and bf16 are rounded to `dtype`. Makes the folder.
+void export_folder(const std::filesystem::path& folder, const ModelShape& shape, const NamedTensors& tensors, DType dtype);
+
+struct ImportedModel {
+  ModelShape shape;
+  NamedTensors tensors;  // by our names, in the types of the files
+};
+ImportedModel import_folder(const std::filesystem::path& folder, Allocator& allocator);
+
+}  // namespace chorale
