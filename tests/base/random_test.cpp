@@ -25,7 +25,8 @@ TEST_CASE("an element's value does not depend on how the range is cut") {
     CHECK(parts == whole);
   }
   for (std::size_t i = 0; i < whole.size(); ++i) REQUIRE(whole[i] == random.uniform(i));
-  for (const std::uint64_t first : {0ull, 3ull, (1ull << 34) - 70}) {  // the counter's lower half overflows after 2^34 elements
+  for (const std::uint64_t first :
+       {0ull, 3ull, (1ull << 34) - 70}) {  // the counter's lower half overflows after 2^34 elements
     std::vector<std::uint32_t> bits(200);
     random.fill_bits(first, bits);
     for (std::size_t i = 0; i < bits.size(); ++i) REQUIRE(bits[i] == random.bits(first + i));
