@@ -73,9 +73,10 @@ class Train final : public Command {
   void announce(RunRecord& run, const Training& training, const train::Dataset& data) const {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
-    run.log.info("{:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{}, data: {}",
-                 static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads, name_of(o.compute), o.numerics, o.global_batch,
-                 s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+    run.log.info(
+        "{:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{}, data: {}",
+        static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads, name_of(o.compute), o.numerics,
+        o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
     run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
                  human_bytes(training.declared_activation_bytes()),
                  human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *

@@ -84,9 +84,11 @@ TEST_CASE("f32 and 16-bit types compute the same model as f64") {
                                                  {DType::f16, false, 0.02}}) {
       SmallModel m(shape, type, 3, Remake::none, exact);
       CHECK(m.forward_backward() == Approx(loss).epsilon(tolerance / 5));
-      for (std::size_t p = 0; p < m.model.parameters().size(); ++p) {
-        const ParameterPointer& parameter = m.model.parameters()[p];
-        std::vector<double> off = m.gradient(parameter), expected = reference.gradient(reference.model.parameters()[p]);
+      const auto ours = m.model.parameters(), theirs = reference.model.parameters();
+      for (std::size_t p = 0; p < ours.size(); ++p) {
+        const ParameterPointer& parameter = ours[p];
+        const std::vector<double> expected = reference.gradient(theirs[p]);
+        std::vector<double> off = m.gradient(parameter);
         for (std::size_t i = 0; i < off.size(); ++i) off[i] -= expected[i];
         INFO(parameter->name << " in " << name_of(type) << (exact ? ", exact" : ""));
         CHECK(norm(off) <= tolerance * std::max(norm(expected), 1e-2 * whole));
