@@ -11,145 +11,154 @@ namespace chorale {
 namespace {
 
 constexpr std::uint32_t text_site = 0x0da7a7e7;  // of the random numbers: no other part draws there
-constexpr double zipf_exponent = 1.5;            // the rarest of 128 tokens still comes ten times in a million
+constexpr double exponent = 2;  // of the power law: a model need not see rare tokens often to come near the floor
 
 struct Rule {
   double probability;
-  bool from_before;  // else from the last token
+  bool from_title;  // else from the last token
 };
-constexpr Rule rules[] = {{0.35, false}, {0.15, false}, {0.10, false}, {0.25, true}, {0.15, true}};
-
-double plogp(double p) { return p > 0 ? -p * std::log(p) : 0; }
+constexpr Rule rules[] = {{0.35, false}, {0.20, false}, {0.10, false}, {0.25, true}, {0.10, true}};
+constexpr double from_titles = 0.35;  // the last rules together
 
 double entropy(const std::vector<double>& probabilities) {
   double sum = 0;
-  for (const double p : probabilities) sum += plogp(p);
+  for (const double p : probabilities) sum -= p > 0 ? p * std::log(p) : 0;
   return sum;
 }
 
-// The element that a number in [0, 1) falls on, by cumulative sums of any total.
+// The element that 32 bits, as a number in [0, 1), fall on, by cumulative sums of any total.
 std::int64_t pick(std::span<const double> below, std::uint32_t bits) {
-  const double at = bits * 0x1p-32 * below.back();
-  return std::upper_bound(below.begin(), below.end() - 1, at) - below.begin();
-}
-
-std::vector<double> cumulative(const std::vector<double>& weights) {
-  std::vector<double> sums(weights.size());
-  double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) sums[i] = sum += weights[i];
-  return sums;
+  return std::upper_bound(below.begin(), below.end() - 1, bits * 0x1p-32 * below.back()) - below.begin();
 }
 
 }  // namespace
 
 SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed)
-    : vocabulary_(vocabulary), classes_(std::clamp<std::int64_t>(vocabulary / 8, 4, 32)), seed_(seed) {
+    : vocabulary_(vocabulary),
+      classes_(std::clamp<std::int64_t>(vocabulary / 8, 4, 32)),
+      titles_(classes_ / 2),
+      seed_(seed) {
   if (vocabulary < 32 || vocabulary > std::int64_t{1} << 30)
     usage_error("the synthetic language cannot have this vocabulary", fmt::format("{} tokens", vocabulary),
                 "choose 32 to 2^30");
   for (std::uint32_t rule = 0; rule < std::size(rules); ++rule) {
     const Permutation permutation(classes_, seed, rule);
     permutations_.emplace_back();
-    for (std::int64_t c = 0; c < classes_; ++c) permutations_.back().push_back(permutation(c));
+    for (std::int64_t c = 0; c < classes_; ++c) permutations_.back().push_back(permutation(c) + 1);
   }
-  const std::int64_t largest = (vocabulary + classes_ - 1) / classes_;
-  std::vector<double> weights;
-  for (std::int64_t r = 0; r < largest; ++r) weights.push_back(std::pow(static_cast<double>(r + 1), -zipf_exponent));
-  zipf_below_ = cumulative(weights);
-  find_stationary();
-  find_entropies();
+  double sum = 0;
+  for (std::size_t r = 1; r <= size_of_class(1); ++r) below_.push_back(sum += std::pow(static_cast<double>(r), -exponent));
+  nats_of_class_.push_back(0);  // nothing follows as a title
+  for (std::int64_t c = 1; c <= classes_; ++c) {
+    Distribution law;
+    for (std::size_t r = 0; r < size_of_class(c); ++r)
+      law.push_back((below_[r] - (r ? below_[r - 1] : 0)) / below_[size_of_class(c) - 1]);
+    nats_of_class_.push_back(entropy(law));
+  }
+  for (std::int64_t title = 0; title < titles_; ++title)
+    for (std::int64_t last = 0; last <= classes_; ++last) nats_of_state_.push_back(nats_of(next_class(title, last)));
+
+  Distribution here =
+      at_the_title();  // to where it settles; half a step at a time, so that it does even where the chain goes in circles
+  for (double change = 1; change > 1e-14;) {
+    const Distribution next = step(here);
+    change = 0;
+    for (std::size_t i = 0; i < here.size(); ++i) change += std::abs(next[i] - here[i]), here[i] = (here[i] + next[i]) / 2;
+  }
+  rate_ = nats_after(here);
+  for (std::int64_t last = 1; last <= classes_; ++last) {
+    Distribution mixed(static_cast<std::size_t>(classes_ + 1));
+    double seen = 0;
+    for (std::int64_t title = 0; title < titles_; ++title) {
+      const Distribution next = next_class(title, last);
+      const double weight = here[state(title, last)];
+      for (std::size_t c = 0; c < next.size(); ++c) mixed[c] += weight * next[c];
+      seen += weight;
+    }
+    for (double& p : mixed) p /= seen > 0 ? seen : 1;
+    without_attention_ += seen * nats_of(mixed);
+  }
 }
 
 std::string SyntheticLanguage::name() const { return fmt::format("synthetic, seed {}", seed_); }
 
-std::vector<double> SyntheticLanguage::next_class(std::int64_t before, std::int64_t last) const {
-  std::vector<double> probabilities(static_cast<std::size_t>(classes_));
+SyntheticLanguage::Distribution SyntheticLanguage::next_class(std::int64_t title, std::int64_t last) const {
+  Distribution probabilities(static_cast<std::size_t>(classes_ + 1));
   for (std::size_t rule = 0; rule < std::size(rules); ++rule) {
-    const auto from = static_cast<std::size_t>(rules[rule].from_before ? before : last);
-    probabilities[static_cast<std::size_t>(permutations_[rule][from])] += rules[rule].probability;
+    const auto& [probability, from_title] = rules[rule];
+    if (last == 0 && !from_title) continue;  // after the title only it can be followed
+    const std::int64_t to = permutations_[rule][static_cast<std::size_t>(from_title ? title : last - 1)];
+    probabilities[static_cast<std::size_t>(to)] += last == 0 ? probability / from_titles : probability;
   }
   return probabilities;
 }
 
-// Power iteration. A step mixes the old with the new, so that a chain that goes in circles settles as well.
-void SyntheticLanguage::find_stationary() {
-  const auto pairs = static_cast<std::size_t>(classes_ * classes_);
-  stationary_.assign(pairs, 1 / static_cast<double>(pairs));
-  for (double change = 1; change > 1e-14;) {
-    std::vector<double> next(pairs);
-    for (std::int64_t before = 0; before < classes_; ++before)
-      for (std::int64_t last = 0; last < classes_; ++last)
-        for (std::size_t rule = 0; rule < std::size(rules); ++rule) {
-          const auto from = static_cast<std::size_t>(rules[rule].from_before ? before : last);
-          next[pair(last, permutations_[rule][from])] += rules[rule].probability * stationary_[pair(before, last)];
-        }
-    change = 0;
-    for (std::size_t i = 0; i < pairs; ++i) {
-      change += std::abs(next[i] - stationary_[i]);
-      stationary_[i] = (stationary_[i] + next[i]) / 2;
-    }
-  }
-  pairs_below_ = cumulative(stationary_);
+SyntheticLanguage::Distribution SyntheticLanguage::at_the_title() const {
+  Distribution start(nats_of_state_.size());
+  for (std::int64_t title = 0; title < titles_; ++title) start[state(title, 0)] = 1 / static_cast<double>(titles_);
+  return start;
 }
 
-void SyntheticLanguage::find_entropies() {
-  for (std::int64_t last = 0; last < classes_; ++last) {
-    std::vector<double> known_last(static_cast<std::size_t>(classes_));  // the next class, where `before` is not known
-    for (std::int64_t before = 0; before < classes_; ++before) {
-      const std::vector<double> next = next_class(before, last);
-      const double here = stationary_[pair(before, last)];
-      next_class_entropy_ += here * entropy(next);
-      for (std::size_t c = 0; c < next.size(); ++c) known_last[c] += here * next[c];
+SyntheticLanguage::Distribution SyntheticLanguage::step(const Distribution& here) const {
+  Distribution there(here.size());
+  for (std::int64_t title = 0; title < titles_; ++title)
+    for (std::int64_t last = 0; last <= classes_; ++last) {
+      const double weight = here[state(title, last)];
+      if (weight == 0) continue;
+      const Distribution next = next_class(title, last);
+      for (std::int64_t c = 1; c <= classes_; ++c) there[state(title, c)] += weight * next[static_cast<std::size_t>(c)];
     }
-    // Each class is as frequent as any other, for permutations keep it so: known_last is a probability given `last`, over classes_.
-    for (double& p : known_last) p *= static_cast<double>(classes_);
-    second_class_entropy_ += entropy(known_last) / static_cast<double>(classes_);
-  }
-  for (std::int64_t c = 0; c < classes_; ++c) {
-    const auto size = static_cast<std::size_t>((vocabulary_ - c + classes_ - 1) / classes_);
-    double sum = 0;
-    for (std::size_t r = 0; r < size; ++r)
-      sum += plogp((zipf_below_[r] - (r ? zipf_below_[r - 1] : 0)) / zipf_below_[size - 1]);
-    token_entropy_ += sum / static_cast<double>(classes_);
-  }
+  return there;
+}
+
+double SyntheticLanguage::nats_of(const Distribution& next_class) const {
+  double nats = entropy(next_class);
+  for (std::size_t c = 1; c < next_class.size(); ++c) nats += next_class[c] * nats_of_class_[c];
+  return nats;
+}
+
+double SyntheticLanguage::nats_after(const Distribution& here) const {
+  double nats = 0;
+  for (std::size_t i = 0; i < here.size(); ++i) nats += here[i] * nats_of_state_[i];
+  return nats;
 }
 
 double SyntheticLanguage::floor(std::int64_t sequence) const {
-  return entropy_rate() + (second_class_entropy_ - next_class_entropy_) / static_cast<double>(sequence);
+  double sum = 0;
+  Distribution here = at_the_title();
+  for (std::int64_t target = 0; target < sequence; ++target) {
+    sum += nats_after(here);
+    here = step(here);
+  }
+  return sum / static_cast<double>(sequence);
 }
 
-double SyntheticLanguage::probability(std::int32_t before, std::int32_t last, std::int32_t next) const {
-  const std::int64_t to = next % classes_, from = last % classes_;
-  double of_class = 0;
-  if (before >= 0)
-    of_class = next_class(before % classes_, from)[static_cast<std::size_t>(to)];
-  else
-    for (std::int64_t b = 0; b < classes_; ++b)
-      of_class +=
-          stationary_[pair(b, from)] * static_cast<double>(classes_) * next_class(b, from)[static_cast<std::size_t>(to)];
-  const auto rank = static_cast<std::size_t>(next / classes_);
-  const auto size = static_cast<std::size_t>((vocabulary_ - to + classes_ - 1) / classes_);
-  return of_class * (zipf_below_[rank] - (rank ? zipf_below_[rank - 1] : 0)) / zipf_below_[size - 1];
+double SyntheticLanguage::probability(std::int32_t title, std::int32_t last, std::int32_t next) const {
+  if (next < titles_) return 0;
+  const std::int64_t to = class_of(next);
+  const auto rank = static_cast<std::size_t>((next - titles_) / classes_);
+  return next_class(title, class_of(last))[static_cast<std::size_t>(to)] * (below_[rank] - (rank ? below_[rank - 1] : 0)) /
+         below_[size_of_class(to) - 1];
 }
 
-// The classes of the first two tokens are a pair from the stationary distribution, so that every position of a text is like every other.
 void SyntheticLanguage::read(std::int64_t sample, std::span<std::int32_t> out) const {
-  std::int64_t before = 0, last = 0;
+  std::int64_t title = 0, last = 0;
   for (std::size_t position = 0; position < out.size(); ++position) {
     const Random random{.seed = seed_, .step = static_cast<std::uint32_t>(position), .site = text_site};
     const philox::Counter bits = random.four(static_cast<std::uint64_t>(sample));
     if (position == 0) {
-      const std::int64_t start = pick(pairs_below_, bits[0]);
-      before = start / classes_, last = start % classes_;
-    } else {
-      double at = bits[0] * 0x1p-32;
-      std::size_t rule = 0;
-      while (rule + 1 < std::size(rules) && at >= rules[rule].probability) at -= rules[rule++].probability;
-      const std::int64_t next = permutations_[rule][static_cast<std::size_t>(rules[rule].from_before ? before : last)];
-      before = last, last = next;
+      title = static_cast<std::int64_t>(std::uint64_t{bits[0]} * static_cast<std::uint64_t>(titles_) >> 32);
+      out[0] = static_cast<std::int32_t>(title);
+      continue;
     }
-    const auto size = static_cast<std::size_t>((vocabulary_ - last + classes_ - 1) / classes_);
-    out[position] = static_cast<std::int32_t>(last + classes_ * pick(std::span(zipf_below_).first(size), bits[1]));
+    const double drawn = bits[0] * 0x1p-32;
+    double at = last == 0 ? 1 - from_titles * (1 - drawn) : drawn;
+    std::size_t rule = 0;
+    while (rule + 1 < std::size(rules) && at >= rules[rule].probability) at -= rules[rule++].probability;
+    if (last == 0) rule = std::max<std::size_t>(rule, 3);  // whatever the rounding of sums
+    last = permutations_[rule][static_cast<std::size_t>(rules[rule].from_title ? title : last - 1)];
+    const std::int64_t rank = pick(std::span(below_).first(size_of_class(last)), bits[1]);
+    out[position] = static_cast<std::int32_t>(titles_ + last - 1 + classes_ * rank);
   }
 }
 

@@ -1,17 +1,18 @@
 // A language made up from a seed, whose entropy is known: the loss of a model that reads it has a floor, and training is right when it
 // arrives there. Endless, embedded, and small enough in what there is to learn that a small model gets there in minutes.
 //
-// Every token belongs to a class, token % classes. The next class follows one of the last two, by five rules that hold with fixed
-// probabilities, each a permutation of the classes drawn from the seed; the token is then any of its class, by Zipf's law:
+// A text begins with its title, a token that stands nowhere else. Every other token belongs to a class. The class of the next token follows
+// from the last one or from the title, by five rules of fixed probability, each a permutation drawn from the seed; the token is then any of
+// its class, by a power law:
 //
-//   class of the token before    b   ──┬─ 0.25 ── permutation 3 ──┐
-//                                      └─ 0.15 ── permutation 4 ──┤
-//   class of the last token      a   ──┬─ 0.35 ── permutation 0 ──┼── next class ── its r-th token, ∝ 1/(r + 1)^1.5
-//                                      ├─ 0.15 ── permutation 1 ──┤
-//                                      └─ 0.10 ── permutation 2 ──┘
+//   title  ──────────────┬─ 0.25 ── permutation 3 ──┐
+//                        └─ 0.10 ── permutation 4 ──┤
+//   class of the last    ┬─ 0.35 ── permutation 0 ──┼── next class ── its r-th token, ∝ 1/(r + 1)²
+//                        ├─ 0.20 ── permutation 1 ──┤
+//                        └─ 0.10 ── permutation 2 ──┘
 //
-// A model without attention sees only a, and stays visibly above the floor. The pairs (b, a) are a Markov chain of classes² states whose stationary
-// distribution is computed once; so is every entropy. With 4096 tokens: 32 classes of 128; with 480: 32 of 15.
+// So every position must attend to the first, however far it is: a model that cannot stays at `without_attention`. The pairs (title, last
+// class) are a small Markov chain, so entropies are sums over it, not estimates. With 4096 tokens: 16 titles and 32 classes of some 128.
 #pragma once
 #include "src/data/tokens.hpp"
 
@@ -24,31 +25,41 @@ class SyntheticLanguage final : public TokenSource {
   std::string name() const override;
   std::int64_t vocabulary() const override { return vocabulary_; }
   std::int64_t count() const override { return std::int64_t{1} << 50; }
-  // Each sample is a text of its own and a pure function of (seed, sample); longer reads of it begin with the shorter.
+  // Each sample is a text of its own and a pure function of (seed, sample); a longer read of it begins with the shorter.
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
 
+  std::int64_t titles() const { return titles_; }
   std::int64_t classes() const { return classes_; }
-  // In nats a token. The rate is that of a long text; at the second token of a sample only one is known, which the floor counts.
-  double entropy_rate() const { return next_class_entropy_ + token_entropy_; }
-  double floor(std::int64_t sequence) const;  // the least mean loss over the targets of a sample
-  // The language's own probability of `next`; `before` is −1 where nothing is known of it.
-  double probability(std::int32_t before, std::int32_t last, std::int32_t next) const;
+  // In nats a token.
+  double floor(std::int64_t sequence) const;                       // the least mean loss over the targets of a sample
+  double entropy_rate() const { return rate_; }                    // where the floor goes as texts grow long
+  double without_attention() const { return without_attention_; }  // the same for a model that sees only the last token
+  // The language's own probability of `next`; the first token's last is the title.
+  double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 
  private:
-  std::vector<double> next_class(std::int64_t before, std::int64_t last) const;  // its probabilities
-  void find_stationary();
-  void find_entropies();
-  std::size_t pair(std::int64_t before, std::int64_t last) const {
-    return static_cast<std::size_t>(before * classes_ + last);
+  // A state is (title, class of the last token), the title itself being class 0 and the others from 1 on.
+  using Distribution = std::vector<double>;
+  std::size_t state(std::int64_t title, std::int64_t last) const {
+    return static_cast<std::size_t>(title * (classes_ + 1) + last);
+  }
+  Distribution next_class(std::int64_t title, std::int64_t last) const;
+  Distribution step(const Distribution& here) const;
+  Distribution at_the_title() const;
+  double nats_after(const Distribution& here) const;  // of the next token
+  double nats_of(const Distribution& next_class) const;
+  std::int64_t class_of(std::int32_t token) const { return token < titles_ ? 0 : (token - titles_) % classes_ + 1; }
+  std::size_t size_of_class(std::int64_t c) const {
+    return static_cast<std::size_t>((vocabulary_ - titles_ - (c - 1) + classes_ - 1) / classes_);
   }
 
-  std::int64_t vocabulary_, classes_;
+  std::int64_t vocabulary_, classes_, titles_;
   std::uint64_t seed_;
   std::vector<std::vector<std::int64_t>> permutations_;  // one for each rule
-  std::vector<double> stationary_;                       // of pairs (before, last)
-  std::vector<double> pairs_below_;                      // its cumulative sums
-  std::vector<double> zipf_below_;                       // of 1/(r + 1)^1.5
-  double next_class_entropy_ = 0, second_class_entropy_ = 0, token_entropy_ = 0;
+  std::vector<double> below_;                            // cumulative sums of the power law
+  std::vector<double> nats_of_class_;                    // entropy of a token of this class
+  std::vector<double> nats_of_state_;                    // entropy of the next token
+  double rate_ = 0, without_attention_ = 0;
 };
 
 }  // namespace chorale

@@ -48,7 +48,7 @@ MappedFile::MappedFile(const fs::path& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   const auto refuse = [&](const std::string& why) {
-    usage_error("a file of tokens cannot be read", fmt::format("{}: {}", path.string(), why), "check its name");
+    usage_error("a file cannot be read", fmt::format("{}: {}", path.string(), why), "check its name");
   };
   if (!file || fstat(file.get(), &status) != 0) refuse(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) refuse("not a regular file");

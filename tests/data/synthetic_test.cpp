@@ -1,5 +1,6 @@
 #include "src/data/synthetic.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -29,61 +30,85 @@ TEST_CASE("a text of the synthetic language depends on seed and sample alone") {
 }
 
 TEST_CASE("the synthetic language has the entropy it says, by its own probabilities") {
-  for (const std::int64_t vocabulary : {32, 100, 480, 4096}) {
-    const SyntheticLanguage language(vocabulary, 42);
-    constexpr std::size_t length = 65, texts = 4000;
-    double sum = 0, squares = 0;
-    for (std::size_t sample = 0; sample < texts; ++sample) {
-      const auto text = read(language, static_cast<std::int64_t>(sample), length);
-      double loss = 0;
-      for (std::size_t i = 1; i < length; ++i)
-        loss -= std::log(language.probability(i > 1 ? text[i - 2] : -1, text[i - 1], text[i])) / (length - 1);
-      sum += loss, squares += loss * loss;
+  for (const std::int64_t vocabulary : {32, 100, 480, 4096})
+    for (const std::size_t length : {2u, 65u}) {
+      const SyntheticLanguage language(vocabulary, 42);
+      const std::size_t texts = 200'000 / length;
+      double sum = 0, squares = 0;
+      for (std::size_t sample = 0; sample < texts; ++sample) {
+        const auto text = read(language, static_cast<std::int64_t>(sample), length);
+        double loss = 0;
+        for (std::size_t i = 1; i < length; ++i)
+          loss -= std::log(language.probability(text[0], text[i - 1], text[i])) / static_cast<double>(length - 1);
+        sum += loss, squares += loss * loss;
+      }
+      const double n = static_cast<double>(texts), mean = sum / n, error = std::sqrt((squares / n - mean * mean) / n);
+      INFO(vocabulary << " tokens, " << language.classes() << " classes: " << mean << " ± " << error);
+      CHECK(std::abs(mean - language.floor(static_cast<std::int64_t>(length) - 1)) < 4 * error);
+      CHECK(error < 0.01);
     }
-    const double mean = sum / texts, error = std::sqrt((squares / texts - mean * mean) / texts);
-    INFO(vocabulary << " tokens, " << language.classes() << " classes: " << mean << " ± " << error);
-    CHECK(std::abs(mean - language.floor(length - 1)) < 4 * error);
-    CHECK(language.floor(length - 1) > language.entropy_rate());
-    CHECK(language.floor(1 << 30) == Approx(language.entropy_rate()));
-  }
 }
 
 TEST_CASE("the synthetic language has the entropy it says, by counting alone") {
-  // Few tokens, so that every context is seen often: 32² contexts with 32 tokens after each.
-  const SyntheticLanguage language(32, 3);
-  std::map<std::pair<int, int>, std::vector<double>> after;
+  const SyntheticLanguage language(32, 3);  // few tokens, so that every context is seen often
   constexpr std::size_t length = 1001;
+  std::map<std::pair<int, int>, std::vector<double>> with_title;
+  std::map<int, std::vector<double>> without;
+  const auto count = [](std::vector<double>& counts, std::int32_t token) {
+    counts.resize(32);
+    ++counts[static_cast<std::size_t>(token)];
+  };
   for (std::int64_t sample = 0; sample < 2000; ++sample) {
     const auto text = read(language, sample, length);
     for (std::size_t i = 2; i < length; ++i) {
-      auto& counts = after[{text[i - 2], text[i - 1]}];
-      counts.resize(32);
-      ++counts[static_cast<std::size_t>(text[i])];
+      count(with_title[{text[0], text[i - 1]}], text[i]);
+      count(without[text[i - 1]], text[i]);
     }
   }
-  double nats = 0, total = 0;
-  for (const auto& [context, counts] : after) {
-    double seen = 0;
-    for (const double n : counts) seen += n;
-    for (const double n : counts) nats -= n > 0 ? n * std::log(n / seen) : 0;
-    total += seen;
-  }
-  CHECK(nats / total == Approx(language.entropy_rate()).epsilon(0.005));
+  const auto nats = [](const auto& contexts) {
+    double sum = 0, total = 0;
+    for (const auto& [context, counts] : contexts) {
+      double seen = 0;
+      for (const double n : counts) seen += n;
+      for (const double n : counts) sum -= n > 0 ? n * std::log(n / seen) : 0;
+      total += seen;
+    }
+    return sum / total;
+  };
+  CHECK(nats(with_title) == Approx(language.entropy_rate()).epsilon(0.002));
+  CHECK(nats(without) == Approx(language.without_attention()).epsilon(0.002));
 }
 
 TEST_CASE("the synthetic language's probabilities add up to one") {
   const SyntheticLanguage language(100, 5);
-  for (const int before : {-1, 0, 17, 99})
-    for (const int last : {0, 31, 98}) {
+  for (const std::int32_t title : {0, 5})
+    for (const std::int32_t last : {title, 6, 31, 99}) {
       double sum = 0;
-      for (int next = 0; next < 100; ++next) sum += language.probability(before, last, next);
+      for (std::int32_t next = 0; next < 100; ++next) sum += language.probability(title, last, next);
       CHECK(sum == Approx(1));
     }
 }
 
-TEST_CASE("a model must attend to the token before the last to reach the floor") {
-  const SyntheticLanguage language(4096, 1);
-  CHECK(language.floor(1) > 1.05 * language.entropy_rate());  // its second token, where only one is known
+TEST_CASE("titles stand first and nowhere else, and every token comes") {
+  const SyntheticLanguage language(200, 9);
+  std::vector<int> seen(200);
+  for (std::int64_t sample = 0; sample < 2000; ++sample) {
+    const auto text = read(language, sample, 257);
+    REQUIRE(text[0] < language.titles());
+    REQUIRE(*std::min_element(text.begin() + 1, text.end()) >= language.titles());
+    for (const std::int32_t token : text) ++seen[static_cast<std::size_t>(token)];
+  }
+  CHECK(std::count(seen.begin(), seen.end(), 0) == 0);
+}
+
+TEST_CASE("the floor is below what a model without attention can reach") {
+  for (const std::int64_t vocabulary : {480, 4096})
+    for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
+      const SyntheticLanguage language(vocabulary, seed);
+      CHECK(language.without_attention() > 1.1 * language.entropy_rate());
+      CHECK(language.floor(1 << 14) == Approx(language.entropy_rate()).epsilon(1e-3));
+      CHECK(language.floor(256) < std::log(vocabulary) / 2);
+    }
 }
 
 TEST_CASE("a vocabulary too small for the synthetic language is refused") {

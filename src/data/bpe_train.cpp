@@ -1,0 +1,139 @@
+// Learns a byte-pair encoding. The text is a multiset of pieces; each merge takes the most frequent pair from a heap, rewrites only the
+// pieces that have it, and corrects the counts of the pairs it touched. An entry of the heap whose count is no longer true goes back with the true one.
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <unordered_set>
+
+#include "src/base/error.hpp"
+#include "src/data/bpe.hpp"
+
+namespace chorale {
+namespace {
+
+using Pair = Tokenizer::Merge;
+
+struct Piece {
+  std::vector<std::int32_t> tokens;
+  std::int64_t count = 0;
+};
+
+struct Candidate {
+  std::int64_t count;
+  Pair pair;
+  // The most frequent on top; of equals the smaller pair, so that every run learns the same.
+  bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
+};
+
+struct PairHash {
+  std::size_t operator()(const Pair& pair) const {
+    return (static_cast<std::uint64_t>(pair[0]) << 32 | static_cast<std::uint32_t>(pair[1])) * 0x9E3779B97F4A7C15u >> 16;
+  }
+};
+
+class Learner {
+ public:
+  explicit Learner(std::string_view text) {
+    std::map<std::string_view, std::int64_t> counts;  // in order, so that nothing depends on a hash
+    while (!text.empty()) {
+      const std::string_view piece = next_piece(text);
+      ++counts[piece];
+      text.remove_prefix(piece.size());
+    }
+    for (const auto& [piece, count] : counts) {
+      Piece& made = pieces_.emplace_back(Piece{{}, count});
+      for (const char c : piece) made.tokens.push_back(static_cast<unsigned char>(c));
+      add(pieces_.size() - 1, 1);
+    }
+    for (const auto& [pair, found] : pairs_) heap_.push({found.count, pair});
+    for (int byte = 0; byte < 256; ++byte) words_.emplace_back(1, static_cast<char>(byte));
+  }
+
+  // The most frequent pair, which becomes `token`; false when none comes twice.
+  bool merge(std::int32_t token, Pair& merged) {
+    while (!heap_.empty()) {
+      const Candidate top = heap_.top();
+      heap_.pop();
+      const std::int64_t count = pairs_[top.pair].count;
+      if (count != top.count) {
+        if (count > 0) heap_.push({count, top.pair});
+        continue;
+      }
+      if (count < 2) return false;
+      // "ab" + "c" where there is "a" + "bc" already: a file names tokens by their text, so one text is one token.
+      std::string word = words_[static_cast<std::size_t>(top.pair[0])] + words_[static_cast<std::size_t>(top.pair[1])];
+      if (!made_.insert(word).second) continue;
+      words_.push_back(std::move(word));
+      merged = top.pair;
+      rewrite(top.pair, token);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Found {
+    std::int64_t count = 0;
+    std::vector<std::size_t> pieces;  // that have it, or had it
+  };
+
+  // Counts the pairs of a piece in (1) or out (−1).
+  void add(std::size_t index, std::int64_t sign) {
+    const Piece& piece = pieces_[index];
+    for (std::size_t i = 0; i + 1 < piece.tokens.size(); ++i) {
+      const Pair pair{piece.tokens[i], piece.tokens[i + 1]};
+      Found& found = pairs_[pair];
+      found.count += sign * piece.count;
+      if (sign > 0 && (found.pieces.empty() || found.pieces.back() != index)) found.pieces.push_back(index);
+    }
+  }
+
+  void rewrite(Pair pair, std::int32_t token) {
+    std::vector<std::size_t> touched = std::move(pairs_[pair].pieces);
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    std::vector<Pair> made;
+    for (const std::size_t index : touched) {
+      std::vector<std::int32_t>& tokens = pieces_[index].tokens;
+      add(index, -1);
+      std::size_t to = 0;
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const bool here = i + 1 < tokens.size() && tokens[i] == pair[0] && tokens[i + 1] == pair[1];
+        tokens[to++] = here ? token : tokens[i];
+        i += here;
+      }
+      tokens.resize(to);
+      add(index, 1);
+      for (std::size_t i = 0; i + 1 < to; ++i)
+        if (tokens[i] == token || tokens[i + 1] == token) made.push_back({tokens[i], tokens[i + 1]});
+    }
+    std::sort(made.begin(), made.end());
+    made.erase(std::unique(made.begin(), made.end()), made.end());
+    for (const Pair& fresh : made) heap_.push({pairs_[fresh].count, fresh});
+  }
+
+  std::vector<Piece> pieces_;
+  std::unordered_map<Pair, Found, PairHash> pairs_;
+  std::priority_queue<Candidate> heap_;
+  std::vector<std::string> words_;  // the text of each token
+  std::unordered_set<std::string> made_;
+};
+
+}  // namespace
+
+Tokenizer train_bpe(std::string_view text, std::int64_t vocabulary, const std::function<void(std::int64_t)>& progress) {
+  if (vocabulary < 256 || vocabulary > 1 << 24)
+    usage_error("a byte-level vocabulary cannot have this size", fmt::format("{} tokens", vocabulary),
+                "choose 256 (bytes alone) to 2^24");
+  Learner learner(text);
+  std::vector<Pair> merges;
+  Pair merged{};
+  while (static_cast<std::int64_t>(merges.size()) + 256 < vocabulary &&
+         learner.merge(static_cast<std::int32_t>(256 + merges.size()), merged)) {
+    merges.push_back(merged);
+    if (progress) progress(static_cast<std::int64_t>(merges.size()));
+  }
+  return Tokenizer(std::move(merges));
+}
+
+}  // namespace chorale

@@ -1,0 +1,98 @@
+#include "src/data/bpe.hpp"
+
+#include "src/base/random.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+std::vector<std::string> pieces_of(std::string_view text) {
+  std::vector<std::string> pieces;
+  while (!text.empty()) {
+    pieces.emplace_back(next_piece(text));
+    text.remove_prefix(pieces.back().size());
+  }
+  return pieces;
+}
+
+using Words = std::vector<std::string>;
+
+const std::string rhyme =
+    "How much wood would a woodchuck chuck\nif a woodchuck could chuck wood?\n  He'd chuck, he would, as much as he "
+    "could.\n";
+
+}  // namespace
+
+TEST_CASE("text is cut into pieces as GPT-2 does") {
+  CHECK(pieces_of("It's 1984,  said he.") == Words{"It", "'s", " 1984", ",", " ", " said", " he", "."});
+  CHECK(pieces_of("we'll they've I'd 'tis") == Words{"we", "'ll", " they", "'ve", " I", "'d", " '", "tis"});
+  CHECK(pieces_of("a\n\nb") == Words{"a", "\n", "\n", "b"});
+  CHECK(pieces_of("a \n  b  ") == Words{"a", " \n ", " b", "  "});
+  CHECK(pieces_of("x=-1;") == Words{"x", "=-", "1", ";"});
+  CHECK(pieces_of(" \t!") == Words{" ", "\t", "!"});
+  CHECK(pieces_of("na\xc3\xafve \xff") == Words{"na\xc3\xafve", " \xff"});
+}
+
+TEST_CASE("training merges the most frequent pair, the smaller one first") {
+  // ab comes three times; then " ab" and "abc" twice, and a space is the smaller; then no pair comes twice.
+  const Tokenizer tokenizer = train_bpe("abcd abc ab", 300);
+  CHECK(tokenizer.bytes_of(256) == "ab");
+  CHECK(tokenizer.bytes_of(257) == " ab");
+  CHECK(tokenizer.vocabulary() == 258);
+  CHECK(tokenizer.encode("abcd abc ab") == std::vector<std::int32_t>{256, 'c', 'd', 257, 'c', 257});
+  CHECK(train_bpe("xyxy", 257).bytes_of(256) == "xy");
+  CHECK(train_bpe("aaaa", 300).vocabulary() == 257);  // aa; aaaa comes but once
+}
+
+TEST_CASE("what was encoded is decoded, whatever the bytes") {
+  const Tokenizer learnt = train_bpe(rhyme, 320);
+  REQUIRE(learnt.vocabulary() > 270);
+  for (const Tokenizer& tokenizer : {Tokenizer(), learnt}) {
+    CHECK(tokenizer.decode(tokenizer.encode(rhyme)) == rhyme);
+    CHECK(tokenizer.encode("").empty());
+    const Random random{.seed = 4};
+    for (std::uint64_t length = 1; length < 300; ++length) {
+      std::string noise;
+      for (std::uint64_t i = 0; i < length; ++i) noise.push_back(static_cast<char>(random.bits(1000 * length + i)));
+      if (length % 2) noise += rhyme.substr(length % rhyme.size());
+      REQUIRE(tokenizer.decode(tokenizer.encode(noise)) == noise);
+    }
+  }
+  CHECK(learnt.encode(rhyme).size() < rhyme.size() / 2);
+  CHECK(Tokenizer().encode(rhyme).size() == rhyme.size());
+  CHECK_THROWS_WITH(learnt.decode({1000}), says("token 1000 of a vocabulary"));
+}
+
+TEST_CASE("a tokenizer comes back from its file") {
+  const Tokenizer tokenizer = train_bpe(rhyme + rhyme, 330);
+  const Tokenizer again = Tokenizer::from_json(tokenizer.json(), "rhyme");
+  CHECK(again.merges() == tokenizer.merges());
+  CHECK(again.encode(rhyme) == tokenizer.encode(rhyme));
+  CHECK(Tokenizer::from_json(Tokenizer().json(), "bytes").vocabulary() == 256);
+  CHECK_THAT(tokenizer.json(), says("\"\u0120chuck\""));  // Ġ is GPT-2's space
+}
+
+TEST_CASE("each token has a text of its own") {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "abc ab bc xabc abcx bcab aab abb cab bca ";
+  const Tokenizer tokenizer = train_bpe(text, 400);
+  for (std::int32_t a = 0; a < tokenizer.vocabulary(); ++a)
+    for (std::int32_t b = 0; b < a; ++b) REQUIRE(tokenizer.bytes_of(a) != tokenizer.bytes_of(b));
+}
+
+TEST_CASE("a file that is no tokenizer says so") {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    CHECK_THROWS_WITH(Tokenizer::from_json(text, "some.bpe"), says("some.bpe is no byte-level tokenizer") && says(why));
+  };
+  refused("Call me Ishmael.", "parse error");
+  refused("{}", "model");
+  std::string text = train_bpe("abab abab", 260).json();
+  refused(R"({"model": {"merges": ["zz b"], "vocab": {}}})", "merge 0, \"zz b\"");
+  refused(R"({"model": {"merges": ["ab"], "vocab": {}}})", "merge 0, \"ab\"");
+  refused(R"({"model": {"merges": ["a b"], "vocab": {"b": 97}}})", "is not numbered as ours");
+  refused(R"({"model": {"merges": ["a b"], "vocab": {"b": 98}}})", "a vocabulary of 1 and 1 merges");
+  CHECK_THROWS_WITH(Tokenizer::named("no.bpe"), says("\"no.bpe\" is no file"));
+  CHECK(Tokenizer::named("bytes").vocabulary() == 256);
+  CHECK_THROWS_WITH(train_bpe("a", 255), says("255 tokens"));
+}
