@@ -35,7 +35,7 @@ run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace
 lint_packages := git python3 clang-format
-packages       = $(if $(filter-out lint format data,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
 # ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
@@ -146,9 +146,11 @@ do-experiments: $B/chorale
 do-report: $B/chorale
 	$B/chorale report runs/latest/run.h5
 
-## data        make the English text of data/README.md
-do-data:
+## data        make the English text of data/README.md, a vocabulary for it, and its tokens
+do-data: $B/chorale
 	@bash data/fetch.sh
+	@[ data/english.bpe -nt data/english.txt ] || $B/chorale data train-bpe data/english.txt --vocabulary 4096
+	@[ data/english.bin -nt data/english.bpe ] || $B/chorale data tokenize data/english.txt --tokenizer data/english.bpe
 
 ## install     copy the program, the library and its headers to PREFIX (/usr/local) below DESTDIR
 do-install: do-all

@@ -3,6 +3,7 @@
 namespace chorale {
 
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_data();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
@@ -15,6 +16,8 @@ const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
        make_bench},
+      {"data", "tokenize text, learn a vocabulary, look into token files; the floor of the synthetic language",
+       "build/chorale data floor --vocabulary 4096", false, make_data},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,

@@ -1,0 +1,167 @@
+// `chorale data`: what training reads, made and looked at.
+//
+//   tokenize TEXT     its tokens, as a file of llm.c's form          train-bpe TEXT   a vocabulary learnt from it
+//   show FILE.bin     what a file of tokens holds                    floor            the entropy of the synthetic language
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "experiments/command.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/data/bpe.hpp"
+#include "src/data/synthetic.hpp"
+#include "src/data/token_file.hpp"
+
+namespace chorale {
+namespace {
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+class Data final : public Command {
+ public:
+  void declare(Options& options) override {
+    options.add_positional("action", words_, "tokenize TEXT, train-bpe TEXT, show FILE.bin, or floor").words("ACTION FILE");
+    options.add("out", out_, "the file to write; none: the text's name, ending in .bin or .bpe").words("FILE");
+    options
+        .add("tokenizer", tokenizer_, "bytes, or a file of train-bpe; tokenize takes bytes unless told, show prints no text")
+        .words("bytes|FILE");
+    options.add("vocabulary", vocabulary_, "tokens to learn, or of the synthetic language").range(32, 1 << 24);
+    options.add("seed", seed_, "of the synthetic language").range(0, 1e15);
+    options.add("sequence", sequence_, "tokens of a sample, whose floor is wanted").range(1, 1 << 20);
+  }
+
+  void check() override {
+    const std::vector<std::string> known = names();
+    const std::string action = words_.empty() ? "" : words_[0];
+    row_ = std::find_if(std::begin(actions), std::end(actions), [&](const Action& row) { return row.name == action; });
+    if (row_ == std::end(actions)) {
+      const std::string near = nearest(action, known);
+      usage_error(action.empty() ? "data wants to know what to do" : fmt::format("data cannot {}", escape_control(action)),
+                  "it knows " + join(known, ", "),
+                  near.empty() ? "for example: chorale data floor" : fmt::format("did you mean {}?", near));
+    }
+    const std::size_t wanted = row_->wants_file ? 2 : 1;
+    if (words_.size() != wanted)
+      usage_error(fmt::format("data {} wants {}", action, row_->wants_file ? "one file" : "no file"),
+                  fmt::format("{} were given", words_.size() - 1),
+                  fmt::format("chorale data {}{}", action, row_->wants_file ? " FILE" : ""));
+    if (!row_->ending) return;
+    if (out_.empty()) out_ = std::filesystem::path(words_[1]).replace_extension(row_->ending).string();
+    std::error_code missing;
+    if (std::filesystem::equivalent(out_, words_[1], missing))
+      usage_error("the result would overwrite its source", out_, "name another file with --out");
+  }
+
+  int run(Session& session) override {
+    (this->*row_->work)(session);
+    return 0;
+  }
+
+ private:
+  struct Action {
+    std::string_view name;
+    bool wants_file;
+    const char* ending;  // of what it writes
+    void (Data::*work)(Session&);
+  };
+  static const Action actions[4];
+
+  static std::vector<std::string> names() {
+    std::vector<std::string> all;
+    for (const Action& action : actions) all.emplace_back(action.name);
+    return all;
+  }
+
+  void tokenize(Session& session) {
+    const Tokenizer tokenizer = Tokenizer::named(tokenizer_.empty() ? "bytes" : tokenizer_);
+    const MappedFile file(words_[1]);
+    const std::string_view text = text_of(file);
+    std::vector<std::int32_t> tokens;
+    {
+      Progress progress("tokenize, bytes", static_cast<std::int64_t>(text.size()), session.clock,
+                        Progress::screen_of(stderr));
+      tokens = tokenizer.encode(text, [&](std::size_t done) { progress.update(static_cast<std::int64_t>(done)); });
+    }
+    write_tokens(out_, tokens);
+    fmt::print("{}: {} tokens of {}, {:.2f} bytes a token\n", out_, tokens.size(), human_bytes(std::ssize(text)),
+               static_cast<double>(text.size()) / static_cast<double>(tokens.size()));
+  }
+
+  void train(Session& session) {
+    const MappedFile file(words_[1]);
+    Tokenizer tokenizer;
+    {
+      Progress progress("train-bpe, merges", vocabulary_ - 256, session.clock, Progress::screen_of(stderr));
+      tokenizer = train_bpe(text_of(file), vocabulary_, [&](std::int64_t done) { progress.update(done); });
+    }
+    const std::string json = tokenizer.json();
+    write_whole(out_, std::as_bytes(std::span(json)));
+    fmt::print("{}: {} tokens\n", out_, tokenizer.vocabulary());
+    if (tokenizer.vocabulary() < vocabulary_)
+      fmt::print("no other pair comes twice in {}: a longer text would give {}\n", words_[1], vocabulary_);
+  }
+
+  void show(Session&) {
+    const StoredTokens source = open_tokens(words_[1]);
+    std::optional<Tokenizer> tokenizer;
+    if (!tokenizer_.empty()) source.require_below((tokenizer = Tokenizer::named(tokenizer_))->vocabulary());
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(source.count()));
+    source.tokens(0, tokens);
+    std::vector<std::int64_t> seen(static_cast<std::size_t>(source.vocabulary()));
+    for (const std::int32_t token : tokens) ++seen[static_cast<std::size_t>(token)];
+    double nats = 0;
+    for (const std::int64_t n : seen)
+      if (n > 0) nats -= static_cast<double>(n) * std::log(static_cast<double>(n) / static_cast<double>(tokens.size()));
+    std::vector<std::int32_t> order(seen.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return seen[static_cast<std::size_t>(a)] > seen[static_cast<std::size_t>(b)]; });
+    order.resize(
+        std::min<std::size_t>(10, order.size() - static_cast<std::size_t>(std::count(seen.begin(), seen.end(), 0))));
+
+    fmt::print(
+        "{}\n  tokens        {}\n  distinct      {}\n  largest       {}: a model of vocabulary {} or more can read it\n",
+        source.name(), tokens.size(), std::count_if(seen.begin(), seen.end(), [](auto n) { return n > 0; }),
+        source.vocabulary() - 1, source.vocabulary());
+    fmt::print("  entropy       {:.4f} nats a token, were each drawn alone\n", nats / static_cast<double>(tokens.size()));
+    fmt::print("  most frequent\n");
+    for (const std::int32_t token : order)
+      fmt::print("  {:>10}  {:>10}{}\n", token, seen[static_cast<std::size_t>(token)],
+                 tokenizer ? "  \"" + escape_control(tokenizer->bytes_of(token)) + '"' : "");
+    tokens.resize(std::min<std::size_t>(tokens.size(), 32));
+    fmt::print("  first         {}\n", fmt::join(tokens, " "));
+    if (tokenizer) fmt::print("  as text       \"{}\"\n", escape_control(tokenizer->decode(tokens)));
+  }
+
+  void floor(Session&) {
+    const SyntheticLanguage language(vocabulary_, static_cast<std::uint64_t>(seed_));
+    fmt::print("the synthetic language: {} tokens, seed {}; {} titles, {} classes\nnats a token\n", vocabulary_, seed_,
+               language.titles(), language.classes());
+    fmt::print("  {:.6f}  each token as likely as any other: where training starts\n", std::log(vocabulary_));
+    fmt::print("  {:.6f}  a model that sees only the last token\n", language.without_attention());
+    fmt::print("  {:.6f}  the floor, with samples of {} tokens\n", language.floor(sequence_), sequence_);
+    fmt::print("  {:.6f}  the entropy rate: the floor of endless texts\n", language.entropy_rate());
+  }
+
+  std::vector<std::string> words_;
+  std::string out_, tokenizer_;
+  std::int64_t vocabulary_ = 4096, seed_ = 1, sequence_ = 256;
+  const Action* row_ = nullptr;
+};
+
+const Data::Action Data::actions[] = {{"tokenize", true, ".bin", &Data::tokenize},
+                                      {"train-bpe", true, ".bpe", &Data::train},
+                                      {"show", true, nullptr, &Data::show},
+                                      {"floor", false, nullptr, &Data::floor}};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data() { return std::make_unique<Data>(); }
+
+}  // namespace chorale
