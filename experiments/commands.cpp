@@ -4,6 +4,8 @@ namespace chorale {
 
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_data();
+std::unique_ptr<Command> make_export();
+std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
@@ -18,6 +20,10 @@ const std::vector<CommandRow>& all_commands() {
        make_bench},
       {"data", "tokenize text, learn a vocabulary, look into token files; the floor of the synthetic language",
        "build/chorale data floor --vocabulary 4096", false, make_data},
+      {"export", "a run's weights as a folder that Hugging Face's libraries load",
+       "build/chorale export --load runs/latest --out model", false, make_export},
+      {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", false,
+       make_generate},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,

@@ -13,6 +13,7 @@
 #include "experiments/train/records.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/resume.hpp"
+#include "parallel/weights.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
@@ -35,6 +36,7 @@ class Train final : public Command {
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: none").range(0, 1e9);
     o.add("load", load_, "go on from a run, its checkpoints or one of them").words("DIR");
+    o.add("load-hf", load_hf_, "begin with the weights of a folder of Hugging Face's, and its shape").words("DIR");
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
     o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
@@ -51,14 +53,23 @@ class Train final : public Command {
       usage_error("training runs on one rank for now", fmt::format("{} ranks were started", session.runtime->size()),
                   "start it without mpirun, or with -n 1");
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
+    HostMemory host;
+    Pool memory(host);
+    Ledger imported;
+    Allocator allocator(memory, imported);
+    std::optional<ImportedModel> weights;
+    if (!load_hf_.empty()) {
+      weights = import_folder(load_hf_, allocator);
+      flags_.take_shape(weights->shape);
+    }
     const TrainingOptions options = flags_.training(static_cast<int>(ranks[0].threads));
     const train::Dataset data(data_, options.shape, options.seed);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
 
-    HostMemory host;
-    Pool memory(host);
     Training training(options, memory, session.clock);
+    if (weights) take_weights(training.optimizer(), weights->tensors, {options.threads});
+    weights.reset();
     if (!load_.empty()) resume(training, Checkpoint::open(load_, run.log));
     announce(run, training, data);
     const double peak = measured_product_peak(options.compute, options.threads);
@@ -143,7 +154,7 @@ class Train final : public Command {
   }
 
   train::Flags flags_;
-  std::string data_ = "synthetic", run_dir_ = "runs", load_;
+  std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 64, log_interval_ = 10;
   std::optional<Signals> signals_;
 };

@@ -34,10 +34,6 @@ void clear(const Tensor& tensor) {
 
 }  // namespace
 
-std::unique_ptr<Numerics> numerics_named(const std::string& name) {
-  return name == "exact" ? exact_numerics() : fast_numerics();
-}
-
 Training::Training(const TrainingOptions& options, Memory& memory, Clock& clock)
     : options_(options),
       clock_(clock),

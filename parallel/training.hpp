@@ -92,6 +92,4 @@ class Training {
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
 
-std::unique_ptr<Numerics> numerics_named(const std::string& name);
-
 }  // namespace chorale

@@ -65,6 +65,15 @@ void Flags::declare(Options& o) {
   o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
 }
 
+void Flags::take_shape(const ModelShape& shape) {
+  const double dropout = shape_.dropout;
+  shape_ = shape;
+  shape_.dropout = dropout;
+  ffn_ = shape.ffn;
+  groups_ = shape.groups;
+  untied_ = !shape.tied;
+}
+
 TrainingOptions Flags::training(int threads) const {
   TrainingOptions o{.shape = shape_};
   o.shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;

@@ -16,7 +16,7 @@ class Flags {
   void declare(Options& options);
   TrainingOptions training(int threads) const;  // throws a usage error for what cannot be
   std::int64_t steps() const { return rate_.steps; }
-  void take_shape(const ModelShape& shape) { shape_ = shape; }  // a model that comes with its own
+  void take_shape(const ModelShape& shape);  // of a model that comes with its own
 
  private:
   ModelShape shape_;

@@ -80,5 +80,6 @@ class Numerics {
 
 std::unique_ptr<Numerics> fast_numerics();
 std::unique_ptr<Numerics> exact_numerics();
+std::unique_ptr<Numerics> numerics_named(const std::string& name);  // "fast" or "exact"
 
 }  // namespace chorale

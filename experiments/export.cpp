@@ -1,0 +1,44 @@
+// `chorale export`: the weights of a run as a folder that Hugging Face's transformers, and everything that reads its format, can load.
+#include <fmt/format.h>
+
+#include "experiments/command.hpp"
+#include "parallel/weights.hpp"
+
+namespace chorale {
+namespace {
+
+class Export final : public Command {
+ public:
+  void declare(Options& o) override {
+    o.add("load", load_, "a run, its checkpoints or one of them").words("DIR");
+    o.add("out", out_, "the folder to make").words("DIR");
+    o.add("dtype", dtype_, "of the numbers in it").one_of({"f32", "bf16", "f16"});
+  }
+
+  void check() override {
+    if (load_.empty() || out_.empty())
+      usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
+                  "chorale export --load runs/latest --out model");
+  }
+
+  int run(Session& session) override {
+    Log log({.level = session.log_level});
+    HostMemory host;
+    Ledger ledger;
+    Allocator memory(host, ledger);
+    const ImportedModel model = load_weights(load_, memory, log);
+    export_folder(out_, model.shape, model.tensors, dtype_named(dtype_));
+    log.info("{}: a {} model of {:.2f} million parameters in {}", out_, model.shape.family,
+             static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
+    return 0;
+  }
+
+ private:
+  std::string load_, out_, dtype_ = "f32";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() { return std::make_unique<Export>(); }
+
+}  // namespace chorale

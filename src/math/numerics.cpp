@@ -1,0 +1,10 @@
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+std::unique_ptr<Numerics> numerics_named(const std::string& name) {
+  require(name == "fast" || name == "exact", "numerics are fast or exact, not {}", name);
+  return name == "exact" ? exact_numerics() : fast_numerics();
+}
+
+}  // namespace chorale
