@@ -29,6 +29,8 @@ struct Metadata {
   std::uint64_t seed = 0;
   double loss_scale = 1;
   std::int64_t good_steps = 0;  // since the scale last changed
+  std::int64_t patience = 0;    // overflows that it still forgives
+  std::int64_t updates = 0;     // of the optimizer: steps that were not skipped
   ModelShape model;
   std::map<std::string, std::int64_t> blocks;  // sizes that exact numerics' bits depend on
   std::string config;                          // as resolved, TOML

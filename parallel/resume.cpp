@@ -27,6 +27,8 @@ Metadata metadata_of(Training& training, const std::string& config) {
           .seed = o.seed,
           .loss_scale = o.scaler.scale,
           .good_steps = o.scaler.good_steps,
+          .patience = o.scaler.patience,
+          .updates = training.optimizer().steps(),
           .model = o.shape,
           .blocks = blocks_of(o),
           .config = config};
@@ -46,6 +48,8 @@ void resume(Training& training, const Checkpoint& checkpoint) {
   checkpoint.read(state_of(training));
   training.scaler().scale = saved.loss_scale;
   training.scaler().good_steps = saved.good_steps;
+  training.scaler().patience = saved.patience;
+  training.optimizer().set_steps(saved.updates);
   training.resume_at(saved.step, saved.cursor);
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("a checkpoint brings back what else a run needs") {
   Log log = quiet();
   const Checkpoint checkpoint = Checkpoint::open(folder / "c" / "latest", log);
   const Metadata expected = known_metadata(50), &got = checkpoint.metadata();
-  CHECK((got.step == 50 && got.cursor == 400 && got.good_steps == 3));
+  CHECK((got.step == 50 && got.cursor == 400 && got.good_steps == 3 && got.patience == 1 && got.updates == 48));
   CHECK(got.seed == expected.seed);
   CHECK(got.loss_scale == expected.loss_scale);
   CHECK(got.blocks == expected.blocks);
