@@ -1,122 +1,147 @@
 #include "src/math/cross_entropy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "src/math/kernel.hpp"
+#include "src/math/reference/cross_entropy.hpp"
 #include "src/math/vector_math.hpp"
 
 namespace chorale {
 namespace {
 
-float exponential(float x) { return math::exp(x); }
-double exponential(double x) { return std::exp(x); }
-float logarithm(float x) { return math::log(x); }
-double logarithm(double x) { return std::log(x); }
-
-void check(const Tensor& logits, const Tensor& column, const char* what) {
-  require(logits.shape().size() == 2 && column.count() == logits.dim(0), "{} rows of logits have no {} {}", logits.dim(0),
-          column.count(), what);
+// Floats as integers of the same order, a NaN above all: the greatest integer does not depend on the order of its search, where the greatest
+// float does in the sign of zero and in NaN.
+template <class T>
+Statistic<T> row_maximum(const T* x, std::int64_t columns) {
+  using Wide = Statistic<T>;
+  using Key = std::conditional_t<sizeof(Wide) == 8, std::int64_t, std::int32_t>;
+  constexpr Key all = std::numeric_limits<Key>::max();
+  const auto swapped = [](Key bits) { return bits < 0 ? bits ^ all : bits; };
+  const auto key = [&](T number) {
+    const auto value = static_cast<Wide>(number);
+    return value == value ? swapped(std::bit_cast<Key>(value)) : all;
+  };
+  constexpr std::int64_t lanes = 32;
+  Key greatest[lanes];
+  std::fill_n(greatest, lanes, std::numeric_limits<Key>::min());
+  std::int64_t j = 0;
+  for (; j + lanes <= columns; j += lanes)
+    for (std::int64_t lane = 0; lane < lanes; ++lane) greatest[lane] = std::max(greatest[lane], key(x[j + lane]));
+  for (; j < columns; ++j) greatest[0] = std::max(greatest[0], key(x[j]));
+  return std::bit_cast<Wide>(swapped(*std::max_element(greatest, greatest + lanes)));
 }
 
-// Rows of logits, in ranges.
-template <class Row>
-void each_row(const Tensor& logits, const Queue& queue, Row row) {
-  parallel_for(queue.threads, logits.dim(0), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t r = first; r < last; ++r) row(r);
-  });
+double natural_log(double x) { return std::log(x); }
+float natural_log(float x) { return math::log(x); }
+
+// All of the row as if the target were elsewhere, then the target again from its logit.
+template <class T>
+void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int64_t target, float scale) {
+  const float share = scale / sum;
+  const bool here = target >= 0 && target < columns;
+  const float hit = here ? static_cast<float>(x[target]) : 0.0f;
+  for (std::int64_t j = 0; j < columns; ++j) x[j] = static_cast<T>(math::exp(static_cast<float>(x[j]) - maximum) * share);
+  if (here) x[target] = static_cast<T>(__builtin_fmaf(math::exp(hit - maximum), share, -scale));
 }
 
-// A sum of exponentials, whatever it was counted in.
-double sum_of(const Tensor& sums, double unit, std::int64_t row) {
-  const auto at = static_cast<std::size_t>(row);
-  if (sums.dtype() == DType::i64) return static_cast<double>(static_cast<float>(sums.values<std::int64_t>()[at])) * unit;
-  return sums.dtype() == DType::f64 ? sums.values<double>()[at] : static_cast<double>(sums.values<float>()[at]);
+void check_rows(const Tensor& logits, const Tensor& beside, const char* what) {
+  require(logits.shape().size() == 2 && beside.count() == logits.dim(0) && beside.dtype() == statistic_of(logits.dtype()),
+          "logits {} of {} want one of the {} a row in {}, not {} in {}", to_string(logits.shape()), name_of(logits.dtype()),
+          what, name_of(statistic_of(logits.dtype())), beside.count(), name_of(beside.dtype()));
+}
+
+void check_targets(const Tensor& targets, std::int64_t rows) {
+  require(targets.count() == rows && targets.dtype() == DType::i32, "{} rows want a target each in i32, not {} in {}", rows,
+          targets.count(), name_of(targets.dtype()));
 }
 
 }  // namespace
 
 void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) {
-  check(logits, maxima, "maxima");
+  check_rows(logits, maxima, "maxima");
+  require(logits.dim(1) > 0, "rows of no logits have no maximum");
   if (any_phantom(logits, maxima)) return;
+  const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
-    using S = Statistic<T>;
-    constexpr std::int64_t lanes = 32;
-    const T* in = logits.values<T>().data();
-    S* out = maxima.values<S>().data();
-    const std::int64_t columns = logits.dim(1);
-    each_row(logits, queue, [&](std::int64_t row) {
-      const T* z = in + row * columns;
-      S most[lanes];
-      std::fill(most, most + lanes, static_cast<S>(z[0]));
-      std::int64_t j = 0;
-      // A NaN is passed by here; it shows in the sum of exponentials.
-      for (; j + lanes <= columns; j += lanes)
-        for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          const S value = static_cast<S>(z[j + lane]);
-          most[lane] = value > most[lane] ? value : most[lane];
-        }
-      for (; j < columns; ++j) most[0] = std::max(most[0], static_cast<S>(z[j]));
-      out[row] = *std::max_element(most, most + lanes);
+    const T* x = logits.values<T>().data();
+    auto* greatest = maxima.values<Statistic<T>>().data();
+    parallel_for(queue.threads, logits.dim(0), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row) greatest[row] = row_maximum(x + row * columns, columns);
     });
   });
 }
 
-void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t first, const Tensor& hits, const Queue& queue) {
-  check(logits, hits, "hits");
-  check(logits, targets, "targets");
+void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t first, const Tensor& hits, const Queue&) {
+  check_rows(logits, hits, "hits");
+  check_targets(targets, logits.dim(0));
   if (any_phantom(logits, targets, hits)) return;
+  const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
-    using S = Statistic<T>;
-    const T* in = logits.values<T>().data();
-    const std::int64_t columns = logits.dim(1);
-    each_row(logits, queue, [&](std::int64_t row) {
-      const std::int64_t column = targets.values<std::int32_t>()[static_cast<std::size_t>(row)] - first;
-      const bool here = column >= 0 && column < columns;
-      hits.values<S>()[static_cast<std::size_t>(row)] = here ? static_cast<S>(in[row * columns + column]) : S(0);
-    });
+    const T* x = logits.values<T>().data();
+    const std::int32_t* wanted = targets.values<std::int32_t>().data();
+    auto* hit = hits.values<Statistic<T>>().data();
+    for (std::int64_t row = 0; row < logits.dim(0); ++row) {
+      const std::int64_t at = wanted[row] - first;
+      const bool here = wanted[row] >= 0 && at >= 0 && at < columns;
+      hit[row] = here ? static_cast<Statistic<T>>(x[row * columns + at]) : 0;
+    }
   });
 }
 
 void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const Tensor& hits, const Tensor& targets,
                   const Tensor& losses, const Queue&) {
-  require(maxima.count() == losses.count() && sums.count() == losses.count() && hits.count() == losses.count() &&
-              targets.count() == losses.count(),
-          "{} losses need as many maxima ({}), sums ({}), hits ({}) and targets ({})", losses.count(), maxima.count(),
-          sums.count(), hits.count(), targets.count());
+  const std::int64_t rows = losses.count();
+  check_targets(targets, rows);
+  require(maxima.count() == rows && sums.count() == rows && hits.count() == rows && maxima.dtype() == losses.dtype() &&
+              hits.dtype() == losses.dtype() && losses.dtype() == statistic_of(losses.dtype()),
+          "{} losses in {} want as many maxima, sums and hits, not {}, {} and {}", rows, name_of(losses.dtype()),
+          maxima.count(), sums.count(), hits.count());
   if (any_phantom(maxima, sums, hits, targets, losses)) return;
-  visit_floating(losses.dtype(), [&]<class S>(Type<S>) {
-    if constexpr (sizeof(S) >= 4)
-      for (std::int64_t row = 0; row < losses.count(); ++row) {
-        const auto at = static_cast<std::size_t>(row);
-        const bool counted = targets.values<std::int32_t>()[at] >= 0;
-        const S log_sum = logarithm(static_cast<S>(sum_of(sums, unit, row))) + maxima.values<S>()[at];
-        losses.values<S>()[at] = counted ? log_sum - hits.values<S>()[at] : S(0);
+  const std::int32_t* wanted = targets.values<std::int32_t>().data();
+  with_gradient_type(sums.dtype(), [&]<class Sum>(Type<Sum>) {
+    const Sum* sum = sums.values<Sum>().data();
+    visit_floating(losses.dtype(), [&]<class T>(Type<T>) {
+      if constexpr (sizeof(T) >= 4) {
+        const T *maximum = maxima.values<T>().data(), *hit = hits.values<T>().data();
+        T* loss = losses.values<T>().data();
+        for (std::int64_t row = 0; row < rows; ++row) {  // the difference first: near in size, it is exact
+          const T total = static_cast<T>(static_cast<double>(sum[row]) * unit);
+          loss[row] = wanted[row] < 0 ? 0 : natural_log(total) + (maximum[row] - hit[row]);
+        }
       }
+    });
   });
 }
 
 void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Tensor& sums, double unit,
                             const Tensor& targets, std::int64_t first, double scale, const Queue& queue) {
-  check(logits, maxima, "maxima");
-  check(logits, sums, "sums");
-  check(logits, targets, "targets");
+  check_rows(logits, maxima, "maxima");
+  check_targets(targets, logits.dim(0));
+  require(sums.count() == logits.dim(0), "{} rows of logits got {} sums", logits.dim(0), sums.count());
   if (any_phantom(logits, maxima, sums, targets)) return;
-  visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
-    using S = Statistic<T>;
-    T* all = logits.values<T>().data();
-    const std::int64_t columns = logits.dim(1);
-    each_row(logits, queue, [&](std::int64_t row) {
-      const auto at = static_cast<std::size_t>(row);
-      T* z = all + row * columns;
-      const std::int32_t target = targets.values<std::int32_t>()[at];
-      if (target < 0) return void(std::fill(z, z + columns, T(0.0f)));
-      const S largest = maxima.values<S>()[at], factor = static_cast<S>(scale / sum_of(sums, unit, row));
-      const std::int64_t column = target - first;
-      const bool here = column >= 0 && column < columns;
-      const S probability = here ? exponential(static_cast<S>(z[column]) - largest) * factor : S(0);
-      for (std::int64_t j = 0; j < columns; ++j) z[j] = static_cast<T>(exponential(static_cast<S>(z[j]) - largest) * factor);
-      if (here) z[column] = static_cast<T>(probability - static_cast<S>(scale));  // rounded once, as the others
+  const std::int64_t columns = logits.dim(1);
+  const std::int32_t* wanted = targets.values<std::int32_t>().data();
+  with_gradient_type(sums.dtype(), [&]<class Sum>(Type<Sum>) {
+    const Sum* sum = sums.values<Sum>().data();
+    visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
+      using Wide = Statistic<T>;
+      T* x = logits.values<T>().data();
+      const Wide* maximum = maxima.values<Wide>().data();
+      parallel_for(queue.threads, logits.dim(0), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          T* here = x + row * columns;
+          const Wide total = static_cast<Wide>(static_cast<double>(sum[row]) * unit);
+          if (wanted[row] < 0)
+            std::fill_n(here, columns, static_cast<T>(0.0f));
+          else if constexpr (std::same_as<T, double>)
+            reference::cross_entropy_gradient(here, maximum[row], total, columns, wanted[row] - first, scale);
+          else
+            row_gradient(here, maximum[row], total, columns, wanted[row] - first, static_cast<float>(scale));
+        }
+      });
     });
   });
 }

@@ -25,6 +25,17 @@ T* values_or_null(const Tensor* tensor) {
   return tensor ? tensor->values<T>().data() : nullptr;
 }
 
+// Calls f(Type<T>{}) for the types that gradients and sums of exponentials are accumulated in.
+template <class F>
+decltype(auto) with_gradient_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(Type<float>{});
+    case DType::f64: return f(Type<double>{});
+    case DType::i64: return f(Type<std::int64_t>{});
+    default: misuse(std::string("sums are f32, f64 or i64, not ") + name_of(dtype), std::source_location::current());
+  }
+}
+
 // K sums at once of what term(j) gives, an array of K, for j in [0, count): element j goes to lane j % 32, lanes are added in halves.
 template <std::size_t K, class Term>
 std::array<float, K> lane_sums(std::int64_t count, Term term) {
