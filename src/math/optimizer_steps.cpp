@@ -1,123 +1,134 @@
 #include "src/math/optimizer_steps.hpp"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "src/math/kernel.hpp"
+#include "src/math/reference/optimizer_steps.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr std::int64_t piece = 1024;  // gradients widened at once: stays in the first cache
+// Sums in fixed point have 63 bits: their product is made in double, and rounded once more.
+template <class Gradient>
+float scaled(Gradient gradient, double scale) {
+  if constexpr (std::same_as<Gradient, float>) return gradient * static_cast<float>(scale);
+  return static_cast<float>(static_cast<double>(gradient) * scale);
+}
 
-// The numbers of a step in the type that is computed with.
+// The reference in floats, each rounding written down. Ranges do not overlap: that is what ivdep says.
+template <class Gradient>
+void adamw_floats(const AdamStep& step, float* w, float* m, float* v, const Gradient* gradient, double scale,
+                  std::int64_t count) {
+  const auto beta1 = static_cast<float>(step.beta1), rest1 = static_cast<float>(1 - step.beta1);
+  const auto beta2 = static_cast<float>(step.beta2), rest2 = static_cast<float>(1 - step.beta2);
+  const auto correction1 = static_cast<float>(step.correction1), correction2 = static_cast<float>(step.correction2);
+  const auto epsilon = static_cast<float>(step.epsilon), rate = static_cast<float>(step.rate);
+  const auto decay = static_cast<float>(step.decay);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = scaled(gradient[i], scale);
+    m[i] = __builtin_fmaf(beta1, m[i], rest1 * g);
+    v[i] = __builtin_fmaf(beta2, v[i], rest2 * g * g);
+    const float direction = m[i] * correction1 / (std::sqrt(v[i] * correction2) + epsilon);
+    w[i] = __builtin_fmaf(-rate, __builtin_fmaf(decay, w[i], direction), w[i]);
+  }
+}
+
+template <class Gradient>
+void sgd_floats(const SgdStep& step, float* w, float* m, const Gradient* gradient, double scale, std::int64_t count) {
+  const auto momentum = static_cast<float>(step.momentum), rate = static_cast<float>(step.rate);
+  const auto decay = static_cast<float>(step.decay);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = scaled(gradient[i], scale);
+    m[i] = __builtin_fmaf(momentum, m[i], __builtin_fmaf(decay, w[i], g));
+    w[i] = __builtin_fmaf(-rate, m[i], w[i]);
+  }
+}
+
+// To 16 bits a double goes through a float whose last bit says whether anything was cut off (rounding to odd): two roundings to nearest
+// could end at the wrong neighbour.
+inline float to_odd(double value) {
+  const auto near = static_cast<float>(value);
+  const auto bits = std::bit_cast<std::uint32_t>(near);
+  const bool grows = (near < value) == !std::signbit(value);
+  const bool turns = near != value && bits % 2 == 0;
+  return std::bit_cast<float>(turns ? (grows ? bits + 1 : bits - 1) : bits);
+}
+
+template <class From, class To>
+To converted(From value) {
+  if constexpr (std::same_as<From, double> && sizeof(To) == 2)
+    return static_cast<To>(to_odd(value));
+  else if constexpr (sizeof(From) == 2)
+    return static_cast<To>(static_cast<float>(value));
+  else
+    return static_cast<To>(value);
+}
+
+void check(const Slice& weights, const Slice& moment, const Slice& gradient) {
+  require(weights.dtype == DType::f32 || weights.dtype == DType::f64, "an optimizer's weights are f32 or f64, not {}",
+          name_of(weights.dtype));
+  require(moment.dtype == weights.dtype && moment.count == weights.count && gradient.count == weights.count,
+          "{} weights of {} got {} moments of {} and {} gradients", weights.count, name_of(weights.dtype), moment.count,
+          name_of(moment.dtype), gradient.count);
+}
+
 template <class T>
-struct Adam {
-  T rate, beta1, beta2, epsilon, decay, correction1, correction2;
-  explicit Adam(const AdamStep& s)
-      : rate(static_cast<T>(s.rate)),
-        beta1(static_cast<T>(s.beta1)),
-        beta2(static_cast<T>(s.beta2)),
-        epsilon(static_cast<T>(s.epsilon)),
-        decay(static_cast<T>(s.decay)),
-        correction1(static_cast<T>(s.correction1)),
-        correction2(static_cast<T>(s.correction2)) {}
-
-  void operator()(T* __restrict weights, T* __restrict moment1, T* __restrict moment2, const T* __restrict gradient,
-                  std::int64_t count) const {
-    const T fresh1 = 1 - beta1, fresh2 = 1 - beta2;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = gradient[i];
-      const T m = beta1 * moment1[i] + fresh1 * g, v = beta2 * moment2[i] + fresh2 * g * g;
-      moment1[i] = m;
-      moment2[i] = v;
-      weights[i] -= rate * (m * correction1 / (std::sqrt(v * correction2) + epsilon) + decay * weights[i]);
-    }
-  }
-};
-
-// g = gradient · scale, rounded once: the product is made in double for sums in fixed point, whose integers have 63 bits.
-template <class G, class T>
-void widen(const G* gradient, double scale, T* out, std::int64_t count) {
-  if constexpr (std::same_as<G, std::int64_t>) {
-    for (std::int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<T>(static_cast<double>(static_cast<float>(gradient[i])) * scale);
-  } else {
-    const T factor = static_cast<T>(scale);
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(gradient[i]) * factor;
-  }
-}
-
-void check(const Slice& weights, const Slice& other, const char* what) {
-  require(other.count == weights.count && other.dtype == weights.dtype,
-          "{} {} of type {} do not go with {} weights of type {}", other.count, what, name_of(other.dtype), weights.count,
-          name_of(weights.dtype));
-}
-
-// Calls update(first, count, g) for every piece, g the scaled gradients of weights [first, first + count).
-template <class T, class Update>
-void for_pieces(const Slice& gradient, double scale, const Queue& queue, Update update) {
-  parallel_for(queue.threads, gradient.count, [&](std::int64_t first, std::int64_t last) {
-    T g[piece];
-    for (std::int64_t i = first; i < last; i += piece) {
-      const std::int64_t count = std::min(piece, last - i);
-      visit(gradient.dtype, [&]<class G>(Type<G>) { widen(static_cast<const G*>(gradient.data) + i, scale, g, count); });
-      update(i, count, g);
-    }
-  });
-}
-
-void check_gradient(const Slice& weights, const Slice& gradient) {
-  require(weights.dtype == DType::f32 || weights.dtype == DType::f64, "weights are updated in f32 or f64, not {}",
-          name_of(weights.dtype));
-  require(gradient.count == weights.count, "{} gradients do not go with {} weights", gradient.count, weights.count);
+T* pointer(const Slice& slice) {
+  return static_cast<T*>(slice.data);
 }
 
 }  // namespace
 
 void adamw(const AdamStep& step, const Slice& weights, const Slice& moment1, const Slice& moment2, const Slice& gradient,
            double scale, const Queue& queue) {
-  check_gradient(weights, gradient);
-  check(weights, moment1, "means");
-  check(weights, moment2, "variances");
-  if (!weights.data || !gradient.data) return;
-  const auto run = [&]<class T>(Type<T>) {
-    T *w = static_cast<T*>(weights.data), *m = static_cast<T*>(moment1.data), *v = static_cast<T*>(moment2.data);
-    const Adam<T> adam(step);
-    for_pieces<T>(gradient, scale, queue,
-                  [&](std::int64_t i, std::int64_t count, const T* g) { adam(w + i, m + i, v + i, g, count); });
-  };
-  weights.dtype == DType::f64 ? run(Type<double>{}) : run(Type<float>{});
+  check(weights, moment1, gradient);
+  check(weights, moment2, gradient);
+  if (!weights.data || !moment1.data || !moment2.data || !gradient.data) return;
+  with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
+    parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
+      const auto run = [&]<class T>(Type<T>, auto kernel) {
+        kernel(step, pointer<T>(weights) + first, pointer<T>(moment1) + first, pointer<T>(moment2) + first,
+               pointer<G>(gradient) + first, scale, last - first);
+      };
+      if (weights.dtype == DType::f64)
+        run(Type<double>{}, reference::adamw<double, G>);
+      else
+        run(Type<float>{}, adamw_floats<G>);
+    });
+  });
 }
 
 void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const Slice& gradient, double scale,
          const Queue& queue) {
-  check_gradient(weights, gradient);
-  check(weights, moment, "momenta");
-  if (!weights.data || !gradient.data) return;
-  const auto run = [&]<class T>(Type<T>) {
-    T *w = static_cast<T*>(weights.data), *m = static_cast<T*>(moment.data);
-    const T rate = static_cast<T>(step.rate), momentum = static_cast<T>(step.momentum), decay = static_cast<T>(step.decay);
-    for_pieces<T>(gradient, scale, queue, [&](std::int64_t first, std::int64_t count, const T* g) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        m[first + i] = momentum * m[first + i] + g[i] + decay * w[first + i];
-        w[first + i] -= rate * m[first + i];
-      }
+  check(weights, moment, gradient);
+  if (!weights.data || !moment.data || !gradient.data) return;
+  with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
+    parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
+      const auto run = [&]<class T>(Type<T>, auto kernel) {
+        kernel(step, pointer<T>(weights) + first, pointer<T>(moment) + first, pointer<G>(gradient) + first, scale,
+               last - first);
+      };
+      if (weights.dtype == DType::f64)
+        run(Type<double>{}, reference::sgd<double, G>);
+      else
+        run(Type<float>{}, sgd_floats<G>);
     });
-  };
-  weights.dtype == DType::f64 ? run(Type<double>{}) : run(Type<float>{});
+  });
 }
 
 void cast(const Slice& from, const Slice& to, const Queue& queue) {
-  require(from.count == to.count, "{} elements cannot be cast to {}", from.count, to.count);
+  require(from.count == to.count, "{} numbers cannot be cast to {}", from.count, to.count);
   if (!from.data || !to.data) return;
   visit_floating(from.dtype, [&]<class From>(Type<From>) {
     visit_floating(to.dtype, [&]<class To>(Type<To>) {
-      const From* in = static_cast<const From*>(from.data);
-      To* out = static_cast<To*>(to.data);
-      parallel_for(queue.threads, from.count, [&](std::int64_t first, std::int64_t last) {
-        using Wide = std::conditional_t<std::same_as<From, double> && std::same_as<To, double>, double, float>;
-        for (std::int64_t i = first; i < last; ++i) out[i] = static_cast<To>(static_cast<Wide>(in[i]));
+      const From* in = pointer<From>(from);
+      To* out = pointer<To>(to);
+      parallel_for(queue.threads, to.count, [&](std::int64_t first, std::int64_t last) {
+#pragma GCC ivdep
+        for (std::int64_t i = first; i < last; ++i) out[i] = converted<From, To>(in[i]);
       });
     });
   });
