@@ -35,7 +35,7 @@ std::int64_t pick(std::span<const double> below, std::uint32_t bits) {
 
 SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed)
     : vocabulary_(vocabulary),
-      classes_(std::clamp<std::int64_t>(vocabulary / 8, 4, 32)),
+      classes_(std::clamp<std::int64_t>(vocabulary / 8, 4, 16)),
       titles_(classes_ / 2),
       seed_(seed) {
   if (vocabulary < 32 || vocabulary > std::int64_t{1} << 30)

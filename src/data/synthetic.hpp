@@ -12,7 +12,7 @@
 //                        └─ 0.10 ── permutation 2 ──┘
 //
 // So every position must attend to the first, however far it is: a model that cannot stays at `without_attention`. The pairs (title, last
-// class) are a small Markov chain, so entropies are sums over it, not estimates. With 4096 tokens: 16 titles and 32 classes of some 128.
+// class) are a small Markov chain, so entropies are sums over it, not estimates. With 4096 tokens: 8 titles and 16 classes of some 256.
 #pragma once
 #include "src/data/tokens.hpp"
 
