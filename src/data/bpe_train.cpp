@@ -1,9 +1,9 @@
 // Learns a byte-pair encoding. The text is a multiset of pieces; each merge takes the most frequent pair from a heap, rewrites only the
-// pieces that have it, and corrects the counts of the pairs it touched. An entry of the heap whose count is no longer true goes back with the true one.
+// pieces that have it, and corrects the counts of the pairs it touched. An entry of the heap whose count is no longer true goes back with the
+// true one. No two tokens have the same text: between bounds that no merge has crossed, a text is merged as it would be alone.
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <unordered_set>
 
 #include "src/base/error.hpp"
 #include "src/data/bpe.hpp"
@@ -46,7 +46,6 @@ class Learner {
       add(pieces_.size() - 1, 1);
     }
     for (const auto& [pair, found] : pairs_) heap_.push({found.count, pair});
-    for (int byte = 0; byte < 256; ++byte) words_.emplace_back(1, static_cast<char>(byte));
   }
 
   // The most frequent pair, which becomes `token`; false when none comes twice.
@@ -60,10 +59,6 @@ class Learner {
         continue;
       }
       if (count < 2) return false;
-      // "ab" + "c" where there is "a" + "bc" already: a file names tokens by their text, so one text is one token.
-      std::string word = words_[static_cast<std::size_t>(top.pair[0])] + words_[static_cast<std::size_t>(top.pair[1])];
-      if (!made_.insert(word).second) continue;
-      words_.push_back(std::move(word));
       merged = top.pair;
       rewrite(top.pair, token);
       return true;
@@ -115,8 +110,6 @@ class Learner {
   std::vector<Piece> pieces_;
   std::unordered_map<Pair, Found, PairHash> pairs_;
   std::priority_queue<Candidate> heap_;
-  std::vector<std::string> words_;  // the text of each token
-  std::unordered_set<std::string> made_;
 };
 
 }  // namespace

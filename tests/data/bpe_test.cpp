@@ -1,5 +1,8 @@
 #include "src/data/bpe.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include "src/base/random.hpp"
 #include "tests/catch.hpp"
 
@@ -73,12 +76,28 @@ TEST_CASE("a tokenizer comes back from its file") {
   CHECK_THAT(tokenizer.json(), says("\"\u0120chuck\""));  // Ġ is GPT-2's space
 }
 
-TEST_CASE("each token has a text of its own") {
-  std::string text;
-  for (int i = 0; i < 20; ++i) text += "abc ab bc xabc abcx bcab aab abb cab bca ";
+TEST_CASE("training learns what counting everything anew would") {
+  std::string text = rhyme;  // and runs of one letter, where pairs overlap
+  for (std::size_t length = 1; length < 40; ++length)
+    text += std::string(length, 'a') + '.' + std::string(length, 'a') + 'b';
+  std::vector<std::vector<std::int32_t>> pieces;
+  for (const std::string& piece : pieces_of(text)) pieces.push_back(Tokenizer().encode(piece));
   const Tokenizer tokenizer = train_bpe(text, 400);
-  for (std::int32_t a = 0; a < tokenizer.vocabulary(); ++a)
-    for (std::int32_t b = 0; b < a; ++b) REQUIRE(tokenizer.bytes_of(a) != tokenizer.bytes_of(b));
+  REQUIRE(tokenizer.merges().size() > 40);
+  for (const Tokenizer::Merge& learnt : tokenizer.merges()) {
+    std::map<Tokenizer::Merge, int> counts;
+    for (const auto& piece : pieces)
+      for (std::size_t i = 0; i + 1 < piece.size(); ++i) ++counts[{piece[i], piece[i + 1]}];
+    const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    REQUIRE(learnt == most->first);  // of equals the first, which is the smallest
+    const auto token = static_cast<std::int32_t>(256 + (&learnt - tokenizer.merges().data()));
+    for (auto& piece : pieces)
+      for (std::size_t i = 0; i + 1 < piece.size(); ++i)
+        if (piece[i] == learnt[0] && piece[i + 1] == learnt[1]) {
+          piece[i] = token;
+          piece.erase(piece.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        }
+  }
 }
 
 TEST_CASE("a file that is no tokenizer says so") {

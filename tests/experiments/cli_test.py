@@ -58,7 +58,7 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = [line.split()[0] for line in overview.stdout.split("commands\n")[1].splitlines() if line.startswith("  ")]
-        self.assertEqual(names, ["bench", "data", "info", "report", "show", "tune", "verify"])
+        self.assertEqual(names, ["bench", "data", "info", "report", "show", "train", "tune", "verify"])
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(start([chorale, "info", "--run-dir", f"{folder}/runs"]).returncode, 0)
             for name in names:
