@@ -1,0 +1,88 @@
+// For torch_test.py: ten steps of a model as we train it, in the format of Hugging Face. Under $TEST_FOLDER, for each family: the folder
+// `start`, for each step `gradient-N`, and numbers.json with the batches, losses and logits.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "parallel/generation.hpp"
+#include "parallel/training.hpp"
+#include "parallel/weights.hpp"
+#include "src/data/synthetic.hpp"
+#include "tests/catch.hpp"
+
+namespace chorale {
+namespace {
+
+NamedTensors weights(Training& training) {
+  NamedTensors all;
+  training.optimizer().each_state([&](const std::string& name, const Parameter&, const Tensor& tensor) {
+    if (name.find('/') == std::string::npos) all.emplace(name, tensor);
+  });
+  return all;
+}
+
+NamedTensors gradients(const Training& training) {
+  NamedTensors all;
+  for (const ParameterPointer& p : training.model().parameters()) all.emplace(p->name, p->gradient);
+  return all;
+}
+
+void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
+  TrainingOptions o{.shape = preset.shape};
+  o.global_batch = 6;
+  o.micro_batch = 3;
+  o.rate = {.decay = "linear", .peak = 1e-3, .minimum = 1e-4, .warmup = 3, .steps = 10};
+  HostMemory host;
+  SystemClock clock;
+  Training training(o, host, clock);
+  export_folder(folder / "start", o.shape, weights(training), DType::f32);
+
+  const SyntheticLanguage language(o.shape.vocabulary, 3);
+  nlohmann::json steps = nlohmann::json::array();
+  for (int i = 0; i < 10; ++i) {
+    std::vector<std::int32_t> ids, next;
+    const StepResult result = training.step(
+        [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+          std::vector<std::int64_t> which;
+          for (std::int64_t s = 0; s < samples; ++s) which.push_back(first + s);
+          fill_batch(language, which, o.shape.sequence, inputs, targets);
+          targets[static_cast<std::size_t>(i)] = -1;  // some are not counted
+          ids.insert(ids.end(), inputs.begin(), inputs.end());
+          next.insert(next.end(), targets.begin(), targets.end());
+        });
+    export_folder(folder / fmt::format("gradient-{}", i), o.shape, gradients(training), DType::f32);
+    steps.push_back({{"ids", ids},
+                     {"targets", next},
+                     {"loss", result.loss},
+                     {"norm", result.gradient_norm},
+                     {"rate", result.rate},
+                     {"tokens", result.tokens}});
+  }
+  // The logits of one more text, token by token through the cache, by a model that is read back from what is written.
+  export_folder(folder / "end", o.shape, weights(training), DType::f32);
+  Ledger ledger;
+  Allocator memory(host, ledger);
+  Model model = model_of(import_folder(folder / "end", memory), memory, DType::f32, {});
+  const auto numerics = fast_numerics();
+  Generator generator(model, memory, *numerics, DType::f32, {});
+  std::vector<std::int32_t> text(static_cast<std::size_t>(o.shape.sequence));
+  language.read(999, text);
+  nlohmann::json logits = nlohmann::json::array();
+  for (const std::int32_t token : text) logits.push_back(generator.read({token}));
+  std::ofstream(folder / "numbers.json") << nlohmann::json{{"steps", steps},   {"decay", o.decay},     {"beta1", o.beta1},
+                                                           {"beta2", o.beta2}, {"epsilon", o.epsilon}, {"clip", o.clip},
+                                                           {"text", text},     {"logits", logits}};
+}
+
+TEST_CASE("steps of training for torch_test.py", "[.][torch]") {
+  const char* folder = std::getenv("TEST_FOLDER");
+  REQUIRE(folder);
+  for (const ModelPreset& preset : model_presets())
+    if (std::string(preset.name).starts_with("tiny")) dump(preset, std::filesystem::path(folder) / preset.name);
+}
+
+}  // namespace
+}  // namespace chorale
