@@ -73,6 +73,12 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
       c.choose("auto");  // forgets what was prepared
       const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(read == "");
+      mapped->reach().slice_bytes = 12000;  // and in slices, on some ranks or on all
+      c.choose("auto");
+      const std::string cut = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
+      REQUIRE_ALL(cut == "");
+      const std::string mixed = try_all(c, c.rank() % 2 == 0 ? ordinary : c.allocator(), c.size() > 4 ? 5 : 2);
+      REQUIRE_ALL(mixed == "");
     }
   }
 }

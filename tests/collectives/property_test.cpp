@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/mapped/transport.hpp"
 #include "collectives/backends/threads.hpp"
 #include "src/base/text.hpp"
 #include "tests/collectives/sequence.hpp"
@@ -69,6 +70,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd]") {
     INFO(backend.name);
     // Rank 0 makes the programs and all play them; an empty one ends it.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().slice_bytes = 5000;
     const auto play = [&](const std::vector<Act>& acts) {
       Performance performance(open_world(transport, clock));
       const std::string wrong = performance.play(acts);

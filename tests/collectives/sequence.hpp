@@ -80,7 +80,7 @@ class Performance {
       group.barrier();
       return "";
     }
-    return go(Trial(problem, dtype, op, group.allocator()), act,
+    return go(Trial(problem, dtype, op, memory_for(act, group)), act,
               [&](const Trial& trial) { return group.start(trial.call()); });
   }
 
@@ -101,9 +101,14 @@ class Performance {
     if (group.rank() != from && group.rank() != to) return "";
     Problem problem = Problem::even(Collective::broadcast, 1 + act.count % 5000, p, from, true);
     problem.rank = group.rank();
-    return go(Trial(problem, DType::f32, Redop::sum, group.allocator()), act, [&](const Trial& trial) {
+    return go(Trial(problem, DType::f32, Redop::sum, memory_for(act, group)), act, [&](const Trial& trial) {
       return group.rank() == from ? group.start_send(trial.output(), to) : group.start_recv(trial.output(), from);
     });
+  }
+
+  Allocator& memory_for(const Act& act, Communicator& group) {
+    const bool odd_one = (group.rank() + act.root) % 2 == 1;
+    return (act.how & 32) && (odd_one || (act.how & 64)) ? ordinary_ : group.allocator();
   }
 
   template <class Start>
@@ -128,6 +133,9 @@ class Performance {
     return one.trial.trouble();
   }
 
+  HostMemory heap_;
+  Ledger ledger_;
+  Allocator ordinary_{heap_, ledger_};
   std::vector<Communicator> groups_;
   std::vector<Pending> pending_;  // dies first: its requests need the groups
 };

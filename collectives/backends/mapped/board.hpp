@@ -7,7 +7,8 @@
 //                       they are, the locations of this rank's buffers
 //           more words  | tag | steps 32 … 63 | …
 //
-// A tag is the number of the collectives that have used the slot, so that what an earlier one left behind is never taken for news.
+// A tag counts what the slot has been used for, so that what an earlier use left behind is never taken for news: a collective, or each
+// of its slices, of which a rank may be at the next one while another still looks for the end of this.
 // A rank takes over a slot when all others have finished with it: that is what `finished` is for.
 #pragma once
 #include <atomic>
@@ -60,5 +61,8 @@ inline std::uint64_t& word_of(Slot& slot, int index) { return index == 0 ? slot.
 inline const std::uint64_t& word_of(const Slot& slot, int index) { return index == 0 ? slot.word : slot.more[index]; }
 inline std::uint64_t bit_of(int step) { return std::uint64_t{1} << (step % bits_of_word); }
 inline std::uint64_t tag_in(std::uint64_t word) { return word >> bits_of_word << bits_of_word; }
+constexpr std::uint64_t one_turn = std::uint64_t{1} << bits_of_word;
+// Of a slot's word 0, which every use shows: whether it is of that use or a later one. Tags may have begun from 0 again.
+inline bool has_reached(std::uint64_t word, std::uint64_t tag) { return static_cast<std::int64_t>(tag_in(word) - tag) >= 0; }
 
 }  // namespace chorale::mapped

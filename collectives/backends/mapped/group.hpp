@@ -25,6 +25,9 @@ class MappedGroup final : public Group {
   Board& own() const { return *static_cast<Board*>(board_.data()); }
   Board* board_of(int rank);               // null while the other rank of a pair has not put up its board
   bool may_enter(std::uint64_t sequence);  // all have finished with the slot
+  std::uint64_t turn(std::uint64_t sequence) {
+    return turns_[sequence % slots] += one_turn;
+  }  // the tag of the slot's next use
   void finished(std::uint64_t sequence);
   void say(Slot& slot, const Plan& plan);  // in words what the slot is used for
   void throw_if_poisoned();
@@ -39,6 +42,7 @@ class MappedGroup final : public Group {
   std::vector<Board*> boards_;
   const std::uint64_t* announced_ = nullptr;  // of a pair: where the other rank will say where its board is
   std::uint64_t said_[slots] = {};            // signatures
+  std::uint64_t turns_[slots] = {};           // tags; all ranks count alike
   std::uint64_t all_finished_ = 0;            // what is known of the slowest
   std::uint64_t own_finished_ = 0;            // all up to this one
   std::uint64_t out_of_order_ = 0;            // bit i: own_finished_ + 2 + i is finished too

@@ -13,8 +13,6 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
-constexpr int scratch = static_cast<int>(Place::scratch);
 constexpr std::int64_t afar_bytes = 128 << 10;     // read at once from memory that is not mapped: stays in the second cache
 constexpr std::int64_t streamed_bytes = 16 << 10;  // summed at once: stays in the first
 
@@ -31,30 +29,15 @@ MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
       plan_(plan),
       element_(size_of(plan.dtype)),
       streams_(fills_caches(plan)),
-      program_(compile(schedules_of(plan), plan.problem.rank, stage_bytes / size_of(plan.dtype))) {
-  const std::size_t steps = program_.actions.size();
-  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, which a board has no room for",
-          plan.words, steps);
+      whole_(plan, stage_bytes / size_of(plan.dtype)),
+      slices_(plan, group.reach().slice_bytes),
+      places_(group.reach(), plan, whole_.program.scratch_count, may_be_cut() ? slices_.each() : 0, streams_) {
   peers_.resize(static_cast<std::size_t>(group.size()));
-  done_.resize(steps);
-  words_.resize(steps / bits_of_word + 1);
-  std::size_t most_sources = 1, most_targets = 1;
-  for (const Action& action : program_.actions) {
-    most_sources = std::max(most_sources, action.from.size());
-    most_targets = std::max(most_targets, action.also_into.size() + 1);
-  }
-  sources_.resize(most_sources);
-  targets_.resize(most_targets);
-  if (program_.scratch_count > 0)
-    scratch_ = group.reach().memory().allocate(program_.scratch_count * element_, Category::comm);
-  place_[scratch] = static_cast<std::byte*>(scratch_.data());
 }
 
 void MappedOperation::start(const Run& run) {
   require(!running_, "{} is started before it is over", plan_.words);
   run_ = run;
-  tag_ = (run.sequence / slots + 1) << bits_of_word;
-  first_open_ = at_the_end_ = 0;
   running_ = true;
   entered_ = false;
 }
@@ -62,10 +45,24 @@ void MappedOperation::start(const Run& run) {
 bool MappedOperation::progress() {
   if (!running_) return true;
   if (!entered_ && !enter()) return false;
-  const std::size_t steps = program_.actions.size();
-  for (std::size_t a = first_open_; a < steps; ++a) {
+  if (!agreed_ && !agree()) return false;
+  while (go_on() && finish()) {
+    if (!in_slices_ || ++slice_ == slices_.number()) {
+      leave();
+      return true;
+    }
+    tag_ = group_.turn(run_.sequence);
+    begin(slices_.part(slice_), slices_.first(slice_));
+  }
+  return false;
+}
+
+// The steps of the part, as far as they go.
+bool MappedOperation::go_on() {
+  const auto& actions = part_->program.actions;
+  for (std::size_t a = first_open_; a < actions.size(); ++a) {
     if (!done_[a]) {
-      const Action& action = program_.actions[a];
+      const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
       if (unshown_ && takes_time) flush();  // others wait for it
       if (!ready(action)) continue;
@@ -76,63 +73,79 @@ bool MappedOperation::progress() {
     if (a == first_open_) ++first_open_;
   }
   if (unshown_) flush();
-  return first_open_ == steps && finish();
+  return first_open_ == actions.size();
 }
 
 bool MappedOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
   slot_->history = run_.history;
-  std::fill(done_.begin(), done_.end(), 0);
-  std::fill(words_.begin(), words_.end(), tag_);
-  for (const int other : program_.meets) peer(other).met = false;
-  place_[input] = static_cast<std::byte*>(run_.input);
-  place_[output] = static_cast<std::byte*>(run_.output);
-  if (!program_.staged) place_buffers();
+  tag_ = group_.turn(run_.sequence);
+  in_slices_ = false;
+  places_.start(run_);
+  if (!whole_.program.staged) {
+    const Whereabouts& where = places_.find();
+    std::memcpy(slot_->stage, &where, sizeof where);
+    own_output_mapped_ = where.location[output] & is_mapped;
+    in_slices_ = where.in_slices;
+  }
+  agreed_ = !may_be_cut();
+  slice_ = 0;
+  begin(in_slices_ ? slices_.part(0) : whole_, 0);
   group_.say(*slot_, plan_);
-  entered_ = unshown_ = true;
+  entered_ = true;
   return true;
 }
 
-// Peers must find the buffers: where they lie if they are mapped or may be read, else in a stand-in that is.
-void MappedOperation::place_buffers() {
-  const Problem& p = plan_.problem;
-  const std::int64_t counts[2] = {p.input_count(), p.output_count()}, homes[2] = {p.input_home(), p.output_home()};
-  Reach& reach = group_.reach();
-  const auto bytes_of = [&](int which) {  // in place both lie in one vector
-    const std::int64_t vector = std::max(homes[input] + counts[input], homes[output] + counts[output]);
-    return (p.in_place ? vector : counts[which]) * element_;
-  };
-  for (const int which : {input, output}) {
-    const bool worth_a_copy = !reach.can_read() || bytes_of(which) <= reach.copied_up_to;
-    stands_in_[which] = !(reach.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
-    if (!stands_in_[which]) continue;
-    Buffer& buffer = stand_in_[p.in_place ? input : which];
-    if (!buffer.data()) buffer = reach.memory().allocate(bytes_of(which), Category::comm);
-    place_[which] = static_cast<std::byte*>(buffer.data()) + (p.in_place ? homes[which] * element_ : 0);
-    if (which == input) std::memcpy(place_[input], run_.input, static_cast<std::size_t>(counts[input] * element_));
+// What one rank must take in slices, all do: so each looks at all others first.
+bool MappedOperation::agree() {
+  if (unshown_) flush();
+  for (int r = 0; r < group_.size(); ++r)
+    if (r != group_.rank() && !meet(r)) return false;
+  const bool any = std::any_of(peers_.begin(), peers_.end(), [](const Peer& other) { return other.where.in_slices; });
+  if (any && !in_slices_) begin(slices_.part(0), 0);
+  in_slices_ = any || in_slices_;
+  return agreed_ = true;
+}
+
+// Only when what it takes in is in its place is it shown that the part has begun: then others may write there.
+void MappedOperation::begin(const Part& part, std::int64_t first) {
+  if (part_ != &part) {
+    part_ = &part;
+    const std::size_t steps = part.program.actions.size();
+    done_.resize(steps);
+    words_.resize(steps / bits_of_word + 1);
+    sources_.resize(part.most_sources);
+    targets_.resize(part.most_targets);
   }
-  Location locations[3];
-  for (const int which : {input, output, scratch}) locations[which] = reach.locate(place_[which]);
-  own_output_mapped_ = locations[output] & is_mapped;
-  std::memcpy(slot_->stage, locations, sizeof locations);
+  first_ = first;
+  std::fill(done_.begin(), done_.end(), 0);
+  std::fill(words_.begin(), words_.end(), tag_);
+  ++parts_;
+  places_.take_in(first, part.problem);
+  first_open_ = at_the_end_ = 0;
+  given_back_ = false;
+  unshown_ = true;
 }
 
 bool MappedOperation::meet(int rank) {
   Peer& other = peer(rank);
-  if (other.met) return true;
+  if (other.met == parts_) return true;
   Board* board = group_.board_of(rank);
   if (!board) return false;
   const Slot& slot = board->slot[run_.sequence % slots];
-  if (tag_in(look(slot.word)) != tag_) return false;
+  if (!has_reached(look(slot.word), tag_)) return false;
+  other.met = parts_;
+  if (other.known == run_.sequence) return true;
   if (slot.history != run_.history && slot.history != 0 && run_.history != 0) [[unlikely]]
     group_.throw_parted(rank, run_.sequence);
-  other.met = true;
+  other.known = run_.sequence;
   other.slot = &slot;
-  if (!program_.staged) {
-    std::memcpy(other.location, slot.stage, sizeof other.location);
+  if (!whole_.program.staged) {
+    std::memcpy(&other.where, slot.stage, sizeof other.where);
     for (const int which : {input, output, scratch})
-      other.mapped[which] = static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), other.location[which]));
+      other.mapped[which] =
+          static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), other.where.location[which]));
   }
   return true;
 }
@@ -140,8 +153,10 @@ bool MappedOperation::meet(int rank) {
 bool MappedOperation::has_happened(const Event& event) {
   if (!meet(event.rank)) return false;
   if (event.only_if_read && written_to(event.rank)) return true;
-  const std::uint64_t word = look(word_of(*peer(event.rank).slot, event.step / bits_of_word));
-  return tag_in(word) == tag_ && (word & bit_of(event.step));
+  const Slot& slot = *peer(event.rank).slot;
+  const std::uint64_t word = look(word_of(slot, event.step / bits_of_word));
+  if (tag_in(word) == tag_) return word & bit_of(event.step);
+  return has_reached(look(slot.word), tag_ + one_turn);  // it is at the next slice: all of this one has happened there
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -162,7 +177,7 @@ void MappedOperation::perform(const Action& action) {
   const auto bytes = static_cast<std::size_t>(action.count * element_);
   switch (action.kind) {
     case Kind::send:
-      if (program_.staged) std::memcpy(slot_->stage + action.from[0].staged * element_, own(action.from[0]), bytes);
+      if (part_->program.staged) std::memcpy(slot_->stage + action.from[0].staged * element_, own(action.from[0]), bytes);
       for (const Spot& spot : action.also_into)
         if (written_to(spot.rank)) copy(there(spot), own(action.from[0]), action.count * element_);
       return;
@@ -177,22 +192,21 @@ const std::byte* MappedOperation::seen(const Spot& spot) const {
   if (spot.rank == group_.rank()) return own(spot);
   const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
   if (spot.staged >= 0) return other.slot->stage + spot.staged * element_;
-  const std::byte* base = other.mapped[static_cast<int>(spot.place)];
-  return base ? base + spot.first * element_ : nullptr;
+  return other.mapped[static_cast<int>(spot.place)] ? there(spot) : nullptr;
 }
 
 void MappedOperation::copy(void* to, const void* from, std::int64_t bytes) const {
   const std::less_equal<const void*> before;
   const bool apart =
       before(static_cast<const std::byte*>(from) + bytes, to) || before(static_cast<std::byte*>(to) + bytes, from);
-  if (streams_ && apart)
+  if (streams_ && !in_slices_ && apart)
     stream(to, from, bytes);
   else
     std::memmove(to, from, static_cast<std::size_t>(bytes));
 }
 
 void MappedOperation::read(const Spot& spot, std::int64_t first, std::int64_t count, void* into) {
-  const Location base = peer(spot.rank).location[static_cast<int>(spot.place)];
+  const Location base = peer(spot.rank).where.location[static_cast<int>(spot.place)];
   group_.reach().read(group_.world_rank(spot.rank), base + static_cast<Location>((spot.first + first) * element_), into,
                       count * element_);
 }
@@ -210,7 +224,7 @@ void MappedOperation::take(const Action& action) {
 // and then streamed to where it belongs, unless that place was one of the sources and is in the caches anyway.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
-  const bool streams = streams_ && !plan_.problem.in_place;
+  const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
   const std::int64_t piece = !all_mapped ? afar_bytes / element_ : streams ? streamed_bytes / element_ : action.count;
   if ((!all_mapped || piece < action.count) && !room_.data())
     room_ = group_.reach().memory().allocate(afar_bytes * static_cast<std::int64_t>(sources_.size() + 1), Category::comm);
@@ -254,16 +268,21 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
+// Also waits until nobody reads here any more.
 bool MappedOperation::finish() {
-  for (; at_the_end_ < program_.at_the_end.size(); ++at_the_end_)
-    if (!has_happened(program_.at_the_end[at_the_end_])) return false;
-  if (!program_.staged && stands_in_[output])
-    std::memcpy(run_.output, place_[output], static_cast<std::size_t>(plan_.problem.output_count() * element_));
+  const Program& program = part_->program;
+  if (!given_back_) places_.give_back(first_, part_->problem);
+  given_back_ = true;
+  for (; at_the_end_ < program.at_the_end.size(); ++at_the_end_)
+    if (!has_happened(program.at_the_end[at_the_end_])) return false;
+  return true;
+}
+
+void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
   __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots],
                      1);  // peers have looked at this line: it must be won back
-  return true;
 }
 
 }  // namespace chorale::mapped

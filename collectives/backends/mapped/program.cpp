@@ -29,18 +29,6 @@ class Compiler {
     for (int s = 0; s < static_cast<int>(steps.size()); ++s) program_.actions.push_back(action(s));
     if (!program_.staged) merge_sends();
     for (int s = 0; s < static_cast<int>(steps.size()); ++s) finish(s);
-    std::vector<bool> met(ranks_.size(), false);
-    const auto meet = [&](int other) {
-      if (other != rank_) met[index(other)] = true;
-    };
-    for (const Action& action : program_.actions) {
-      for (const Event& event : action.events) meet(event.rank);
-      for (const Event& event : action.readers) meet(event.rank);
-      for (const Spot& spot : action.also_into) meet(spot.rank);
-    }
-    for (const Event& event : program_.at_the_end) meet(event.rank);
-    for (std::size_t r = 0; r < met.size(); ++r)
-      if (met[r]) program_.meets.push_back(static_cast<int>(r));
     return std::move(program_);
   }
 

@@ -47,11 +47,11 @@ struct Action {
 struct Program {
   std::vector<Action> actions;
   std::vector<Event> at_the_end;  // others' steps that still read this rank's memory
-  std::vector<int> meets;         // the other ranks whose memory it looks into
   bool staged = false;            // all data that are sent pass over the stage
   std::int64_t scratch_count = 0;
 };
 
+constexpr std::int64_t never_staged = -1;
 Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
 
 }  // namespace chorale::mapped

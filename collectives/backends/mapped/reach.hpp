@@ -22,7 +22,10 @@ class Reach {
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it
+  // Ordinary buffers of calls that can be cut are taken through symmetric memory in slices of this size, which stay in the second cache.
+  std::int64_t slice_bytes = 512 << 10;
+
+  // Of other calls, ordinary buffers up to this size are copied into symmetric memory and back, which is faster than having the kernel read them (it
   // pins pages); larger ones are not.
   std::int64_t copied_up_to = 8 << 20;
 };

@@ -1,0 +1,55 @@
+#include "collectives/backends/mapped/places.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/math/copy.hpp"
+
+namespace chorale::mapped {
+
+Places::Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams)
+    : reach_(reach),
+      problem_(plan.problem),
+      element_(size_of(plan.dtype)),
+      slice_count_(slice_count),
+      streams_(streams && !plan.problem.in_place) {
+  if (scratch_count > 0) scratch_ = reach.memory().allocate(scratch_count * element_, Category::comm);
+  place_[scratch] = static_cast<std::byte*>(scratch_.data());
+}
+
+const Whereabouts& Places::find() {
+  const Problem& p = problem_;
+  const std::int64_t counts[2] = {p.input_count(), p.output_count()}, homes[2] = {p.input_home(), p.output_home()};
+  where_.stays[scratch] = true;
+  where_.in_slices = false;
+  for (const int which : {input, output}) {
+    place_[which] = static_cast<std::byte*>(vector_[which]);
+    const std::int64_t vector = std::max(homes[input] + counts[input], homes[output] + counts[output]);
+    const std::int64_t whole = p.in_place ? vector : counts[which];  // in place both lie in one vector
+    const bool worth_a_copy = slice_count_ > 0 || !reach_.can_read() || whole * element_ <= reach_.copied_up_to;
+    where_.stays[which] = !(reach_.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
+    if (!where_.stays[which]) continue;
+    where_.in_slices = slice_count_ > 0;
+    Buffer& buffer = stand_in_[p.in_place ? input : which];
+    if (!buffer.data())
+      buffer = reach_.memory().allocate((slice_count_ > 0 ? slice_count_ : whole) * element_, Category::comm);
+    place_[which] = static_cast<std::byte*>(buffer.data()) + (p.in_place ? homes[which] * element_ : 0);
+  }
+  for (const int which : {input, output, scratch}) where_.location[which] = reach_.locate(place_[which]);
+  return where_;
+}
+
+void Places::copy_in(std::int64_t first, const Problem& part) {
+  std::memcpy(place_[input], at(input, first), static_cast<std::size_t>(part.input_count() * element_));
+}
+
+// Out of place, the caller's vector is not in the caches when all vectors together are more than these hold.
+void Places::copy_out(std::int64_t first, const Problem& part) {
+  std::byte* vector = at(output, first);
+  if (streams_)
+    stream(vector, place_[output], part.output_count() * element_);
+  else
+    std::memcpy(vector, place_[output], static_cast<std::size_t>(part.output_count() * element_));
+}
+
+}  // namespace chorale::mapped

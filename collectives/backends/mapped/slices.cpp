@@ -1,0 +1,46 @@
+#include "collectives/backends/mapped/slices.hpp"
+
+#include <algorithm>
+
+#include "collectives/backends/mapped/board.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale::mapped {
+namespace {
+
+bool is_elementwise(Collective what) {
+  return what == Collective::all_reduce || what == Collective::reduce || what == Collective::broadcast;
+}
+
+Plan with_count(Plan plan, std::int64_t count) {
+  plan.problem.blocks = Blocks::even(count, plan.problem.size);
+  return plan;
+}
+
+}  // namespace
+
+Part::Part(const Plan& plan, std::int64_t stage_elements)
+    : problem(plan.problem), program(compile(schedules_of(plan), plan.problem.rank, stage_elements)) {
+  const std::size_t steps = program.actions.size();
+  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, which a board has no room for",
+          plan.words, steps);
+  for (const Action& action : program.actions) {
+    most_sources = std::max(most_sources, action.from.size());
+    most_targets = std::max(most_targets, action.also_into.size() + 1);
+  }
+}
+
+Slices::Slices(const Plan& plan, std::int64_t most_bytes) : plan_(plan) {
+  const std::int64_t count = plan.problem.blocks.total();
+  each_ = std::max<std::int64_t>(most_bytes / size_of(plan.dtype), 1);
+  if (is_elementwise(plan.problem.what) && plan.problem.size > 1 && count > each_) number_ = (count + each_ - 1) / each_;
+}
+
+const Part& Slices::part(std::int64_t slice) {
+  const std::int64_t count = std::min(each_, plan_.problem.blocks.total() - first(slice));
+  auto& part = count == each_ ? full_ : tail_;
+  if (!part) part = std::make_unique<const Part>(with_count(plan_, count), never_staged);
+  return *part;
+}
+
+}  // namespace chorale::mapped
