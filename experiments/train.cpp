@@ -34,7 +34,8 @@ class Train final : public Command {
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
         .words("FILE");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
-    o.add("save-interval", save_interval_, "steps between checkpoints; 0: none").range(0, 1e9);
+    o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9);
+    o.add("no-save", no_save_, "make no checkpoints");
     o.add("load", load_, "go on from a run, its checkpoints or one of them").words("DIR");
     o.add("load-hf", load_hf_, "begin with the weights of a folder of Hugging Face's, and its shape").words("DIR");
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
@@ -44,7 +45,9 @@ class Train final : public Command {
 
   void check() override {
     require_writable(run_dir_);
-    flags_.training(1);
+    const TrainingOptions options = flags_.training(1);
+    if (load_hf_.empty())
+      train::Dataset(data_, options.shape, options.seed);  // what it refuses, it refuses before MPI starts
     signals_.emplace();
   }
 
@@ -120,8 +123,8 @@ class Train final : public Command {
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
         evaluate(run, records, training, data);
       const bool stop = signals_->pending().has_value();
-      if (save_interval_ > 0 && (stop || result.step % save_interval_ == 0 || result.step == last))
-        save(session, run, training);
+      const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
+      if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
       run.log.warn("told to stop after step {}", result.step);
       return "stopped";
@@ -156,6 +159,7 @@ class Train final : public Command {
   train::Flags flags_;
   std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 64, log_interval_ = 10;
+  bool no_save_ = false;
   std::optional<Signals> signals_;
 };
 

@@ -58,9 +58,10 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = [line.split()[0] for line in overview.stdout.split("commands\n")[1].splitlines() if line.startswith("  ")]
-        self.assertEqual(names, ["bench", "data", "info", "report", "show", "train", "tune", "verify"])
+        self.assertEqual(names, ["bench", "data", "export", "generate", "info", "report", "show", "train", "tune", "verify"])
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(start([chorale, "info", "--run-dir", f"{folder}/runs"]).returncode, 0)
+            run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
+            self.assertEqual(run.returncode, 0, run.stderr)
             for name in names:
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()

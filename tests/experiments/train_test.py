@@ -1,0 +1,149 @@
+"""`chorale train` and what follows it, as a user meets them: records, resuming to the bit, texts, refusals in three lines."""
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import h5py
+import xarray
+
+from programs import chorale, ranks, start
+
+tiny = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8"]
+
+
+def train(folder, *words, limit=120):
+    result = start([chorale, "train", *tiny, *words, "--run-dir", folder], limit_seconds=limit)
+    assert result.returncode == 0, result.stderr
+    return os.path.realpath(os.path.join(folder, "latest"))
+
+
+def weights(run, step):
+    with open(f"{run}/checkpoints/step-{step}/rank-0.safetensors", "rb") as file:
+        return file.read()
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def refused(self, *words, says, code=2):
+        result = start([chorale, *words])
+        self.assertEqual(result.returncode, code, result.stderr)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        self.assertEqual(len(errors), 1, result.stderr)
+        for part in says:
+            self.assertIn(part, result.stderr)
+
+    def test_a_run_is_recorded_step_by_step(self):
+        run = train(self.folder, "--train-iters", "12", "--eval-interval", "5", "--lr", "3e-3")
+        with xarray.open_dataset(f"{run}/run.h5", group="train") as steps:
+            self.assertEqual(list(steps.step.values), list(range(1, 13)))
+            self.assertLess(float(steps.loss[-1]), float(steps.loss[0]))
+            self.assertEqual(int(steps.tokens[0]), 8 * 24)
+            self.assertTrue((steps.step_time > 0).all() and (steps.mfu > 0).all() and (steps.skipped == 0).all())
+        with h5py.File(f"{run}/run.h5") as file:
+            self.assertEqual(list(file["eval/step"]), [5, 10, 12])
+            self.assertEqual(file["phases/phase_time"].shape, (12, 1, 8))
+            self.assertEqual(file["memory/bytes"].shape, (12, 1, 7))
+            parameters = 943296
+            self.assertEqual(list(file["memory/bytes"][-1, 0, :3]), [4 * parameters, 4 * parameters, 8 * parameters])
+            self.assertIn(file.attrs["status"], ("ok", b"ok"))
+        with open(f"{run}/metrics.jsonl") as lines:
+            self.assertEqual(sum(json.loads(line)["table"] == "train" for line in lines), 12)
+
+    def test_a_run_that_stops_and_resumes_ends_in_the_same_bits(self):
+        for mode in (["--dtype", "f32"], ["--dtype", "bf16"], ["--numerics", "exact"]):
+            with self.subTest(mode=mode):
+                common = [*mode, "--dropout", "0.1", "--train-iters", "100"]
+                whole = train(f"{self.folder}/whole", *common, "--save-interval", "50")
+                resumed = train(f"{self.folder}/resumed", *common, "--load", f"{whole}/checkpoints/step-50")
+                self.assertEqual(weights(resumed, 100), weights(whole, 100))
+                self.assertNotEqual(weights(whole, 50), weights(whole, 100))
+
+    def test_a_run_told_to_stop_saves_and_can_go_on(self):
+        process = subprocess.Popen([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder,
+                                    "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if re.search(r"step 3/", line):
+                break
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, rest)
+        saved = int(re.search(r"saved .*step-(\d+)", rest).group(1))
+        self.assertGreaterEqual(saved, 3)
+        again = train(f"{self.folder}/again", "--load", f"{self.folder}/latest", "--train-iters", str(saved + 2))
+        with h5py.File(f"{again}/run.h5") as file:
+            self.assertEqual(list(file["train/step"]), [saved + 1, saved + 2])
+
+    def test_a_text_of_ones_own_is_learnt_and_continued(self):
+        text = os.path.join(self.folder, "book.txt")
+        with open(text, "w") as file:
+            file.write("the cat sat on the mat and the dog sat on the log. " * 400)
+        tokens = os.path.join(self.folder, "book.bin")
+        self.assertEqual(start([chorale, "data", "tokenize", text, "--out", tokens]).returncode, 0)
+        run = train(self.folder, "--data", tokens, "--train-iters", "150", "--lr", "1e-2", "--vocab-size", "256")
+        words = ["generate", "--load", run, "--tokenizer", "bytes", "--prompt", "the cat ", "--tokens", "60"]
+        result = start([chorale, *words, "--temperature", "0"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("sat on the", result.stdout)
+        sampled = [start([chorale, *words, "--seed", seed, "--temperature", "1.5"]).stdout for seed in "112"]
+        self.assertEqual(sampled[0], sampled[1])
+        self.assertNotEqual(sampled[0], sampled[2])
+
+    def test_an_exported_model_is_the_model(self):
+        run = train(self.folder, "--train-iters", "3")
+        hf = f"{self.folder}/hf"
+        self.assertEqual(start([chorale, "export", "--load", run, "--out", hf]).returncode, 0)
+        ours, theirs = (start([chorale, "generate", "--load", f, "--prompt", "5,7", "--tokens", "15"]).stdout for f in (run, hf))
+        self.assertEqual(ours, theirs)
+        self.assertEqual(len(ours.split()), 17)
+        more = start([chorale, "train", "--load-hf", hf, "--train-iters", "2", "--run-dir", f"{self.folder}/more",
+                      "--global-batch-size", "2"])
+        self.assertEqual(more.returncode, 0, more.stderr)
+
+    def test_what_cannot_be_trained_is_refused(self):
+        self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7", says=["heads do not divide the width", "100", "7"])
+        self.refused("train", "--global-batch-size", "8", "--micro-batch-size", "3", "--run-dir", self.folder,
+                     says=["batch sizes do not divide", "8", "3"])
+        self.refused("train", "--preset", "nan", says=["unknown preset", "nano"])
+        self.refused("train", "--numerics", "exact", "--dtype", "bf16", "--run-dir", self.folder, says=["exact numerics compute in f32"])
+        for name, content in (("empty.bin", b""), ("cut.bin", b"\x00" * 100)):
+            path = f"{self.folder}/{name}"
+            with open(path, "wb") as file:
+                file.write(content)
+            self.refused("train", "--data", path, "--run-dir", self.folder, says=[name])
+        text, tokens = f"{self.folder}/x.txt", f"{self.folder}/x.bin"
+        with open(text, "w") as file:
+            file.write("abc ~" * 100)
+        start([chorale, "data", "tokenize", text, "--out", tokens])
+        self.refused("train", "--data", tokens, "--vocab-size", "100", "--run-dir", self.folder, says=["126", "100"])
+        self.refused("generate", says=["no model to generate with"])
+
+    def test_a_damaged_or_foreign_checkpoint_is_refused(self):
+        run = train(self.folder, "--train-iters", "2")
+        self.refused("train", "--preset", "tiny", "--num-layers", "4", "--load", run, "--run-dir", self.folder, says=["layers"])
+        path = f"{run}/checkpoints/step-2/rank-0.safetensors"
+        with open(path, "r+b") as file:
+            file.seek(100000)
+            byte = file.read(1)
+            file.seek(100000)
+            file.write(bytes([byte[0] ^ 4]))
+        result = start([chorale, "generate", "--load", run])
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("rank-0.safetensors", result.stderr)
+
+    def test_more_ranks_than_training_knows_of_are_refused(self):
+        result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("training runs on one rank for now", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
