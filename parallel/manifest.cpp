@@ -20,7 +20,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary, dropout,
                                    epsilon, rotary_base, tied)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks, config)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,
+                                   config)
 
 namespace {
 
