@@ -1,7 +1,10 @@
 #include "parallel/sampling.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -9,9 +12,24 @@
 #include "src/base/random.hpp"
 
 namespace chorale {
+namespace {
+
+// −∞ is a token that never comes; all else must be comparable, and something must be left.
+void require_numbers(std::span<const float> logits) {
+  const auto bad = [](float logit) { return std::isnan(logit) || logit == std::numeric_limits<float>::infinity(); };
+  const auto first = std::find_if(logits.begin(), logits.end(), bad);
+  if (first == logits.end() && std::any_of(logits.begin(), logits.end(), [](float l) { return std::isfinite(l); })) return;
+  const auto token = first == logits.end() ? 0 : first - logits.begin();
+  throw Error(Exit::runtime, "the model's logits are no numbers",
+              fmt::format("that of token {} is {}", token, logits[static_cast<std::size_t>(token)]),
+              "compute in a wider type (--dtype f32), or take an older checkpoint");
+}
+
+}  // namespace
 
 std::int32_t sample(std::span<const float> logits, const Sampling& s, std::uint64_t number) {
   require(!logits.empty(), "there is nothing to sample from");
+  require_numbers(logits);
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };

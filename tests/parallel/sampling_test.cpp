@@ -1,8 +1,10 @@
 #include "parallel/sampling.hpp"
 
+#include <limits>
 #include <map>
 #include <vector>
 
+#include "src/base/error.hpp"
 #include "tests/catch.hpp"
 
 namespace chorale {
@@ -38,6 +40,17 @@ TEST_CASE("top-k and top-p leave the rest out") {
   CHECK(drawn({.top_p = 0.3}) == std::map<std::int32_t, int>{{1, 4000}});  // the first alone has 0.39
   CHECK(drawn({.top_p = 0.5}).size() == 2);
   CHECK(drawn({.top_p = 0.9}).size() == 3);
+}
+
+TEST_CASE("logits that are no numbers are refused, and those of minus infinity never come") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {infinity, std::numeric_limits<float>::quiet_NaN()})
+    for (const double temperature : {0.0, 1.0})
+      CHECK_THROWS_AS(sample(std::vector<float>{1, bad, 2}, {.temperature = temperature}, 0), Error);
+  CHECK_THROWS_AS(sample(std::vector<float>{-infinity, -infinity}, {}, 0), Error);
+  for (std::uint64_t i = 0; i < 100; ++i) CHECK(sample(std::vector<float>{-infinity, 1, 1}, {}, i) != 0);
+  CHECK(drawn({.temperature = 1e-300}).size() <= 2);  // the two likeliest are equal
+  CHECK(drawn({.top_p = 0}) == std::map<std::int32_t, int>{{1, 4000}});
 }
 
 }  // namespace
