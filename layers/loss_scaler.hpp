@@ -1,5 +1,6 @@
 // Dynamic loss scaling for f16, whose small gradients would round to nothing (Micikevicius et al. 2018). The loss is multiplied by a scale
-// before the backward pass and gradients are divided by it after; when they overflow, the step is skipped.
+// before the backward pass and gradients are divided by it after; when they overflow, the step is
+// skipped, unless the scale cannot be at fault.
 //
 //   overflow: patience − 1; when none is left, scale ÷ 2      so many good steps in a row: scale × 2, patience is full again
 #pragma once
@@ -16,7 +17,7 @@ struct LossScaler {
 
   // Tells it how the step went; returns whether it must be skipped.
   bool overflowed(bool overflow) {
-    if (!dynamic) return false;
+    if (!dynamic || (overflow && scale <= 1)) return false;  // at 1 it is not the scale's doing
     if (overflow) {
       good_steps = 0;
       if (--patience <= 0) scale = std::max(1.0, scale / 2);

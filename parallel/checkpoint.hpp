@@ -27,7 +27,7 @@ struct Metadata {
   std::int64_t step = 0;
   std::int64_t cursor = 0;  // samples taken from the data
   std::uint64_t seed = 0;
-  double loss_scale = 1;
+  double loss_scale = 0;        // of f16; 0: none
   std::int64_t good_steps = 0;  // since the scale last changed
   std::int64_t patience = 0;    // overflows that it still forgives
   std::int64_t updates = 0;     // of the optimizer: steps that were not skipped

@@ -25,7 +25,7 @@ Metadata metadata_of(Training& training, const std::string& config) {
   return {.step = training.steps(),
           .cursor = training.samples(),
           .seed = o.seed,
-          .loss_scale = o.scaler.scale,
+          .loss_scale = o.scaler.dynamic ? o.scaler.scale : 0,
           .good_steps = o.scaler.good_steps,
           .patience = o.scaler.patience,
           .updates = training.optimizer().steps(),
@@ -46,9 +46,11 @@ void resume(Training& training, const Checkpoint& checkpoint) {
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
                 fmt::format("use --seed {}: the order of the data and the dropout go by it", saved.seed));
   checkpoint.read(state_of(training));
-  training.scaler().scale = saved.loss_scale;
-  training.scaler().good_steps = saved.good_steps;
-  training.scaler().patience = saved.patience;
+  if (training.scaler().dynamic && saved.loss_scale > 0) {  // f16 may go on from a run that had no scale, and the other way
+    training.scaler().scale = saved.loss_scale;
+    training.scaler().good_steps = saved.good_steps;
+    training.scaler().patience = saved.patience;
+  }
   training.optimizer().set_steps(saved.updates);
   training.resume_at(saved.step, saved.cursor);
 }

@@ -39,6 +39,10 @@ TEST_CASE("a loss scale halves when patience is out and doubles after good steps
   CHECK_FALSE(s.overflowed(false));
   CHECK(s.scale == 512);
   CHECK(s.patience == 2);
+  LossScaler lowest{.dynamic = true, .scale = 2, .hysteresis = 1, .patience = 1};
+  CHECK(lowest.overflowed(true));
+  CHECK(lowest.scale == 1);
+  CHECK_FALSE(lowest.overflowed(true));  // no scale is to blame: not a step to skip but an error to name
   LossScaler still;
   CHECK_FALSE(still.overflowed(true));  // f32 and bf16 have none
 }
