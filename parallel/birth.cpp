@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "src/base/text.hpp"
 #include "src/math/queue.hpp"
 
 namespace chorale {
@@ -21,6 +22,11 @@ void throw_if_not_finite(std::int64_t step, const char* what, const std::string&
                   "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is as it was");
     }
   });
+}
+
+void throw_at_step(std::int64_t step, const Error& error) {
+  const std::vector<std::string> lines = split(error.what(), '\n');
+  throw Error(error.exit(), fmt::format("step {}: {}", step, lines.at(0)), trim(lines.at(1)), trim(lines.at(2)));
 }
 
 }  // namespace chorale

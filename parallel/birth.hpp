@@ -8,5 +8,7 @@
 namespace chorale {
 
 void throw_if_not_finite(std::int64_t step, const char* what, const std::string& where, const Tensor& tensor);
+// What an error of the numerics says, with the step.
+[[noreturn]] void throw_at_step(std::int64_t step, const Error& error);
 
 }  // namespace chorale

@@ -98,7 +98,11 @@ StepResult Training::step(const ReadSamples& read) {
   run_batch(read, result);
   const double start = clock_.seconds();
   result.loss = mean_loss(result.tokens);
-  check_sums();
+  try {
+    check_sums();
+  } catch (const Error&) {  // the first site in the model's order need not be the first that failed
+    name_birth(read);
+  }
   const double scale = 1 / (static_cast<double>(std::max<std::int64_t>(result.tokens, 1)) * options_.scaler.scale);
   result.gradient_norm = gradient_norm(scale);
   const bool finite = std::isfinite(result.gradient_norm);
@@ -132,13 +136,20 @@ void Training::clear_gradients() {
   for (const ParameterPointer& p : parameters_) clear(p->gradient);
 }
 
+void Training::each_site(const std::function<void(Site&)>& visit) {
+  model_.layers.each_site(visit);
+  for (const ParameterPointer& p : parameters_) visit(p->site);
+}
+
 void Training::check_sums() {
-  const auto check = [&](Site& site) {
-    numerics_->check(site);
-    site.highest = 0;
-  };
-  model_.layers.each_site(check);
-  for (const ParameterPointer& p : parameters_) check(p->site);
+  each_site([&](const Site& site) {
+    try {
+      numerics_->check(site);
+    } catch (const Error& error) {
+      throw_at_step(steps_ + 1, error);
+    }
+  });
+  each_site([](Site& site) { site.highest = 0; });
 }
 
 double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
@@ -151,6 +162,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
     model_.layers.forward(batch.inputs, batch.context);
     for (const std::int32_t target : batch.context.targets.values<std::int32_t>()) tokens += target >= 0;
   }
+  check_sums();
   return mean_loss(tokens);
 }
 
@@ -160,8 +172,8 @@ void Training::resume_at(std::int64_t steps, std::int64_t samples) {
   optimizer_->publish({options_.threads});
 }
 
-std::int64_t Training::declared_activation_bytes() const {
-  Context one{.memory = const_cast<Allocator&>(memory_), .numerics = *numerics_, .compute = options_.compute};
+std::int64_t Training::declared_activation_bytes() {
+  Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   Tape tape(options_.remake == Remake::selective);
   one.tape = &tape;
   const Keeps all = model_.layers.keeps(options_.micro_batch * options_.shape.sequence, one);
@@ -170,15 +182,20 @@ std::int64_t Training::declared_activation_bytes() const {
 
 void Training::name_birth(const ReadSamples& read) {
   clear_gradients();
+  each_site([](Site& site) { site.highest = 0; });
   for (std::int64_t first = 0; first < options_.global_batch; first += options_.micro_batch) {
     MicroBatch batch = read_batch(read, samples_ + first, first, options_.micro_batch);
     Tape tape(options_.remake == Remake::selective);
     batch.context.tape = &tape;
     batch.context.loss_scale = options_.scaler.scale;
     batch.context.inspect = [&](const char* what, const std::string& layer, const Tensor& tensor) {
+      check_sums();  // exact sums of what is no number are numbers
       throw_if_not_finite(steps_ + 1, what, layer, tensor);
     };
-    batch.context.on_gradient_ready = [&](Parameter& p) { throw_if_not_finite(steps_ + 1, "gradient", p.name, p.gradient); };
+    batch.context.on_gradient_ready = [&](Parameter& p) {
+      check_sums();
+      throw_if_not_finite(steps_ + 1, "gradient", p.name, p.gradient);
+    };
     model_.layers.forward(batch.inputs, batch.context);
     model_.layers.backward({}, batch.context);
   }

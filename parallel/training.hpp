@@ -63,7 +63,7 @@ class Training {
 
   // Of the newest micro-batch: bytes that the tape held, and what the layers had declared.
   std::int64_t activation_bytes() const { return activation_bytes_; }
-  std::int64_t declared_activation_bytes() const;
+  std::int64_t declared_activation_bytes();
 
  private:
   struct MicroBatch {
@@ -76,6 +76,7 @@ class Training {
   double mean_loss(std::int64_t tokens) const;
   double gradient_norm(double scale) const;
   void clear_gradients();
+  void each_site(const std::function<void(Site&)>& visit);
   void check_sums();
   [[noreturn]] void name_birth(const ReadSamples& read);
 

@@ -180,26 +180,56 @@ TEST_CASE("the gradient is clipped to the length asked for") {
   CHECK(std::sqrt(moved) == Approx(0.01).epsilon(1e-3));
 }
 
+void spoil(Run& run, const std::string& parameter) {
+  for (const ParameterPointer& p : run.training.model().parameters())
+    if (p->name == parameter)
+      visit_floating(p->value.dtype(),
+                     [&]<class T>(Type<T>) { p->value.values<T>()[5] = T(std::numeric_limits<float>::quiet_NaN()); });
+}
+
 TEST_CASE("a NaN is named where it was born") {
-  for (const auto& [numerics, compute] : {std::tuple{"fast", DType::f32}, {"fast", DType::bf16}}) {
-    Run run(small(numerics, compute));
-    run.steps(2);
-    for (const ParameterPointer& p : run.training.model().parameters())
-      if (p->name == "block.1.mlp.up.weight")
-        visit_floating(compute,
-                       [&]<class T>(Type<T>) { p->value.values<T>()[5] = T(std::numeric_limits<float>::quiet_NaN()); });
-    const auto before = run.state();
-    try {
-      run.steps(1);
-      FAIL("nobody noticed");
-    } catch (const Error& error) {
-      const std::string what = error.what();
-      INFO(what);
-      CHECK(what.find("step 3") != std::string::npos);
-      CHECK(what.find("block.1.mlp.up") != std::string::npos);
-    }
-    if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are as they were
-  }
+  for (const auto& [numerics, compute] : {std::tuple{"fast", DType::f32}, {"fast", DType::bf16}, {"exact", DType::f32}})
+    for (const Remake remake : {Remake::none, Remake::full})
+      for (const std::string layer : {"block.1.mlp.up", "block.1.mlp.down", "block.1.attention.qkv"}) {
+        TrainingOptions options = small(numerics, compute);
+        options.remake = remake;
+        Run run(options);
+        run.steps(2);
+        spoil(run, layer + ".weight");
+        const auto before = run.state();
+        try {
+          run.steps(1);
+          FAIL("nobody noticed");
+        } catch (const Error& error) {
+          const std::string what = error.what();
+          INFO(numerics << " " << name_of(compute) << " " << layer << ": " << what);
+          CHECK(what.find("step 3") != std::string::npos);
+          CHECK(what.find(layer) != std::string::npos);
+        }
+        if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are as they were
+      }
+}
+
+TEST_CASE("an evaluation does not sum what are no numbers") {
+  Run exact(small("exact")), fast(small("fast"));
+  for (Run* run : {&exact, &fast}) spoil(*run, "block.1.mlp.down.weight");
+  CHECK_THROWS_AS(exact.training.evaluate(exact.read(), 8), Error);
+  CHECK(std::isnan(fast.training.evaluate(fast.read(), 8)));
+}
+
+TEST_CASE("f16 goes on from a run that had no loss scale with its own") {
+  const test::TemporaryFolder folder;
+  Log log({.level = "off"});
+  TrainingOptions half = small("fast", DType::f16);
+  half.scaler = {.dynamic = true, .scale = 1024};
+  Run plain(small()), scaled(half);
+  save_checkpoint(folder.path(), metadata_of(plain.training, ""), state_of(plain.training));
+  resume(scaled.training, Checkpoint::open(folder.path(), log));
+  CHECK(scaled.training.scaler().scale == 1024);
+  scaled.steps(1);
+  save_checkpoint(folder.path(), metadata_of(scaled.training, ""), state_of(scaled.training));
+  resume(plain.training, Checkpoint::open(folder.path(), log));
+  CHECK(plain.training.scaler().scale == 1);
 }
 
 TEST_CASE("numbers that do not go together are refused") {
