@@ -44,6 +44,9 @@ class Train final : public Command {
   }
 
   void check() override {
+    if (!load_.empty() && !load_hf_.empty())
+      usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
+                  "give one of the two");
     require_writable(run_dir_);
     const TrainingOptions options = flags_.training(1);
     if (load_hf_.empty())
@@ -59,7 +62,7 @@ class Train final : public Command {
     HostMemory host;
     Pool memory(host);
     Ledger imported;
-    Allocator allocator(memory, imported);
+    Allocator allocator(host, imported);
     std::optional<ImportedModel> weights;
     if (!load_hf_.empty()) {
       weights = import_folder(load_hf_, allocator);
@@ -67,13 +70,17 @@ class Train final : public Command {
     }
     const TrainingOptions options = flags_.training(static_cast<int>(ranks[0].threads));
     const train::Dataset data(data_, options.shape, options.seed);
-    RunRecord run = open_run_record(run_dir_, session, ranks);
-    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
 
     Training training(options, memory, session.clock);
     if (weights) take_weights(training.optimizer(), weights->tensors, {options.threads});
     weights.reset();
-    if (!load_.empty()) resume(training, Checkpoint::open(load_, run.log));
+    if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
+      Log log({.level = session.log_level});
+      resume(training, Checkpoint::open(load_, log));
+    }
+
+    RunRecord run = open_run_record(run_dir_, session, ranks);
+    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
     announce(run, training, data);
     const double peak = measured_product_peak(options.compute, options.threads);
     run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
@@ -84,7 +91,7 @@ class Train final : public Command {
   }
 
  private:
-  void announce(RunRecord& run, const Training& training, const train::Dataset& data) const {
+  void announce(RunRecord& run, Training& training, const train::Dataset& data) const {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
     run.log.info(
@@ -135,7 +142,7 @@ class Train final : public Command {
   }
 
   // What is declared is what planning and the choice of a layout go by.
-  static void check_activations(const Training& training) {
+  static void check_activations(Training& training) {
     require(training.activation_bytes() == training.declared_activation_bytes(),
             "the layers declare that they keep {} bytes and keep {}", training.declared_activation_bytes(),
             training.activation_bytes());

@@ -78,7 +78,7 @@ class Train(unittest.TestCase):
         self.assertEqual(process.returncode, 0, rest)
         saved = int(re.search(r"saved .*step-(\d+)", rest).group(1))
         self.assertGreaterEqual(saved, 3)
-        again = train(f"{self.folder}/again", "--load", f"{self.folder}/latest", "--train-iters", str(saved + 2))
+        again = train(self.folder, "--load", f"{self.folder}/latest", "--train-iters", str(saved + 2))
         with h5py.File(f"{again}/run.h5") as file:
             self.assertEqual(list(file["train/step"]), [saved + 1, saved + 2])
 
@@ -124,6 +124,7 @@ class Train(unittest.TestCase):
             file.write("abc ~" * 100)
         start([chorale, "data", "tokenize", text, "--out", tokens])
         self.refused("train", "--data", tokens, "--vocab-size", "100", "--run-dir", self.folder, says=["126", "100"])
+        self.refused("train", "--load", self.folder, "--load-hf", self.folder, says=["one set of weights"])
         self.refused("generate", says=["no model to generate with"])
 
     def test_a_damaged_or_foreign_checkpoint_is_refused(self):
