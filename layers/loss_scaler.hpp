@@ -1,6 +1,6 @@
 // Dynamic loss scaling for f16, whose small gradients would round to nothing (Micikevicius et al. 2018). The loss is multiplied by a scale
-// before the backward pass and gradients are divided by it after; when they overflow, the step is
-// skipped, unless the scale cannot be at fault.
+// before the backward pass and gradients are divided by it after; when they overflow, the step is skipped:
+// unless the scale is 1, and so not at fault.
 //
 //   overflow: patience − 1; when none is left, scale ÷ 2      so many good steps in a row: scale × 2, patience is full again
 #pragma once

@@ -157,6 +157,50 @@ TEST_CASE("f16 skips the steps that overflow, and finds its scale") {
   CHECK(run.training.optimizer().steps() < 31);
 }
 
+TEST_CASE("dropout is another one at every step, and none in evaluations") {
+  TrainingOptions options = small();
+  options.rate = {.decay = "constant", .peak = 0, .minimum = 0};
+  Run dropping(options);
+  options.shape.dropout = 0;
+  Run whole(options);
+  const ReadSamples same = [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
+                               std::span<std::int32_t> targets) { whole.read()(first % 8, samples, inputs, targets); };
+  const double first = dropping.training.step(same).loss, second = dropping.training.step(same).loss;
+  CHECK(first != second);
+  CHECK(whole.training.step(same).loss == whole.training.step(same).loss);
+  CHECK(dropping.training.evaluate(same, 8) == whole.training.step(same).loss);
+  CHECK(first != whole.training.step(same).loss);
+}
+
+// To first order a step of plain descent lowers the mean loss by rate·‖g‖². A factor in g (the tokens, the micro-batches, the loss scale) would
+// come once on one side and twice on the other; Adam and clipping would hide it.
+TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
+  for (const auto& [numerics, compute, rate, tolerance] :
+       {std::tuple{"fast", DType::f64, 1e-4, 1e-2}, {"exact", DType::f32, 1e-3, 0.05}})
+    for (const std::int64_t micro : {8, 2})
+      for (const double scale : {1.0, 16.0}) {
+        TrainingOptions options = small(numerics, compute);
+        options.shape.dropout = 0;
+        options.micro_batch = micro;
+        options.scaler.scale = scale;
+        options.optimizer = "sgd";
+        options.momentum = 0, options.decay = 0, options.clip = 0;
+        options.rate = {.decay = "constant", .peak = rate};
+        Run run(options);
+        const ReadSamples masked = [&run](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
+                                          std::span<std::int32_t> targets) {
+          run.read()(first, samples, inputs, targets);
+          for (std::size_t i = 0; i < targets.size(); ++i)
+            if ((static_cast<std::size_t>(first) * 16 + i) % 5 < 2) targets[i] = -1;
+        };
+        const StepResult step = run.training.step(masked);
+        const double lower = step.loss - run.training.evaluate(masked, 8);
+        INFO(numerics << ", micro-batch " << micro << ", loss scale " << scale << ", ‖g‖ " << step.gradient_norm);
+        CHECK(step.tokens < 8 * 16);
+        CHECK(lower == Approx(rate * step.gradient_norm * step.gradient_norm).epsilon(tolerance));
+      }
+}
+
 TEST_CASE("the gradient is clipped to the length asked for") {
   TrainingOptions options = small();
   options.optimizer = "sgd";
