@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "parallel/resume.hpp"
 #include "src/data/sampler.hpp"
@@ -170,6 +171,35 @@ TEST_CASE("dropout is another one at every step, and none in evaluations") {
   CHECK(whole.training.step(same).loss == whole.training.step(same).loss);
   CHECK(dropping.training.evaluate(same, 8) == whole.training.step(same).loss);
   CHECK(first != whole.training.step(same).loss);
+}
+
+TEST_CASE("weight decay is for matrices") {
+  for (const char* optimizer : {"adamw", "sgd"}) {
+    TrainingOptions options = small();
+    options.optimizer = optimizer;
+    options.decay = 0.5;
+    options.rate = {.decay = "constant", .peak = 0.1};
+    Run run(options);
+    const auto weights = [&] {
+      std::map<std::string, std::vector<float>> all;
+      for (const ParameterPointer& p : run.training.model().parameters()) {
+        const auto values = p->value.values<float>();
+        if (p->shape.size() == 1) std::fill(values.begin(), values.end(), 0.5f);
+        all[p->name].assign(values.begin(), values.end());
+      }
+      return all;
+    };
+    const auto before = weights();
+    run.training.step(
+        [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+          run.read()(first, samples, inputs, targets);
+          std::fill(targets.begin(), targets.end(), -1);  // no gradient at all
+        });
+    for (const ParameterPointer& p : run.training.model().parameters()) {
+      INFO(optimizer << " " << p->name);
+      CHECK(p->value.values<float>()[3] == Approx(before.at(p->name)[3] * (p->shape.size() == 2 ? 0.95 : 1)));
+    }
+  }
 }
 
 // To first order a step of plain descent lowers the mean loss by rate·‖g‖². A factor in g (the tokens, the micro-batches, the loss scale) would
