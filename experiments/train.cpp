@@ -165,7 +165,7 @@ class Train final : public Command {
 
   train::Flags flags_;
   std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_;
-  std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 64, log_interval_ = 10;
+  std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false;
   std::optional<Signals> signals_;
 };

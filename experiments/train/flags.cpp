@@ -53,8 +53,8 @@ void Flags::declare(Options& o) {
   o.add("lr-warmup-iters", rate_.warmup, "steps in which it rises").range(0, 1e9);
   o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which wsd falls").range(0, 1);
   o.add("weight-decay", decay_, "of matrices").range(0, 100);
-  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 1);
-  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 1);
+  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 0.999999);
+  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 0.999999);
   o.add("adam-eps", epsilon_, "added to the root of the variance").range(0, 1);
   o.add("sgd-momentum", momentum_, "momentum of sgd").range(0, 1);
   o.add("clip-grad", clip_, "longest gradient; 0: any").range(0, 1e9);
