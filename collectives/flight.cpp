@@ -11,9 +11,21 @@ namespace chorale {
 
 Engine::Engine(Clock& clock, bool oversubscribed)
     : free_ids(1024, 1),
-      waiting_{.clock = clock, .timeout_seconds = 600, .spins = oversubscribed ? 0 : 2000, .on_idle = [this] { examine(); }},
+      waiting_{.clock = clock,
+               .timeout_seconds = 600,
+               .spins = oversubscribed ? 0 : 2000,
+               .on_idle = [this] { examine(); },
+               .moved = [this] { return moved(); }},
       briefly_(waiting_) {
   briefly_.timeout_seconds = 2;
+}
+
+// Changes whenever a step of any call is done.
+std::uint64_t Engine::moved() const {
+  std::uint64_t steps = blocked_ ? blocked_->moved() : 0;
+  for (const Request::Flight* flight : flights_)
+    if (flight->operation) steps += flight->operation->moved();
+  return steps;
 }
 
 void Engine::progress() {

@@ -78,6 +78,7 @@ class Engine {
 
  private:
   void examine();
+  std::uint64_t moved() const;
 
   Waiting waiting_, briefly_;
   Operation* blocked_ = nullptr;

@@ -49,6 +49,7 @@ class Operation {
   virtual void start(const Run& run) = 0;  // the one before must be over
   // Goes as far as it can without waiting; true when the run is over. Throws when it failed.
   virtual bool progress() = 0;
+  virtual std::uint64_t moved() const { return 0; }  // steps done so far: who waits sees that it goes on
   // Nothing has moved for a while: throws if a peer called something else, or gave up.
   virtual void examine() {}
 };

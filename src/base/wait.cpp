@@ -11,6 +11,11 @@ namespace chorale::detail {
 
 void Idler::idle() {
   constexpr double first_sleep = 50e-6, longest_sleep = 1e-3;
+  if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
+    moved_ = moved;
+    started_ = -1;
+    idles_ = 0;
+  }
   const double now = how_.clock.seconds();
   if (started_ < 0) started_ = now;
   if (now - started_ >= how_.timeout_seconds)

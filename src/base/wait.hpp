@@ -7,6 +7,7 @@
 //
 // Cost: a spin costs the poll and one pause; the clock is first read when the spinning is over.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <source_location>
 
@@ -20,6 +21,9 @@ struct Waiting {
   int spins = 2000;  // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
+  // Counts what polling has moved. When it grows, patience and the deadline begin anew: a long job that goes on step by step is neither
+  // slept through nor given up.
+  std::function<std::uint64_t()> moved = {};
 };
 
 namespace detail {
@@ -44,6 +48,7 @@ class Idler {
   std::source_location where_;
   double started_ = -1;
   int idles_ = 0;
+  std::uint64_t moved_ = 0;
 };
 
 }  // namespace detail

@@ -42,6 +42,15 @@ TEST_CASE("a wait without end is an error that names what was waited for") {
   }
 }
 
+TEST_CASE("a wait for what goes on is patient anew at every step") {
+  VirtualClock clock;
+  int polls = 0;
+  const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
+  wait_until([&] { return ++polls == 1000; }, how, "a long job");
+  CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);  // some short sleeps for each step; a still job's would have grown to 1 ms
+  CHECK(clock.seconds() > 0.0005);                // and longer in all than any step may take
+}
+
 TEST_CASE("a failure detector can end a wait") {
   VirtualClock clock;
   const Waiting how{.clock = clock, .spins = 0, .yields = 0, .on_idle = [] { throw std::runtime_error("rank 3 died"); }};

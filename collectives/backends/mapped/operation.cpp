@@ -68,6 +68,7 @@ bool MappedOperation::go_on() {
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
+      ++moved_;
       if (action.shown) publish(a);
     }
     if (a == first_open_) ++first_open_;

@@ -17,6 +17,7 @@ class MappedOperation final : public Operation {
 
   void start(const Run& run) override;
   bool progress() override;
+  std::uint64_t moved() const override { return moved_; }
   void examine() override { group_.throw_if_poisoned(); }
 
  private:
@@ -78,6 +79,7 @@ class MappedOperation final : public Operation {
   // Of the part that is run:
   const Part* part_ = nullptr;
   std::int64_t slice_ = 0, first_ = 0;  // its number, and its first element
+  std::uint64_t moved_ = 0;
   std::uint64_t parts_ = 0, tag_ = 0;   // how many there have been
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;

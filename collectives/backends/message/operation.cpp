@@ -96,6 +96,7 @@ void MessageOperation::post(int s) {
 }
 
 void MessageOperation::finish(int s) {
+  ++moved_;
   const FlatStep& step = flat(s);
   if (step.kind == Kind::recv_reduce || step.kind == Kind::reduce) reduce_into(step);
   if (step.kind == Kind::copy)

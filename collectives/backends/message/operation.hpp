@@ -31,6 +31,7 @@ class MessageOperation final : public Operation {
   MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch, Allocator workspace);
   void start(const Run& run) override;
   bool progress() override;
+  std::uint64_t moved() const override { return moved_; }
   void examine() override;
 
  private:
@@ -61,6 +62,7 @@ class MessageOperation final : public Operation {
   std::vector<const void*> addends_;
   Queue receives_, sends_, locals_;
   int steps_left_ = 0;
+  std::uint64_t moved_ = 0;
 };
 
 // A plan's operation over messages that a Carrier, which is given `line`, carries for it.
