@@ -80,7 +80,7 @@ class MappedOperation final : public Operation {
   const Part* part_ = nullptr;
   std::int64_t slice_ = 0, first_ = 0;  // its number, and its first element
   std::uint64_t moved_ = 0;
-  std::uint64_t parts_ = 0, tag_ = 0;   // how many there have been
+  std::uint64_t parts_ = 0, tag_ = 0;  // how many there have been
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;
 };
