@@ -33,7 +33,8 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
 
 // What was sent may still lie on the board, so it stays up until the others have left too. The other rank of a pair may not even have
 // come yet, or have left before this one came: then its own board says so. Our farewell is the last we touch of another's board, which
-// may be taken down from then on, and only who has left, not who is leaving, can be counted out for good. (Who comes and goes while the other is leaving keeps a board.)
+// may be taken down from then on, and only who has left, not who is leaving, can be counted out for good. (Who comes and goes while
+// the other is leaving keeps a board.)
 MappedGroup::~MappedGroup() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -90,8 +91,9 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
 }
 
 void MappedGroup::poison(const std::string& why) noexcept {
+  // Who gave up first has told everybody: to pass it on would only wrap his words.
+  if (std::ranges::any_of(boards_, [](const Board* board) { return board && look(board->poisoned); })) return;
   Board& board = own();
-  if (board.poisoned) return;
   const std::size_t length = std::min(why.size(), sizeof board.why - 1);
   std::memcpy(board.why, why.data(), length);
   board.why[length] = 0;
