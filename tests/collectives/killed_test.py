@@ -14,10 +14,21 @@ theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prt
 ended = 20  # seconds within which all must be over
 
 
+def status_of(pid):
+    """What the kernel says of a process after its name: state, parent, …; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
 def children_of(pid):
     """Every process below pid, as the kernel tells."""
-    found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout.split()
-    parents = {int(child): int(parent) for child, parent in zip(found[::2], found[1::2])}
+    parents = {}
+    for child in filter(str.isdigit, os.listdir("/proc")):
+        if fields := status_of(child):
+            parents[int(child)] = int(fields[1])
     below = {pid}
     while more := {child for child, parent in parents.items() if parent in below} - below:
         below |= more
@@ -25,11 +36,8 @@ def children_of(pid):
 
 
 def runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+    fields = status_of(pid)
+    return fields is not None and fields[0] != "Z"
 
 
 def files_of(pids, folder):
