@@ -1,5 +1,5 @@
 // Memory that keeps what is given back and lends it again to the next who wants as much. A training step asks for the same sizes in the
-// same order every time; fresh pages from the kernel, which must be cleared and mapped first, would cost it a tenth of its time.
+// same order every time; fresh pages from the kernel must be cleared and mapped first.
 #pragma once
 #include <map>
 #include <vector>
