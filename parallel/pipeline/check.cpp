@@ -1,0 +1,185 @@
+#include "parallel/pipeline/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace chorale {
+namespace {
+
+// One end of a message, as its stage comes to it. A message is called by what it is received for.
+struct Transfer {
+  bool sends;
+  std::int64_t peer;
+  PipelineAction message;
+};
+using Transfers = std::vector<std::vector<Transfer>>;  // by stage, in order
+
+Transfers transfers_of(const PipelineSchedule& schedule) {
+  Transfers transfers(schedule.actions.size());
+  for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    for (const PipelineAction& action : schedule.actions[at]) {
+      const auto source = source_of(schedule, {stage, action}), taker = taker_of(schedule, {stage, action});
+      if (source && source->stage != stage) transfers[at].push_back({false, source->stage, action});
+      if (taker && taker->stage != stage) transfers[at].push_back({true, taker->stage, taker->action});
+    }
+  }
+  return transfers;
+}
+
+std::string at(const PipelineSchedule& schedule, std::int64_t stage, const PipelineAction& action) {
+  return fmt::format("stage {}, {}", stage, name_of(action, schedule.chunks));
+}
+
+// Where each action stands in its stage's list; −1: nowhere.
+class Positions {
+ public:
+  explicit Positions(const PipelineShape& shape)
+      : shape_(shape), places_(static_cast<std::size_t>(3 * shape.chunks * shape.micro_batches), -1) {}
+  std::int64_t& of(const PipelineAction& action) {
+    const auto kind = static_cast<std::int64_t>(action.kind);
+    return places_.at(
+        static_cast<std::size_t>((kind * shape_.chunks + action.chunk) * shape_.micro_batches + action.micro_batch));
+  }
+
+ private:
+  const PipelineShape& shape_;
+  std::vector<std::int64_t> places_;
+};
+
+std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
+  const auto& actions = schedule.actions[static_cast<std::size_t>(stage)];
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const PipelineAction& a = actions[i];
+    const bool known = a.micro_batch >= 0 && a.micro_batch < schedule.micro_batches && a.chunk >= 0 &&
+                       a.chunk < schedule.chunks && (schedule.splits || a.kind != Pass::weights);
+    if (!known) return at(schedule, stage, a) + ": is no action of this shape";
+    std::int64_t& position = positions.of(a);
+    if (position >= 0) return at(schedule, stage, a) + ": stands there twice";
+    position = static_cast<std::int64_t>(i);
+  }
+  for (std::int64_t chunk = 0; chunk < schedule.chunks; ++chunk)
+    for (std::int64_t k = 0; k < schedule.micro_batches; ++k)
+      for (const Pass kind : {Pass::forward, Pass::backward, Pass::weights})
+        if ((kind != Pass::weights || schedule.splits) && positions.of({kind, k, chunk}) < 0)
+          return at(schedule, stage, {kind, k, chunk}) + ": is missing";
+  return "";
+}
+
+// What a stage needs of itself must stand before, as nothing is sent.
+std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
+  for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
+    std::vector<PipelineAction> needed;
+    if (action.kind == Pass::backward) needed.push_back({Pass::forward, action.micro_batch, action.chunk});
+    if (action.kind == Pass::weights) needed.push_back({Pass::backward, action.micro_batch, action.chunk});
+    const auto source = source_of(schedule, {stage, action});
+    if (source && source->stage == stage) needed.push_back(source->action);
+    for (const PipelineAction& before : needed)
+      if (positions.of(before) > positions.of(action))
+        return fmt::format("{}: stands before {}, which it needs", at(schedule, stage, action),
+                           name_of(before, schedule.chunks));
+  }
+  return "";
+}
+
+// Every message is sent and received once, that is known by now; in the same order as well?
+std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers, bool two_channels) {
+  using Channel = std::tuple<std::int64_t, std::int64_t, bool>;  // from, to, whether of gradients
+  std::map<Channel, std::vector<PipelineAction>> sent, received;
+  for (std::int64_t stage = 0; stage < schedule.stages; ++stage)
+    for (const Transfer& t : transfers[static_cast<std::size_t>(stage)]) {
+      const bool gradients = two_channels && t.message.kind == Pass::backward;
+      if (t.sends)
+        sent[{stage, t.peer, gradients}].push_back(t.message);
+      else
+        received[{t.peer, stage, gradients}].push_back(t.message);
+    }
+  for (const auto& [channel, messages] : sent) {
+    const auto& wanted = received.at(channel);
+    const auto [is, should] = std::mismatch(messages.begin(), messages.end(), wanted.begin(), wanted.end());
+    if (is == messages.end()) continue;
+    return fmt::format("{}: wants its message from stage {}, which sends that of {} before",
+                       at(schedule, std::get<1>(channel), *should), std::get<0>(channel), name_of(*is, schedule.chunks));
+  }
+  return "";
+}
+
+// Runs all transfers in which messages arrive in order; the first stage that cannot go on, and −1 where all came to their ends.
+std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
+  std::vector<std::size_t> next(transfers.size(), 0);
+  std::map<std::tuple<std::int64_t, std::int64_t, Pass>, std::int64_t> under_way;
+  const auto goes_on = [&](std::int64_t stage) {
+    const auto me = static_cast<std::size_t>(stage);
+    if (next[me] == transfers[me].size()) return false;
+    const Transfer& t = transfers[me][next[me]];
+    const auto peer = static_cast<std::size_t>(t.peer);
+    if (buffered) {
+      auto& messages = t.sends ? under_way[{stage, t.peer, t.message.kind}] : under_way[{t.peer, stage, t.message.kind}];
+      if (!t.sends && messages == 0) return false;
+      messages += t.sends ? 1 : -1;
+    } else {  // both go on together, when both are there
+      if (!t.sends || next[peer] == transfers[peer].size()) return false;
+      const Transfer& theirs = transfers[peer][next[peer]];
+      if (theirs.sends || theirs.peer != stage || theirs.message != t.message) return false;
+      ++next[peer];
+    }
+    ++next[me];
+    return true;
+  };
+  const auto stages = static_cast<std::int64_t>(transfers.size());
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::int64_t stage = 0; stage < stages; ++stage)
+      while (goes_on(stage)) moved = true;
+  }
+  for (std::int64_t stage = 0; stage < stages; ++stage)
+    if (next[static_cast<std::size_t>(stage)] < transfers[static_cast<std::size_t>(stage)].size()) return stage;
+  return -1;
+}
+
+}  // namespace
+
+std::string find_flaw(const PipelineSchedule& schedule) {
+  if (static_cast<std::int64_t>(schedule.actions.size()) != schedule.stages)
+    return fmt::format("{} stages have a list, of {}", schedule.actions.size(), schedule.stages);
+  for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
+    Positions positions(schedule);
+    for (const auto find : {find_not_once, find_too_early})
+      if (const std::string flaw = find(schedule, stage, positions); !flaw.empty()) return flaw;
+  }
+  const Transfers transfers = transfers_of(schedule);
+  if (const std::string flaw = find_overtaken(schedule, transfers, true); !flaw.empty()) return flaw;
+  const std::int64_t stuck = find_stuck(transfers, true);
+  return stuck < 0 ? "" : fmt::format("stage {}: deadlock, its message never comes", stuck);
+}
+
+PipelineTraffic traffic_of(const PipelineSchedule& schedule) {
+  const Transfers transfers = transfers_of(schedule);
+  return {find_stuck(transfers, false) >= 0, !find_overtaken(schedule, transfers, false).empty()};
+}
+
+std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule) {
+  const Pass last = schedule.splits ? Pass::weights : Pass::backward;
+  std::vector<std::int64_t> most;
+  for (const auto& actions : schedule.actions) {
+    std::int64_t now = 0, top = 0;
+    for (const PipelineAction& action : actions) {
+      now += (action.kind == Pass::forward) - (action.kind == last);
+      top = std::max(top, now);
+    }
+    most.push_back(top);
+  }
+  return most;
+}
+
+std::vector<std::int64_t> messages_sent(const PipelineSchedule& schedule) {
+  std::vector<std::int64_t> sent;
+  for (const auto& transfers : transfers_of(schedule))
+    sent.push_back(std::count_if(transfers.begin(), transfers.end(), [](const Transfer& t) { return t.sends; }));
+  return sent;
+}
+
+}  // namespace chorale

@@ -1,0 +1,20 @@
+// GPipe (Huang et al. 2019): all micro-batches forward, one after another, then all backward. Idle (p−1)/(m+p−1) of the time; all m
+// activations are in flight on every stage. The backward passes come in the order of the forward ones: the last stage then frees the
+// oldest activation first, as in 1F1B.
+//
+//   stage 0   F0 F1 F2 ·  ·  B0 B1 B2
+//   stage 1   ·  F0 F1 F2 B0 B1 B2 ·
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale::pipelines {
+
+PipelineSchedule gpipe(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.forward(stage, k);
+    for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.backward(stage, k);
+  }
+  return schedule;
+}
+
+}  // namespace chorale::pipelines

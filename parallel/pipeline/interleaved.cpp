@@ -1,0 +1,38 @@
+// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v chunks of the model on each stage, so that a stage's first work is over v times
+// sooner. Micro-batches go in groups of p: a group through the first chunk of every stage, then through the second, …; backward from the
+// last chunk to the first. The bubble is divided by v, for v times the messages and up to 2(p−r−1) + (v−1)p + 1 chunks' activations in
+// flight on stage r.
+//
+//   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a       2 stages with 2 chunks each: a is the model's first half, b its second
+//   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale::pipelines {
+
+PipelineSchedule interleaved(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape);
+  const std::int64_t p = shape.stages, v = shape.chunks, total = shape.micro_batches * v;
+  // The k-th pass of a stage: which micro-batch, and how many chunks have been passed in this direction before.
+  const auto micro_batch = [&](std::int64_t k) { return k / (p * v) * p + k % p; };
+  const auto turn = [&](std::int64_t k) { return k % (p * v) / p; };
+  for (std::int64_t stage = 0; stage < p; ++stage) {
+    const std::int64_t warm_up = std::min(2 * (p - stage - 1) + (v - 1) * p, total);
+    for (std::int64_t k = 0; k < total + warm_up; ++k) {
+      if (k < total) schedule.forward(stage, micro_batch(k), turn(k));
+      if (k >= warm_up) schedule.backward(stage, micro_batch(k - warm_up), v - 1 - turn(k - warm_up));
+    }
+  }
+  return schedule;
+}
+
+std::string interleaved_misfit(const PipelineShape& shape) {
+  if (shape.chunks < 2) return "with one chunk of the model on a stage it would be 1f1b; it wants two or more";
+  if (shape.micro_batches % shape.stages == 0) return "";
+  return fmt::format("{} micro-batches are no multiple of {} stages", shape.micro_batches, shape.stages);
+}
+
+}  // namespace chorale::pipelines

@@ -1,0 +1,26 @@
+// 1F1B (PipeDream-Flush, Narayanan et al. 2021): stage r begins with as many forward passes as there are stages behind it, p−r−1, then
+// does one forward and one backward in turn. The bubble is GPipe's, (p−1)/(m+p−1) of the time, but only min(m, p−r) activations are in
+// flight, however many micro-batches there are.
+//
+//   stage 0   F0 F1 ·  B0 F2 B1 ·  B2
+//   stage 1   ·  F0 B0 F1 B1 F2 B2 ·
+#include <algorithm>
+
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale::pipelines {
+
+PipelineSchedule one_f_one_b(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape);
+  const std::int64_t m = shape.micro_batches;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const std::int64_t warm_up = std::min(shape.stages - stage - 1, m);
+    for (std::int64_t k = 0; k < m + warm_up; ++k) {
+      if (k < m) schedule.forward(stage, k);
+      if (k >= warm_up) schedule.backward(stage, k - warm_up);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace chorale::pipelines

@@ -1,0 +1,49 @@
+#include "parallel/pipeline/schedule.hpp"
+
+#include <fmt/format.h>
+
+namespace chorale {
+namespace {
+
+std::optional<StagedAction> neighbour(const PipelineShape& shape, const StagedAction& of, std::int64_t parts_away) {
+  if (of.action.kind == Pass::weights) return std::nullopt;  // it needs its own backward alone, and nobody needs it
+  const std::int64_t part = shape.part(of.stage, of.action.chunk) + parts_away;
+  if (part < 0 || part >= shape.parts()) return std::nullopt;
+  return StagedAction{part % shape.stages, {of.action.kind, of.action.micro_batch, part / shape.stages}};
+}
+
+}  // namespace
+
+std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker) {
+  return neighbour(shape, taker, taker.action.kind == Pass::forward ? -1 : 1);
+}
+
+std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source) {
+  return neighbour(shape, source, source.action.kind == Pass::forward ? 1 : -1);
+}
+
+std::string label_of(const PipelineAction& action, std::int64_t chunks) {
+  if (chunks == 1) return std::to_string(action.micro_batch);
+  if (chunks > 26) return fmt::format("{}.{}", action.micro_batch, action.chunk);
+  return fmt::format("{}{}", action.micro_batch, static_cast<char>('a' + action.chunk));
+}
+
+std::string name_of(const PipelineAction& action, std::int64_t chunks) {
+  return "FBW"[static_cast<std::size_t>(action.kind)] + label_of(action, chunks);
+}
+
+std::string describe(const PipelineSchedule& schedule) {
+  std::string text;
+  for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage) {
+    text += fmt::format("stage {} ", stage);
+    for (const PipelineAction& action : schedule.actions[stage]) text += " " + name_of(action, schedule.chunks);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string wants_one_chunk(const PipelineShape& shape) {
+  return shape.chunks == 1 ? "" : fmt::format("it has one chunk of the model on a stage, not {}", shape.chunks);
+}
+
+}  // namespace chorale

@@ -1,0 +1,32 @@
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale {
+
+namespace pipelines {
+PipelineSchedule naive(const PipelineShape&);
+PipelineSchedule gpipe(const PipelineShape&);
+PipelineSchedule one_f_one_b(const PipelineShape&);
+PipelineSchedule interleaved(const PipelineShape&);
+std::string interleaved_misfit(const PipelineShape&);
+PipelineSchedule zero_bubble_h1(const PipelineShape&);
+}  // namespace pipelines
+
+const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
+  using namespace pipelines;
+  static const std::vector<PipelineAlgorithm> table{
+      {"naive", naive, "one micro-batch at a time, there and back: what a plain split of the layers does", wants_one_chunk},
+      {"gpipe", gpipe, "all forward, then all backward; every activation is kept", wants_one_chunk},
+      {"1f1b", one_f_one_b, "backward as soon as can be, then one of each in turn: few activations", wants_one_chunk},
+      {"interleaved", interleaved, "1f1b over several chunks a stage: a smaller bubble, more messages", interleaved_misfit},
+      {"zb-h1", zero_bubble_h1, "1f1b whose weight gradients wait, to fill the bubble; no more memory", wants_one_chunk},
+  };
+  return table;
+}
+
+const PipelineAlgorithm* find_pipeline_schedule(const std::string& name) {
+  for (const PipelineAlgorithm& row : all_pipeline_schedules())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace chorale

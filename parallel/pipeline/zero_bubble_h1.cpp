@@ -1,0 +1,28 @@
+// ZB-H1 (Qi et al. 2023, "Zero bubble pipeline parallelism"): backward is cut in two. B, the gradient of the input, is what the stage before
+// waits for; W, the gradients of the weights, nobody waits for, so it is put off: on stage r by r micro-batches. Then the way back
+// through the pipeline costs a B a stage, not B + W, and what was put off fills the end: the bubble is (p−1)(F+B−W), a third of 1F1B's
+// where the three take equally long. A layer's inputs are kept until its W: min(m, p) in flight on every stage, as on 1F1B's first.
+//
+//   stage 0   F0 F1 ·  B0 W0 F2 B1 W1 B2 W2
+//   stage 1   ·  F0 B0 F1 B1 W0 F2 B2 W1 W2
+#include <algorithm>
+
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale::pipelines {
+
+PipelineSchedule zero_bubble_h1(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape, true);
+  const std::int64_t m = shape.micro_batches;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const std::int64_t warm_up = std::min(shape.stages - stage - 1, m), late = warm_up + stage;
+    for (std::int64_t k = 0; k < m + late; ++k) {
+      if (k < m) schedule.forward(stage, k);
+      if (k >= warm_up && k < m + warm_up) schedule.backward(stage, k - warm_up);
+      if (k >= late) schedule.weights(stage, k - late);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace chorale::pipelines

@@ -1,0 +1,119 @@
+// Every pipeline schedule is proved; and what is proved would not be if any action were missing, doubled or somewhere else.
+#include "parallel/pipeline/check.hpp"
+
+#include <algorithm>
+
+#include "tests/parallel/pipeline/shapes.hpp"
+
+using namespace chorale;
+using test::each_pipeline;
+using test::planned;
+
+TEST_CASE("every pipeline schedule is proved") {
+  int proved = 0;
+  each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
+    CHECK(find_flaw(schedule) == "");
+    ++proved;
+  });
+  CHECK(proved ==
+        4 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: multiples of the stages, 2 and 3 chunks
+}
+
+TEST_CASE("activations in flight are those of the papers") {
+  each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
+    const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
+    const auto most = most_in_flight(schedule);
+    REQUIRE(static_cast<std::int64_t>(most.size()) == p);
+    for (std::int64_t r = 0; r < p; ++r) {
+      const std::int64_t found = most[static_cast<std::size_t>(r)];
+      if (name == "naive") CHECK(found == 1);
+      if (name == "gpipe") CHECK(found == m);
+      if (name == "1f1b") CHECK(found == std::min(m, p - r));
+      if (name == "interleaved") CHECK(found == std::min(2 * (p - r - 1) + (v - 1) * p + 1, m * v));
+      if (name == "zb-h1") CHECK(found == std::min(m, p));
+    }
+  });
+}
+
+TEST_CASE("a missing or doubled action of a pipeline is noticed, whichever it is") {
+  each_pipeline(3, 6, [&](const std::string&, const PipelineSchedule& schedule) {
+    for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
+      for (std::size_t i = 0; i < schedule.actions[stage].size(); ++i) {
+        const auto at = static_cast<std::ptrdiff_t>(i);
+        PipelineSchedule less = schedule, more = schedule;
+        less.actions[stage].erase(less.actions[stage].begin() + at);
+        CHECK_THAT(find_flaw(less), says("is missing"));
+        more.actions[stage].insert(more.actions[stage].begin() + at, more.actions[stage][i]);
+        CHECK_THAT(find_flaw(more), says("stands there twice"));
+      }
+  });
+}
+
+// Two neighbours in a list may change places where they do not touch: a forward and a backward of different micro-batches, whose messages
+// go different ways. Two of one kind may not: their messages would come in the wrong order, unless none are sent.
+TEST_CASE("two actions of a pipeline that change places are noticed") {
+  each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
+    if (schedule.stages == 1) return;
+    for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
+      for (std::size_t i = 0; i + 1 < schedule.actions[stage].size(); ++i) {
+        PipelineSchedule swapped = schedule;
+        PipelineAction &a = swapped.actions[stage][i], &b = swapped.actions[stage][i + 1];
+        const bool same_data = a.micro_batch == b.micro_batch && a.chunk == b.chunk;
+        const bool same_way = a.kind == b.kind && a.kind != Pass::weights;
+        std::swap(a, b);
+        INFO(describe(swapped));
+        if (same_data || same_way) CHECK(find_flaw(swapped) != "");
+      }
+  });
+}
+
+TEST_CASE("flaws of a pipeline are named") {
+  PipelineSchedule late = planned("1f1b", {2, 3});
+  std::swap(late.actions[1][0], late.actions[1][1]);
+  CHECK(find_flaw(late) == "stage 1, B0: stands before F0, which it needs");
+
+  PipelineSchedule overtaken = planned("gpipe", {2, 3});
+  std::swap(overtaken.actions[1][0], overtaken.actions[1][1]);
+  CHECK(find_flaw(overtaken) == "stage 1, F1: wants its message from stage 0, which sends that of F0 before");
+
+  PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 wants first
+  stuck.actions[0] = {{Pass::forward, 0}, {Pass::backward, 0}, {Pass::forward, 1}, {Pass::backward, 1}};
+  stuck.actions[1] = {{Pass::forward, 0}, {Pass::forward, 1}, {Pass::backward, 0}, {Pass::backward, 1}};
+  CHECK(find_flaw(stuck) == "stage 0: deadlock, its message never comes");
+
+  PipelineSchedule strange = planned("1f1b", {2, 2});
+  strange.actions[1].push_back({Pass::weights, 0});
+  CHECK(find_flaw(strange) == "stage 1, W0: is no action of this shape");
+  strange.actions[1].back() = {Pass::forward, 2};
+  CHECK(find_flaw(strange) == "stage 1, F2: is no action of this shape");
+  strange.actions.pop_back();
+  CHECK(find_flaw(strange) == "1 stages have a list, of 2");
+}
+
+TEST_CASE("neighbours that exchange need buffers, and one channel between two stages is enough for all schedules") {
+  each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
+    const PipelineTraffic traffic = traffic_of(schedule);
+    const bool in_turn = name != "naive" && name != "gpipe" && schedule.stages > 1 && schedule.micro_batches > 1;
+    CHECK(traffic.needs_buffers == in_turn);
+    CHECK_FALSE(traffic.needs_two_channels);
+  });
+  // Around two stages twice: stage 1 takes the gradient of chunk b before the activation that was sent earlier.
+  PipelineSchedule crossing({2, 2, 2});
+  crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},
+                         {Pass::backward, 0, 1}, {Pass::backward, 0, 0}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
+  crossing.actions[1] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0}, {Pass::forward, 0, 1},  {Pass::backward, 0, 1},
+                         {Pass::backward, 0, 0}, {Pass::forward, 1, 1}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
+  CHECK(find_flaw(crossing) == "");
+  CHECK(traffic_of(crossing).needs_two_channels);
+}
+
+TEST_CASE("a stage sends one message for every part of the model it does not end at") {
+  each_pipeline(6, 12, [&](const std::string&, const PipelineSchedule& schedule) {
+    const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
+    const auto sent = messages_sent(schedule);
+    for (std::int64_t r = 0; r < p; ++r) {
+      const std::int64_t ends = (r == 0) + (r == p - 1);
+      CHECK(sent[static_cast<std::size_t>(r)] == (p == 1 ? 0 : m * (2 * v - ends)));
+    }
+  });
+}
