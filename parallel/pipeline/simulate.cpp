@@ -1,0 +1,112 @@
+#include "parallel/pipeline/simulate.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+class Simulation {
+ public:
+  Simulation(const PipelineSchedule& schedule, const PipelineSeconds& seconds)
+      : schedule_(schedule),
+        seconds_(seconds),
+        next_(schedule.actions.size(), 0),
+        free_(schedule.actions.size(), 0),
+        timeline_{schedule.stages, schedule.chunks, {}} {}
+
+  PipelineTimeline run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::int64_t stage = 0; stage < schedule_.stages; ++stage)
+        while (goes_on(stage)) moved = true;
+    }
+    for (std::size_t stage = 0; stage < next_.size(); ++stage)
+      require(next_[stage] == schedule_.actions[stage].size(), "stage {} of a pipeline waits for ever", stage);
+    return std::move(timeline_);
+  }
+
+ private:
+  // The next action of a stage, if what it needs is known.
+  bool goes_on(std::int64_t stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    if (next_[at] == schedule_.actions[at].size()) return false;
+    const PipelineAction& action = schedule_.actions[at][next_[at]];
+    double begins = free_[at];
+    if (const auto source = source_of(schedule_, {stage, action})) {
+      const auto made = made_.find(key(source->stage, source->action));
+      if (made == made_.end()) return false;
+      begins = std::max(begins, made->second + (source->stage == stage ? 0 : seconds_.message));
+    }
+    const double ends = begins + seconds_of(stage, action);
+    timeline_.events.push_back({stage, action, begins, ends});
+    made_[key(stage, action)] = free_[at] = ends;
+    ++next_[at];
+    return true;
+  }
+
+  double seconds_of(std::int64_t stage, const PipelineAction& action) const {
+    const PartSeconds& part = seconds_.parts.at(static_cast<std::size_t>(schedule_.part(stage, action.chunk)));
+    if (action.kind == Pass::forward) return part.forward;
+    if (action.kind == Pass::weights) return part.weights;
+    return part.backward + (schedule_.splits ? 0 : part.weights);
+  }
+
+  using Key = std::tuple<std::int64_t, Pass, std::int64_t, std::int64_t>;
+  static Key key(std::int64_t stage, const PipelineAction& action) {
+    return {stage, action.kind, action.micro_batch, action.chunk};
+  }
+
+  const PipelineSchedule& schedule_;
+  const PipelineSeconds& seconds_;
+  std::vector<std::size_t> next_;
+  std::vector<double> free_;    // by stage, from when on
+  std::map<Key, double> made_;  // when actions ended
+  PipelineTimeline timeline_;
+};
+
+}  // namespace
+
+PipelineSeconds equal_parts(const PipelineShape& shape) {
+  const double each = 1 / static_cast<double>(shape.chunks);
+  return {std::vector<PartSeconds>(static_cast<std::size_t>(shape.parts()), {each, each, each}), 0};
+}
+
+PipelineTimeline simulate(const PipelineSchedule& schedule, const PipelineSeconds& seconds) {
+  require(static_cast<std::int64_t>(seconds.parts.size()) == schedule.parts(),
+          "times of {} parts do not fit a model of {} stages × {} chunks", seconds.parts.size(), schedule.stages,
+          schedule.chunks);
+  return Simulation(schedule, seconds).run();
+}
+
+double PipelineTimeline::begins() const {
+  double first = events.empty() ? 0 : std::numeric_limits<double>::infinity();
+  for (const PipelineEvent& event : events) first = std::min(first, event.begins);
+  return first;
+}
+
+double PipelineTimeline::seconds() const {
+  double last = begins();
+  for (const PipelineEvent& event : events) last = std::max(last, event.ends);
+  return last - begins();
+}
+
+double PipelineTimeline::idle(std::int64_t stage) const {
+  double left = seconds();
+  for (const PipelineEvent& event : events)
+    if (event.stage == stage) left -= event.ends - event.begins;
+  return left;
+}
+
+double PipelineTimeline::bubble() const {
+  double idle_seconds = 0;
+  for (std::int64_t stage = 0; stage < stages; ++stage) idle_seconds += idle(stage);
+  const double all = seconds() * static_cast<double>(stages);
+  return all > 0 ? idle_seconds / all : 0;
+}
+
+}  // namespace chorale
