@@ -66,8 +66,6 @@ std::pair<void*, void*> Communicator::State::buffers_of(const Call& call) {
 }
 
 std::uint64_t Communicator::State::begin(Route& route, Operation& operation, void* input, void* output, bool blocking) {
-  ++traffic.calls;
-  traffic.bytes_sent = route.bytes_sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + route.bytes_sent;
   history_ = route.plan.signature == 0 ? 0 : (history_ + route.plan.signature) * 0x9E3779B97F4A7C15u | 1;
   operation.start({input, output, ++sequence_, history_, blocking});
   return sequence_;
@@ -82,9 +80,15 @@ void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation
     divide(plan.dtype, output, plan.problem.output_count(), plan.problem.size);
 }
 
+void Communicator::State::count(const Route& route) {
+  ++traffic.calls;
+  traffic.bytes_sent = route.bytes_sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + route.bytes_sent;
+}
+
 void Communicator::State::run(const Call& call) try {
   refuse_after_giving_up();
   const std::shared_ptr<Route> route = route_of(call);
+  count(*route);
   if (queued_ > 0 || !may_begin())
     Request(launch(route, call)).wait();
   else
@@ -127,7 +131,9 @@ void Communicator::State::run_ours(const Call& call) {
 
 Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
-  Request::Flight* flight = launch(route_of(call), call);
+  const std::shared_ptr<Route> route = route_of(call);
+  count(*route);
+  Request::Flight* flight = launch(route, call);
   flight->parent = std::move(parent);
   return flight;
 } catch (const std::exception& error) {

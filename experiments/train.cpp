@@ -72,7 +72,7 @@ class Train final : public Command {
     const train::Dataset data(data_, options.shape, options.seed);
 
     Training training(options, memory, session.clock);
-    if (weights) take_weights(training.optimizer(), weights->tensors, {options.threads});
+    if (weights) take_weights(training.optimizer(), weights->tensors, {options.threads}), training.publish();
     weights.reset();
     if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
       Log log({.level = session.log_level});

@@ -2,7 +2,9 @@
 
 namespace chorale {
 
-Dropout Attention::dropout(const Context& context) const { return context.dropout(options_.dropout, options_.site); }
+Dropout Attention::dropout(const Context& context) const {
+  return context.dropout(options_.dropout, options_.site, context.tokens);
+}
 
 Tensor Attention::forward(const Tensor& qkv, Context& context) {
   const AttentionShape& shape = options_.shape;

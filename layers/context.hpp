@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "layers/joint.hpp"
 #include "layers/parameter.hpp"
 #include "layers/tape.hpp"
 #include "src/math/dropout.hpp"
@@ -26,7 +27,8 @@ struct Context {
   Numerics& numerics;
   DType compute = DType::f32;
 
-  Tokens tokens = {};
+  Tokens tokens = {};      // all rows of the micro-batch, which products and attention take
+  Tokens stream = {};      // the rows of the residual stream that are here
   Tensor targets = {};     // i32 [rows]: the next token of each; −1 is not counted
   std::uint64_t seed = 0;  // with step: of dropout
   std::uint32_t step = 0;
@@ -34,6 +36,8 @@ struct Context {
   double loss_scale = 1;
   Tensor loss = {};              // [1]: what the head adds the rows' losses to
   std::int64_t step_tokens = 1;  // of the whole step, on all ranks: how much that sum may grow
+
+  const Joint* joint = &Joint::alone();  // with the ranks that share the layers
 
   Tape* tape = nullptr;  // null: there will be no backward pass
   KeyValueCache* cache = nullptr;
@@ -50,8 +54,15 @@ struct Context {
     return Tensor(memory, std::move(shape), dtype, category);
   }
   DType statistics() const { return compute == DType::f64 ? DType::f64 : DType::f32; }
-  Dropout dropout(double probability, std::uint32_t site) const {
-    return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = tokens};
+  Dropout dropout(double probability, std::uint32_t site, const Tokens& rows) const {
+    return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};
+  }
+  // A sum that is whole now, in the type that is computed with.
+  Tensor settled(const Tensor& sum, const Site& site) {
+    if (sum.dtype() == compute) return sum;
+    const Tensor y = tensor(sum.shape());
+    numerics.settle(sum, y, site, queue);
+    return y;
   }
   bool selective() const { return tape && tape->selective(); }
   // Tokens of one sequence whose weight gradients are summed as plain floats: part of what defines the bits of exact numerics.

@@ -4,20 +4,25 @@
 
 namespace chorale {
 
-Embedding::Embedding(const ModelShape& shape, std::uint32_t site) : dropout_(shape.dropout), site_(site) {
+Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& share)
+    : dropout_(shape.dropout), site_(site) {
   const auto table = [&](const char* name, std::int64_t rows, double deviation) {
     return std::make_shared<Parameter>(
         Parameter{.name = name, .shape = {rows, shape.width}, .deviation = deviation, .sum = SumOf::token_gradients});
   };
   table_ = table("embedding.weight", shape.vocabulary, 0.02);
-  if (!shape.llama()) positions_ = table("position.weight", shape.sequence, 0.02);
+  table_->slab = share.cut(0, shape.vocabulary, shape.vocabulary_block());
+  if (shape.llama()) return;
+  positions_ = table("position.weight", shape.sequence, 0.02);
+  positions_->of_stream = true;
 }
 
 Tensor Embedding::forward(const Tensor& ids, Context& context) {
-  const Tensor y = context.tensor({ids.dim(0), table_->value.dim(1)});
-  gather_rows(ids, table_->value, table_->slab.first, y, context.queue);
-  if (positions_) add_positions(positions_->value, context.tokens, y, context.queue);
-  const Dropout drop = context.dropout(dropout_, site_);
+  const Tensor rows = context.tensor({ids.dim(0), table_->value.dim(1)});
+  gather_rows(ids, table_->value, table_->slab.first, rows, context.queue);
+  const Tensor y = context.joint->pick(rows, context);
+  if (positions_) add_positions(positions_->value, context.stream, y, context.queue);
+  const Dropout drop = context.dropout(dropout_, site_, context.stream);
   if (drop.probability > 0) chorale::dropout(y, drop, y, context.queue);
   if (context.tape) context.tape->keep(ids);
   return y;
@@ -26,19 +31,20 @@ Tensor Embedding::forward(const Tensor& ids, Context& context) {
 Tensor Embedding::backward(const Tensor& dy, Context& context) {
   const Tensor ids = context.tape->take();
   Tensor gradient = dy;
-  const Dropout drop = context.dropout(dropout_, site_);
+  const Dropout drop = context.dropout(dropout_, site_, context.stream);
   if (drop.probability > 0) {
     gradient = context.tensor(dy.shape());
     chorale::dropout(dy, drop, gradient, context.queue);
   }
   context.weight_gradient([this, ids, gradient, &context] {
-    context.numerics.add_rows(ids, table_->slab.first, gradient, table_->gradient, table_->site, context.queue);
+    context.numerics.add_rows(ids, table_->slab.first, context.joint->whole(gradient, context), table_->gradient,
+                              table_->site, context.queue);
     context.ready(*table_);
     if (!positions_) return;
-    const Tensor places = context.typed(ids.shape(), DType::i32, Category::workspace);
+    const Tensor places = context.typed({gradient.dim(0)}, DType::i32, Category::workspace);
     if (!places.phantom())
       for (std::int64_t row = 0; auto& place : places.values<std::int32_t>())
-        place = static_cast<std::int32_t>(context.tokens.position(row++));
+        place = static_cast<std::int32_t>(context.stream.position(row++));
     context.numerics.add_rows(places, 0, gradient, positions_->gradient, positions_->site, context.queue);
     context.ready(*positions_);
   });

@@ -1,5 +1,5 @@
 // Token ids to vectors: a row of the table each, plus where it stands if positions are learned, then dropout. Keeps the ids, which are
-// data and no activations.
+// data and no activations. Ranks may each have some rows of the table: a row that is elsewhere is zeros here.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -8,7 +8,7 @@ namespace chorale {
 
 class Embedding final : public Layer {
  public:
-  Embedding(const ModelShape& shape, std::uint32_t site);
+  Embedding(const ModelShape& shape, std::uint32_t site, const Share& share);
 
   const std::string& name() const override { return name_; }
   const ParameterPointer& table() const { return table_; }  // a tied head shares it

@@ -15,9 +15,9 @@ namespace {
 
 class Builder {
  public:
-  explicit Builder(const ModelShape& shape) : s_(shape) {}
+  Builder(const ModelShape& shape, const Share& share) : s_(shape), share_(share) {}
 
-  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++); }
+  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++, share_); }
   std::unique_ptr<Norm> norm(const std::string& name) const {
     return std::make_unique<Norm>(name, s_.llama() ? NormKind::rms : NormKind::layer, s_.width, s_.epsilon);
   }
@@ -30,7 +30,8 @@ class Builder {
   }
 
  private:
-  LayerPointer linear(const std::string& name, const Linear::Options& options) const {
+  LayerPointer linear(const std::string& name, Linear::Options options) const {
+    options.share = share_;
     return std::make_unique<Linear>(name, options);
   }
   // The products that write to the residual stream start smaller, so that its variance does not grow with the depth (Radford et al. 2019).
@@ -43,9 +44,12 @@ class Builder {
 
   LayerPointer attention(const std::string& name, std::int64_t i) {
     const std::int64_t d = s_.head_width(), queries = s_.queries();
+    const Slab cut = share_.cut(0, s_.groups, 1);
+    const std::int64_t groups = cut.dim < 0 ? s_.groups : cut.length;
     const Attention::Options core{
-        .shape = {.groups = s_.groups, .queries = queries, .width = d, .all_heads = s_.heads},
-        .rotary = s_.llama() ? std::optional(Rotary{s_.groups, queries + 2, queries + 1, d, s_.rotary_base}) : std::nullopt,
+        .shape =
+            {.groups = groups, .queries = queries, .width = d, .first_head = cut.first * queries, .all_heads = s_.heads},
+        .rotary = s_.llama() ? std::optional(Rotary{groups, queries + 2, queries + 1, d, s_.rotary_base}) : std::nullopt,
         .dropout = s_.dropout,
         .site = site_++,
         .cache_slot = static_cast<std::size_t>(i)};
@@ -66,14 +70,16 @@ class Builder {
 
   LayerPointer mlp(const std::string& name) {
     using Kind = Activation::Kind;
-    const std::int64_t unit = s_.ffn / s_.units(), gates = s_.llama() ? 2 : 1;
+    const Slab cut = share_.cut(0, s_.units(), 1);
+    const std::int64_t unit = s_.ffn / s_.units(), here = cut.dim < 0 ? s_.ffn : cut.length * unit,
+                       gates = s_.llama() ? 2 : 1;
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".up", {.inputs = s_.width,
                                     .outputs = gates * s_.ffn,
                                     .cut = Linear::Cut::columns,
                                     .block = gates * unit,
                                     .bias = !s_.llama()}));
-    body->add(std::make_unique<Activation>(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, s_.ffn, unit));
+    body->add(std::make_unique<Activation>(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, here, unit));
     body->add(linear(
         name + ".down",
         {.inputs = s_.ffn, .outputs = s_.width, .cut = Linear::Cut::rows, .block = unit, .deviation = into_stream()}));
@@ -81,14 +87,15 @@ class Builder {
   }
 
   const ModelShape& s_;
+  Share share_;
   std::uint32_t site_ = 0;
 };
 
 }  // namespace
 
-Model build_gpt(const ModelShape& shape, Remake remake) {
+Model build_gpt(const ModelShape& shape, Remake remake, const Share& share) {
   shape.check();
-  Builder builder(shape);
+  Builder builder(shape, share);
   Model model{.shape = shape};
   model.layers.add(builder.embedding());
   const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();
@@ -98,7 +105,7 @@ Model build_gpt(const ModelShape& shape, Remake remake) {
     model.layers.add(std::move(block));
   }
   model.layers.add(builder.norm("norm"));
-  auto head = std::make_unique<Head>(shape, shape.tied ? table : nullptr);
+  auto head = std::make_unique<Head>(shape, share, shape.tied ? table : nullptr);
   model.head = head.get();
   model.layers.add(std::move(head));
   return model;
@@ -110,14 +117,19 @@ std::vector<ParameterPointer> Model::parameters() const {
   return all;
 }
 
+Site site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
+  const std::int64_t leaf = Context::leaf_of(shape.sequence), leaves = (tokens + leaf - 1) / leaf;
+  const bool head_too = shape.tied && p.name == "embedding.weight";
+  return {.name = p.name + " gradient",
+          .sum = p.sum,
+          .addends = p.sum == SumOf::weight_gradients ? leaves : tokens + (head_too ? leaves : 0)};
+}
+
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens) {
-  const std::int64_t leaf = Context::leaf_of(model.shape.sequence);
   for (const ParameterPointer& p : model.parameters()) {
     p->value = Tensor(memory, p->local_shape(), compute, Category::params);
     p->gradient = Tensor(memory, p->local_shape(), numerics.gradient_type(compute), Category::grads);
-    p->site = {.name = p->name + " gradient",
-               .sum = p->sum,
-               .addends = p->sum == SumOf::weight_gradients ? (tokens + leaf - 1) / leaf : tokens};
+    p->site = site_of(*p, model.shape, tokens);
   }
 }
 

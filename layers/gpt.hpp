@@ -26,13 +26,15 @@ struct Model {
   std::vector<ParameterPointer> parameters() const;
 };
 
-Model build_gpt(const ModelShape& shape, Remake remake);
+Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
 
-// Gives every parameter its value and its gradient, of the types asked for. `tokens`: of a step's global batch, which bounds how many
-// addends a gradient has.
+// What the sum of a parameter's gradient is to be: `tokens`, of a step's global batch, bounds how many addends it has.
+Site site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
+// Gives every parameter its value and its gradient, each a tensor of its own.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
-// The first values of a parameter, as a function of (seed, name, place): the same model on every layout, in every floating type.
-void initialise(const Parameter& parameter, const Slice& values, std::uint64_t seed);
+// The first values of a parameter, of the elements of its slab from `first` on, as a function of (seed, name, place): the same model on
+// every layout, in every floating type.
+void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed);
 
 // Activation bytes of a layer with 16-bit elements as published for attention that stores its scores (Korthikanti et al. 2022): s·b·h·(34 +
 // 5·a·s/h); ours never stores scores, drops no masks and keeps its own set, which `keeps` counts to the byte.

@@ -7,11 +7,13 @@
 
 namespace chorale {
 
-Head::Head(const ModelShape& shape, ParameterPointer table)
-    : table_(std::move(table)), tied_(table_), block_(std::clamp<std::int64_t>(shape.vocabulary / 24, 1, 64)) {
+Head::Head(const ModelShape& shape, const Share& share, ParameterPointer table)
+    : table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
   if (!table_)
-    table_ = std::make_shared<Parameter>(
-        Parameter{.name = "head.weight", .shape = {shape.vocabulary, shape.width}, .deviation = 0.02});
+    table_ = std::make_shared<Parameter>(Parameter{.name = "head.weight",
+                                                   .shape = {shape.vocabulary, shape.width},
+                                                   .slab = share.cut(0, shape.vocabulary, block_),
+                                                   .deviation = 0.02});
   exponentials_ = {.name = "head sum of exponentials", .sum = SumOf::exponentials, .addends = shape.vocabulary};
   losses_ = {.name = "head loss", .sum = SumOf::losses};
   sum_ = {.name = "head input gradient", .sum = SumOf::input_gradients, .addends = (shape.vocabulary + block_ - 1) / block_};
@@ -24,17 +26,19 @@ Tensor Head::logits(const Tensor& x, Context& context) const {
 }
 
 Tensor Head::forward(const Tensor& x, Context& context) {
-  const Tensor scores = logits(x, context);
+  const Tensor scores = logits(context.joint->whole(x, context), context);
   context.look("logits", name_, scores);
-  const Shape rows{x.dim(0)};
+  const Shape rows{scores.dim(0)};
   const auto column = [&](DType dtype) { return context.typed(rows, dtype, Category::workspace); };
   const Tensor maxima = column(context.statistics()), hits = column(context.statistics());
   const Tensor losses = column(context.statistics());
   const Tensor sums = column(context.numerics.gradient_type(context.compute));
   row_maxima(scores, maxima, context.queue);
+  context.joint->greatest(maxima);
   context.numerics.sum_exponentials(scores, maxima, sums, exponentials_, context.queue);
   const double unit = context.numerics.unit(exponentials_);
   target_logits(scores, context.targets, table_->slab.first, hits, context.queue);
+  context.joint->add(sums, hits);
   token_losses(maxima, sums, unit, hits, context.targets, losses, context.queue);
   losses_.addends = context.step_tokens;
   context.numerics.add_losses(losses, context.loss, losses_);
@@ -49,12 +53,13 @@ Tensor Head::forward(const Tensor& x, Context& context) {
 
 Tensor Head::backward(const Tensor&, Context& context) {
   const Tensor dscores = context.tape->take(), x = context.tape->take();
-  const Tensor dx = block_product(dscores, table_->value, false, block_, sum_, context);
+  const auto dx = start_block_product(dscores, table_->value, false, block_, sum_, context);
   context.weight_gradient([this, dscores, x, &context] {
-    context.numerics.add_outer(dscores, x, context.leaf(), table_->gradient, table_->site, context.queue);
+    context.numerics.add_outer(dscores, context.joint->whole(x, context), context.leaf(), table_->gradient, table_->site,
+                               context.queue);
     if (!tied_) context.ready(*table_);  // a tied table is ready when the embedding has added its part
   });
-  return dx;
+  return dx();
 }
 
 void Head::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
@@ -67,7 +72,8 @@ void Head::each_site(const std::function<void(Site&)>& visit) {
 
 Keeps Head::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t element = size_of(context.compute);
-  return {.input = rows * table_->shape[1] * element, .inside = rows * table_->local_shape()[0] * element};
+  return {.input = context.joint->rows(rows) * table_->shape[1] * element,
+          .inside = rows * table_->local_shape()[0] * element};
 }
 
 }  // namespace chorale

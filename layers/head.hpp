@@ -1,7 +1,7 @@
 // The end of the model: logits over the vocabulary and their cross entropy with the next tokens. The gradient of the logits takes
 // their place at once, so that they are in memory once; keeps its input and that.
 //
-// `forward` adds the summed loss of the rows to context.loss; nothing is divided until the whole step's tokens are counted.
+// Ranks may each have some of the logits' columns: their maxima, sums and hits are brought together. `forward` adds the summed loss of the rows to context.loss; nothing is divided until the whole step's tokens are counted.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -10,7 +10,9 @@ namespace chorale {
 
 class Head final : public Layer {
  public:
-  Head(const ModelShape& shape, ParameterPointer table);  // its own table [V,h] where none is given
+  Head(const ModelShape& shape, const Share& share, ParameterPointer table);  // its own table [V,h] where none is given
+  // The embedding is on another rank: here is a copy of its table, whose gradient is the head's part alone.
+  void own_table() { tied_ = false; }
 
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;  // the loss of each row

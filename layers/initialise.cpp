@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-std::uint32_t site_of(const std::string& name) {  // FNV-1a
+std::uint32_t key_of(const std::string& name) {  // FNV-1a
   std::uint32_t hash = 2166136261u;
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
   return hash;
@@ -20,9 +20,9 @@ float normal(const philox::Counter& bits) {
 
 }  // namespace
 
-void initialise(const Parameter& parameter, const Slice& values, std::uint64_t seed) {
+void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed) {
   if (!values.data) return;
-  const Random random{.seed = seed, .site = site_of(parameter.name)};
+  const Random random{.seed = seed, .site = key_of(parameter.name)};
   const std::int64_t columns = parameter.shape.size() > 1 ? parameter.shape[1] : 1;
   const std::int64_t local = parameter.slab.dim == 1 ? parameter.slab.length : columns;
   const std::int64_t first_row = parameter.slab.dim == 0 ? parameter.slab.first : 0;
@@ -31,7 +31,7 @@ void initialise(const Parameter& parameter, const Slice& values, std::uint64_t s
   visit_floating(values.dtype, [&]<class T>(Type<T>) {
     T* const out = static_cast<T*>(values.data);
     for (std::int64_t i = 0; i < values.count; ++i) {
-      const std::int64_t place = (first_row + i / local) * columns + first_column + i % local;
+      const std::int64_t at = first + i, place = (first_row + at / local) * columns + first_column + at % local;
       const float value =
           deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(place)));
       out[i] = static_cast<T>(value);

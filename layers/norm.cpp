@@ -5,8 +5,12 @@ namespace chorale {
 Norm::Norm(std::string name, NormKind kind, std::int64_t width, double epsilon)
     : name_(std::move(name)), kind_(kind), width_(width), epsilon_(epsilon) {
   const auto parameter = [&](const char* part, double start) {
-    return std::make_shared<Parameter>(
-        Parameter{.name = name_ + part, .shape = {width}, .start = start, .decays = false, .sum = SumOf::token_gradients});
+    return std::make_shared<Parameter>(Parameter{.name = name_ + part,
+                                                 .shape = {width},
+                                                 .start = start,
+                                                 .decays = false,
+                                                 .sum = SumOf::token_gradients,
+                                                 .of_stream = true});
   };
   gain_ = parameter(".gain", 1);
   if (kind == NormKind::layer) shift_ = parameter(".shift", 0);
@@ -49,8 +53,9 @@ void Norm::each_parameter(const std::function<void(const ParameterPointer&)>& vi
 }
 
 Keeps Norm::keeps(std::int64_t rows, const Context& context) const {
-  return {.input = rows * width_ * size_of(context.compute),
-          .inside = rows * 2 * size_of(context.statistics()),
+  const std::int64_t here = context.joint->rows(rows);
+  return {.input = here * width_ * size_of(context.compute),
+          .inside = here * 2 * size_of(context.statistics()),
           .output_can_be_made_again = true};
 }
 

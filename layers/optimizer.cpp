@@ -7,27 +7,27 @@
 
 namespace chorale {
 
-Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<ParameterPointer> parameters, Allocator& memory,
-                     std::uint64_t seed)
+Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& all, Allocator& memory, std::uint64_t seed)
     : rule_(std::move(rule)) {
-  for (ParameterPointer& p : parameters) {
-    const DType compute = p->value.dtype(), wide = compute == DType::f64 ? DType::f64 : DType::f32;
-    State state{p, compute == wide ? p->value : Tensor(memory, p->local_shape(), wide, Category::optimizer), {}};
-    initialise(*p, state.weights.slice(), seed);
+  for (const Owned& owned : all) {
+    const DType compute = owned.value.dtype(), wide = compute == DType::f64 ? DType::f64 : DType::f32;
+    const auto state = [&] { return Tensor(memory, {owned.count}, wide, Category::optimizer); };
+    State mine{owned, compute == wide ? owned.value : state(), {}};
+    initialise(*owned.parameter, owned.first, mine.weights.slice(), seed);
     for (std::size_t m = 0; m < rule_->moments().size(); ++m) {
-      state.moments.emplace_back(memory, p->local_shape(), wide, Category::optimizer);
-      const Slice moment = state.moments.back().slice();
+      mine.moments.push_back(state());
+      const Slice moment = mine.moments.back().slice();
       if (moment.data) std::memset(moment.data, 0, static_cast<std::size_t>(moment.bytes()));
     }
-    states_.push_back(std::move(state));
+    states_.push_back(std::move(mine));
   }
   publish({});
 }
 
 void Optimizer::publish(const Queue& queue) {
   for (const State& state : states_)
-    if (state.weights.storage() != state.parameter->value.storage())
-      cast(state.weights.slice(), state.parameter->value.slice(), queue);
+    if (state.weights.storage() != state.owned.value.storage())
+      cast(state.weights.slice(), state.owned.value.slice(), queue);
 }
 
 void Optimizer::step(double rate, double scale, const Numerics& numerics, const Queue& queue) {
@@ -36,18 +36,19 @@ void Optimizer::step(double rate, double scale, const Numerics& numerics, const 
   for (const State& state : states_) {
     moments.clear();
     for (const Tensor& moment : state.moments) moments.push_back(moment.slice());
-    const Parameter& p = *state.parameter;
-    rule_->update(state.weights.slice(), moments, p.gradient.slice(), scale * numerics.unit(p.site), p.decays, queue);
+    const Parameter& p = *state.owned.parameter;
+    rule_->update(state.weights.slice(), moments, state.owned.gradient.slice(), scale * numerics.unit(p.site), p.decays,
+                  queue);
   }
   publish(queue);
 }
 
-void Optimizer::each_state(const std::function<void(const std::string&, const Parameter&, const Tensor&)>& visit) const {
+void Optimizer::each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const {
   const std::vector<std::string> names = rule_->moments();
   for (const State& state : states_) {
-    visit(state.parameter->name, *state.parameter, state.weights);
-    for (std::size_t m = 0; m < names.size(); ++m)
-      visit(names[m] + "/" + state.parameter->name, *state.parameter, state.moments[m]);
+    const std::string& name = state.owned.parameter->name;
+    visit(name, state.owned, state.weights);
+    for (std::size_t m = 0; m < names.size(); ++m) visit(names[m] + "/" + name, state.owned, state.moments[m]);
   }
 }
 

@@ -1,5 +1,5 @@
-// Optimizers. A rule is the formula and works on flat ranges; the Optimizer keeps each parameter's state and applies the rule to it. ZeRO
-// applies the same rules to shards.
+// Optimizers. A rule is the formula and works on flat ranges; the Optimizer keeps the state of what a rank owns and applies the rule to
+// it: whole parameters, or under ZeRO ranges of them.
 //
 //   16-bit parameters have an f32 master copy that the rule changes, and that is cast back
 #pragma once
@@ -25,10 +25,16 @@ class UpdateRule {
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
 
+// Elements [first, first + count) of a parameter's slab, flat.
+struct Owned {
+  ParameterPointer parameter;
+  std::int64_t first, count;
+  Tensor value, gradient;
+};
+
 class Optimizer {
  public:
-  Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<ParameterPointer> parameters, Allocator& memory,
-            std::uint64_t seed);
+  Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed);
 
   // scale: what a gradient is multiplied by, beside the unit of its sum.
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
@@ -36,12 +42,12 @@ class Optimizer {
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
   // Every tensor that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
-  void each_state(const std::function<void(const std::string&, const Parameter&, const Tensor&)>& visit) const;
+  void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
   void publish(const Queue& queue);  // casts the master copies to the parameters
 
  private:
   struct State {
-    ParameterPointer parameter;
+    Owned owned;
     Tensor weights;  // the master copy, or the parameter itself
     std::vector<Tensor> moments;
   };

@@ -8,19 +8,19 @@ Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, c
     : norm_(std::move(norm)), body_(std::move(body)), dropout_(o.dropout), site_(o.site) {
   if (!o.bias.empty())
     bias_ = std::make_shared<Parameter>(
-        Parameter{.name = o.bias, .shape = {o.width}, .decays = false, .sum = SumOf::token_gradients});
+        Parameter{.name = o.bias, .shape = {o.width}, .decays = false, .sum = SumOf::token_gradients, .of_stream = true});
 }
 
 Tensor Residual::forward(const Tensor& x, Context& context) {
   const Tensor normal = norm_->forward(x, context);
   context.look("output", norm_->name(), normal);
   const Tensor y = body_->forward(normal, context);  // nobody keeps it: the sum takes its place
-  add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_), x, y, context.queue);
+  add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_, context.stream), x, y, context.queue);
   return y;
 }
 
 Tensor Residual::backward(const Tensor& dy, Context& context) {
-  const Dropout drop = context.dropout(dropout_, site_);
+  const Dropout drop = context.dropout(dropout_, site_, context.stream);
   Tensor branch = dy;
   if (drop.probability > 0) {
     branch = context.tensor(dy.shape());

@@ -10,6 +10,7 @@
 //   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
 //   norm.gain  norm.shift   head.weight [V,h] where it is not the embedding's
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -31,6 +32,8 @@ struct ModelShape {
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
   // Shards of the MLP are whole units of ffn / units columns each.
   std::int64_t units() const { return std::gcd(ffn, heads); }
+  // … and of the vocabulary whole blocks of so many tokens, the last of which may be short.
+  std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const;
   double flops_per_token() const;  // forward and backward of one token: 6(Ψ − s·h) + 6·L·s·h, learned positions counted out

@@ -29,6 +29,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
                   "use the tokenizer of the training data");
   Context context{.queue = queue_, .memory = memory_, .numerics = numerics_, .compute = compute_};
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
+  context.stream = context.tokens;
   context.training = false;
   context.cache = &cache_;
   Tensor x = context.typed({count}, DType::i32, Category::data);

@@ -24,7 +24,12 @@ struct Layout {
 };
 
 std::string to_string(const Layout& layout);  // "dp2.tp2.pp2.z1.sp"; only what is not the default, dp always
-Layout parse_layout(const std::string& word, std::int64_t world);  // a usage error that says what is wrong with which part
+// Parts in any order, each once; beside those above vN (chunks) and a schedule's name, which several chunks need not say. A usage error
+// says what is wrong with which part. World 0: not known yet, and data stays 0 where it is left out.
+Layout parse_layout(const std::string& word, std::int64_t world);
+Layout infer_data(Layout layout,
+                  std::int64_t world);  // data 0 becomes what is left of the world; a usage error when it does not divide
+std::vector<std::string> schedule_names();
 
 // What a layout must fit.
 struct LayoutLimits {

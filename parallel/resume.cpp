@@ -14,10 +14,28 @@ std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
 
 std::vector<StateTensor> state_of(Training& training) {
   std::vector<StateTensor> all;
-  training.optimizer().each_state([&](const std::string& name, const Parameter& p, const Tensor& tensor) {
-    all.push_back({name, p.shape, {.slab = p.slab}, tensor.slice()});
+  training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
+    const Parameter& p = *owned.parameter;
+    all.push_back({name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice()});
   });
   return all;
+}
+
+std::vector<StateTensor> state_to_save(Training& training) {
+  const Mesh& mesh = training.mesh();
+  if (mesh.layout().zero == 0 && mesh.data().rank() > 0) return {};
+  std::vector<StateTensor> all = state_of(training);
+  std::erase_if(all, [&](const StateTensor& t) {
+    const bool copy = t.name.ends_with("embedding.weight") && training.options().shape.tied && !mesh.first_stage();
+    return copy || (t.part.slab.dim < 0 && mesh.tensor().rank() > 0);
+  });
+  return all;
+}
+
+Peers peers_of(const Mesh& mesh) {
+  Axis& world = mesh.world();
+  if (world.size() == 1) return {};
+  return {world.rank(), world.size(), [&world](const std::string& mine) { return world.exchange(mine); }};
 }
 
 Metadata metadata_of(Training& training, const std::string& config) {

@@ -5,7 +5,9 @@
 
 namespace chorale {
 
-std::vector<StateTensor> state_of(Training& training);
+std::vector<StateTensor> state_of(Training& training);       // all that this rank owns, to be read
+std::vector<StateTensor> state_to_save(Training& training);  // of that, what no other rank gives
+Peers peers_of(const Mesh& mesh);
 Metadata metadata_of(Training& training, const std::string& config);
 void resume(Training& training, const Checkpoint& checkpoint);  // a usage error if it is of another model or other numerics
 

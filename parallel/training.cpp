@@ -6,138 +6,180 @@
 #include <cmath>
 #include <cstring>
 
+#include "parallel/assemble.hpp"
 #include "parallel/birth.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& o) {
-  if (o.optimizer == "sgd") return sgd_rule(o.momentum, o.decay);
-  return adamw_rule(o.beta1, o.beta2, o.epsilon, o.decay);
-}
-
-void check(const TrainingOptions& o) {
-  if (o.global_batch % o.micro_batch != 0)
-    usage_error("batch sizes do not divide",
-                fmt::format("global-batch-size {} is no multiple of micro-batch-size {}", o.global_batch, o.micro_batch),
-                fmt::format("try --global-batch-size {}", (o.global_batch / o.micro_batch + 1) * o.micro_batch));
-  if (o.numerics == "exact" && o.compute != DType::f32)
-    usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
-                "use --dtype f32, or --numerics fast");
-}
-
 void clear(const Tensor& tensor) {
   const Slice all = tensor.slice();
   if (all.data) std::memset(all.data, 0, static_cast<std::size_t>(all.bytes()));
 }
 
+// What the account of all axes says so far.
+Account waits_of(const Mesh& mesh) {
+  Account sum;
+  for (const auto& axis : mesh.axes()) sum.exposed += axis->account().exposed, sum.hidden += axis->account().hidden;
+  return sum;
+}
+
 }  // namespace
 
 Training::Training(const TrainingOptions& options, Memory& memory, Clock& clock)
+    : Training(options, Mesh(), memory, clock) {}
+
+Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock)
     : options_(options),
+      mesh_(std::move(mesh)),
       clock_(clock),
+      ledger_(options.memory_limit),
       memory_(memory, ledger_),
-      numerics_((check(options), numerics_named(options.numerics))),
-      model_(build_gpt(options.shape, options.remake)),
-      parameters_(model_.parameters()),
-      tape_(options.remake == Remake::selective) {
-  allocate(model_, memory_, *numerics_, options.compute, options.global_batch * options.shape.sequence);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), parameters_, memory_, options.seed);
-  loss_ = Tensor(memory_, {1}, options.numerics == "exact" ? DType::i64 : DType::f64, Category::workspace);
+      numerics_((check(options, mesh_.layout()), numerics_named(options.numerics))),
+      joint_(joint_of(mesh_)),
+      stage_(options.shape, options.remake, mesh_),
+      parameters_(stage_.parameters()),
+      schedule_(schedule_of(options, mesh_.layout())) {
+  const std::int64_t tokens = options.global_batch * options.shape.sequence;
+  for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
+  buckets_ =
+      std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_, stage_.tied_apart()), memory_);
+  if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_, mesh_);
+  reducer_ = reducer_of(options, *buckets_, mesh_);
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed);
+  totals_ = Tensor(memory_, {3}, options.numerics == "exact" ? DType::i64 : DType::f64, Category::workspace);
+  reducer_->publish();
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
-  const std::int64_t sequence = options_.shape.sequence;
+  const std::int64_t sequence = options_.shape.sequence, rows = samples * sequence;
   Context context{.queue = {options_.threads}, .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
-  context.targets = context.typed({samples * sequence}, DType::i32, Category::data);
+  context.joint = joint_.get();
+  context.stream = context.tokens;
+  if (mesh_.layout().sequence) context.stream.first_row = joint_->rows(rows) * mesh_.tensor().rank();
+  context.targets = context.typed({rows}, DType::i32, Category::data);
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
-  context.loss = loss_;
+  context.loss = totals_.narrow(0, 1);
   context.step_tokens = options_.global_batch * sequence;
   return context;
 }
 
-Training::MicroBatch Training::read_batch(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
-                                          std::int64_t samples) {
-  MicroBatch batch{{}, context(place, samples)};
-  batch.inputs = batch.context.typed(batch.context.targets.shape(), DType::i32, Category::data);
-  if (!batch.inputs.phantom())
-    read(cursor, samples, batch.inputs.values<std::int32_t>(), batch.context.targets.values<std::int32_t>());
+// Tokens are counted where the loss is, once.
+std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
+                                           std::int64_t samples) {
+  const double start = clock_.seconds();
+  auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
+  Context& context = batch->context;
+  batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
+  if (!batch->inputs.phantom() && (mesh_.first_stage() || mesh_.last_stage())) {
+    const auto inputs = batch->inputs.values<std::int32_t>(), targets = context.targets.values<std::int32_t>();
+    const auto there = static_cast<std::size_t>(samples * options_.shape.sequence);
+    if (samples > 0) read(cursor, samples, inputs.first(there), targets.first(there));
+    std::fill(inputs.begin() + static_cast<std::ptrdiff_t>(there), inputs.end(), 0);
+    std::fill(targets.begin() + static_cast<std::ptrdiff_t>(there), targets.end(), -1);
+  }
+  data_seconds_ += clock_.seconds() - start;
   return batch;
 }
 
-void Training::run_batch(const ReadSamples& read, StepResult& result) {
-  const std::int64_t micro = options_.micro_batch;
-  for (std::int64_t first = 0; first < options_.global_batch; first += micro) {
-    const double start = clock_.seconds();
-    MicroBatch batch = read_batch(read, samples_ + first, first, micro);
-    batch.context.tape = &tape_;
-    batch.context.loss_scale = options_.scaler.scale;
-    const double filled = clock_.seconds();
-    const std::int64_t before = ledger_.current(Category::activations);
-    model_.layers.forward(batch.inputs, batch.context);
-    activation_bytes_ = ledger_.current(Category::activations) - before;
-    const double turned = clock_.seconds();
-    model_.layers.backward({}, batch.context);
-    require(tape_.empty(), "the backward pass left something on the tape");
-    const double done = clock_.seconds();
-    result.data += filled - start;
-    result.forward += turned - filled;
-    result.backward += done - turned;
-    if (!batch.inputs.phantom())
-      for (const std::int32_t target : batch.context.targets.values<std::int32_t>()) result.tokens += target >= 0;
-  }
+PipelineTimes Training::run_batch(const ReadSamples& read, const Look& prepare) {
+  const std::int64_t micro = options_.micro_batch, share = options_.global_batch / mesh_.data().size();
+  const std::int64_t first = share * mesh_.data().rank();
+  const PipelinePart part{[&](std::int64_t i) {
+                            auto batch = open(read, samples_ + first + i * micro, first + i * micro, micro);
+                            batch->context.tape = &batch->tape;
+                            batch->context.loss_scale = options_.scaler.scale;
+                            prepare(*batch);
+                            return batch;
+                          },
+                          stage_.chunks(),
+                          {joint_->rows(micro * options_.shape.sequence), options_.shape.width}};
+  return run_pipeline(schedule_, mesh_.pipeline(), part, clock_);
 }
 
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
-  clear_gradients();
-  clear(loss_);
-  run_batch(read, result);
-  const double start = clock_.seconds();
-  result.loss = mean_loss(result.tokens);
-  try {
-    check_sums();
-  } catch (const Error&) {  // the first site in the model's order need not be the first that failed
-    name_birth(read);
-  }
+  const Account before = waits_of(mesh_);
+  data_seconds_ = 0;
+  buckets_->clear_gradients();
+  clear(totals_);
+  reducer_->begin(schedule_.micro_batches);
+  const double began = clock_.seconds();
+  PipelineTimes times = run_batch(read, [&](MicroBatch& batch) {
+    batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); };
+    if (!batch.inputs.phantom() && mesh_.last_stage())
+      for (const std::int32_t target : batch.context.targets.values<std::int32_t>()) result.tokens += target >= 0;
+  });
+  const double run = clock_.seconds();
+  reducer_->finish();
+  if (schedule_.chunks > 1) result.tokens /= schedule_.chunks;  // every chunk has read them
+  result.loss = add_up(!sums_are_sound(), result.tokens, options_.global_batch * options_.shape.sequence);
+  if (result.loss < 0) name_birth(read);
   const double scale = 1 / (static_cast<double>(std::max<std::int64_t>(result.tokens, 1)) * options_.scaler.scale);
   result.gradient_norm = gradient_norm(scale);
-  const bool finite = std::isfinite(result.gradient_norm);
+  const bool finite = std::isfinite(result.gradient_norm) || totals_.phantom();
   result.skipped = options_.scaler.overflowed(!finite);
-  if (!std::isfinite(result.loss) || (!finite && !result.skipped)) name_birth(read);
+  if (!totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_birth(read);
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
     optimizer_->step(result.rate, scale * clip, *numerics_, {options_.threads});
+    reducer_->publish();
   }
   ++steps_;
   samples_ += options_.global_batch;
-  result.optimizer = clock_.seconds() - start;
+  const Account after = waits_of(mesh_);
+  for (const PipelineEvent& event : times.events)
+    (event.action.kind == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
+  result.data = data_seconds_;
+  result.bubble = times.waited - data_seconds_;
+  result.hidden = after.hidden - before.hidden;
+  result.exposed = after.exposed - before.exposed - times.waited;
+  result.optimizer = clock_.seconds() - run;
+  events_ = std::move(times.events);
+  for (PipelineEvent& event : events_) event.begins -= began, event.ends -= began;
+  activation_bytes_ = times.activation_bytes;
   return result;
 }
 
-double Training::mean_loss(std::int64_t tokens) const {
-  if (loss_.phantom()) return NAN;
-  double sum = 0;
-  visit(loss_.dtype(), [&]<class T>(Type<T>) { sum = static_cast<double>(loss_.values<T>()[0]); });
-  return sum * numerics_->unit(model_.head->loss_site()) / static_cast<double>(std::max<std::int64_t>(tokens, 1));
+// The mean loss of what all ranks added to the totals; NaN of a plan. Negative if any rank's sums cannot be trusted: losses are not.
+double Training::add_up(std::int64_t bad, std::int64_t& tokens, std::int64_t most_tokens) {
+  if (totals_.phantom()) {
+    mesh_.world().all_reduce(totals_);
+    tokens = most_tokens;
+    return NAN;
+  }
+  double loss = 0;
+  visit(totals_.dtype(), [&]<class T>(Type<T>) {
+    const auto totals = totals_.values<T>();
+    if (!mesh_.last_stage() || mesh_.tensor().rank() > 0) totals[0] = T{}, tokens = 0;
+    totals[1] = static_cast<T>(static_cast<double>(tokens));
+    totals[2] = static_cast<T>(static_cast<double>(bad));
+    mesh_.world().all_reduce(totals_);
+    loss = static_cast<double>(totals[0]);
+    tokens = static_cast<std::int64_t>(totals[1]);
+    bad = static_cast<std::int64_t>(totals[2]);
+  });
+  if (bad > 0) return -1;
+  const Site site{.sum = SumOf::losses, .addends = most_tokens};
+  return loss * numerics_->unit(site) / static_cast<double>(std::max<std::int64_t>(tokens, 1));
 }
 
-double Training::gradient_norm(double scale) const {
+// Each distinct element once: of what several shards or both ends of the pipeline hold, one rank counts.
+double Training::gradient_norm(double scale) {
   SquareSum squares;
-  for (const ParameterPointer& p : parameters_)
-    numerics_->add_squares(p->gradient.slice(), scale * numerics_->unit(p->site), squares, {options_.threads});
-  return numerics_->root(squares);
-}
-
-void Training::clear_gradients() {
-  for (const ParameterPointer& p : parameters_) clear(p->gradient);
+  buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
+    const bool replica = p.slab.dim < 0 && mesh_.tensor().rank() > 0;
+    const bool copy = stage_.tied_apart() && p.name == "embedding.weight" && !mesh_.first_stage();
+    if (!replica && !copy) numerics_->add_squares(gradient, scale * numerics_->unit(p.site), squares, {options_.threads});
+  });
+  return numerics_->root(add_squares_over(mesh_.world(), squares, *numerics_, memory_));
 }
 
 void Training::each_site(const std::function<void(Site&)>& visit) {
-  model_.layers.each_site(visit);
+  stage_.each_site(visit);
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
 
@@ -152,42 +194,67 @@ void Training::check_sums() {
   each_site([](Site& site) { site.highest = 0; });
 }
 
-double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
-  clear(loss_);
-  std::int64_t tokens = 0;
-  for (std::int64_t first = 0; first < samples; first += options_.micro_batch) {
-    MicroBatch batch = read_batch(read, first, first, std::min(options_.micro_batch, samples - first));
-    batch.context.training = false;
-    batch.context.step_tokens = samples * options_.shape.sequence;
-    model_.layers.forward(batch.inputs, batch.context);
-    for (const std::int32_t target : batch.context.targets.values<std::int32_t>()) tokens += target >= 0;
-  }
+bool Training::sums_are_sound() try {
   check_sums();
-  return mean_loss(tokens);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
+  clear(totals_);
+  std::int64_t tokens = 0;
+  const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
+  const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
+  const PipelinePart part{[&](std::int64_t i) {
+                            const std::int64_t at = first + i * micro;
+                            const std::int64_t here =
+                                std::clamp<std::int64_t>(std::min(first + share, samples) - at, 0, micro);
+                            auto batch = open(read, at, at, here);
+                            batch->context.training = false;
+                            batch->context.step_tokens = samples * options_.shape.sequence;
+                            if (mesh_.last_stage())
+                              for (const std::int32_t target : batch->context.targets.values<std::int32_t>())
+                                tokens += target >= 0;
+                            return batch;
+                          },
+                          stage_.chunks(),
+                          {joint_->rows(micro * options_.shape.sequence), options_.shape.width}};
+  const PipelineSchedule schedule = forward_only({schedule_.stages, (share + micro - 1) / micro, schedule_.chunks});
+  run_pipeline(schedule, mesh_.pipeline(), part, clock_);
+  tokens /= schedule_.chunks;
+  const double loss = add_up(!sums_are_sound(), tokens, samples * options_.shape.sequence);
+  if (loss < 0)
+    throw Error(Exit::runtime, "the sums of an evaluation overflowed, or are of what are no numbers",
+                fmt::format("after step {}, on rank {} or another", steps_, mesh_.world().rank()),
+                "the next step of training would name the layer");
+  return loss;
+}
+
+void Training::publish() {
+  optimizer_->publish({options_.threads});
+  reducer_->publish();
 }
 
 void Training::resume_at(std::int64_t steps, std::int64_t samples) {
   steps_ = steps;
   samples_ = samples;
-  optimizer_->publish({options_.threads});
+  publish();
 }
 
 std::int64_t Training::declared_activation_bytes() {
   Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   Tape tape(options_.remake == Remake::selective);
+  one.joint = joint_.get();
   one.tape = &tape;
-  const Keeps all = model_.layers.keeps(options_.micro_batch * options_.shape.sequence, one);
+  const Keeps all = stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);
   return all.input + all.inside + all.output;
 }
 
 void Training::name_birth(const ReadSamples& read) {
-  clear_gradients();
+  buckets_->clear_gradients();
   each_site([](Site& site) { site.highest = 0; });
-  for (std::int64_t first = 0; first < options_.global_batch; first += options_.micro_batch) {
-    MicroBatch batch = read_batch(read, samples_ + first, first, options_.micro_batch);
-    Tape tape(options_.remake == Remake::selective);
-    batch.context.tape = &tape;
-    batch.context.loss_scale = options_.scaler.scale;
+  run_batch(read, [&](MicroBatch& batch) {
     batch.context.inspect = [&](const char* what, const std::string& layer, const Tensor& tensor) {
       check_sums();  // exact sums of what is no number are numbers
       throw_if_not_finite(steps_ + 1, what, layer, tensor);
@@ -196,10 +263,9 @@ void Training::name_birth(const ReadSamples& read) {
       check_sums();
       throw_if_not_finite(steps_ + 1, "gradient", p.name, p.gradient);
     };
-    model_.layers.forward(batch.inputs, batch.context);
-    model_.layers.backward({}, batch.context);
-  }
-  for (const ParameterPointer& p : parameters_) throw_if_not_finite(steps_ + 1, "value", p->name, p->value);
+  });
+  for (const ParameterPointer& p : parameters_)
+    if (p->value) throw_if_not_finite(steps_ + 1, "value", p->name, p->value);
   throw Error(Exit::runtime, fmt::format("the loss or the gradients of step {} are no numbers", steps_ + 1),
               "every layer's output and gradient is finite when computed again", "this is memory that changes by itself");
 }

@@ -1,18 +1,21 @@
-// Training: the model, its optimizer, and the loop of one step. A parallel strategy edits four seams of it and nothing else: layers of the
-// model, run_batch, the reducer of gradients, the optimizer.
+// Training: a rank's part of the model, its optimizer, and the loop of one step. A parallel strategy edits four seams of it and nothing else:
+// layers of the model (tensor.hpp, zero.hpp), the run of a batch (pipeline/run.hpp), the reducer of gradients (reducer.hpp), and what the
+// optimizer owns (buckets.hpp).
 //
-//   step:  for each micro-batch: forward, backward (gradients grow)  →  ‖g‖, clip  →  optimizer  →  cast
+//   step:  for each micro-batch: forward, backward (gradients grow)  →  one gradient on all replicas  →  ‖g‖, clip  →  update  →  publish
 //
-// One contract for scale: every rank backpropagates the *summed* loss; one division by the tokens of the whole batch comes at the end.
+// One contract for scale: every rank backpropagates the *summed* loss; gradients are added over every axis that shares a parameter; one
+// division by the tokens of the whole batch, on all ranks, comes at the end.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "layers/gpt.hpp"
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
+#include "parallel/pipeline/run.hpp"
+#include "parallel/stage.hpp"
 #include "src/base/clock.hpp"
 
 namespace chorale {
@@ -30,6 +33,9 @@ struct TrainingOptions {
   LossScaler scaler;
   std::uint64_t seed = 1234;
   int threads = 1;
+  std::string reducer = "bucketed";      // or naive, without ZeRO
+  std::int64_t bucket_bytes = 25 << 20;  // of gradients
+  std::int64_t memory_limit = 0;         // bytes of this rank; 0: none
 };
 
 // Fills the inputs and their next tokens (each samples × sequence, −1 where a target is not counted) of samples number `first` on.
@@ -41,55 +47,65 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  double data = 0, forward = 0, backward = 0, optimizer = 0;  // seconds
+  // Seconds of this rank: arithmetic; waiting for communication; communication beside arithmetic; waiting for other stages.
+  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, hidden = 0, bubble = 0;
 };
 
 class Training {
  public:
-  Training(const TrainingOptions& options, Memory& memory, Clock& clock);
+  Training(const TrainingOptions& options, Memory& memory, Clock& clock);  // on one rank
+  Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock);
+  Training(const Training&) = delete;
 
   StepResult step(const ReadSamples& read);
-  // The mean loss over samples 0 … samples − 1 of another reader; no dropout, no gradients.
+  // The mean loss over samples 0 … samples − 1 of another reader; no dropout, no gradients. All ranks get it.
   double evaluate(const ReadSamples& read, std::int64_t samples);
 
   std::int64_t steps() const { return steps_; }
   std::int64_t samples() const { return samples_; }  // consumed so far: the cursor of the data
   const TrainingOptions& options() const { return options_; }
+  const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
-  const Model& model() const { return model_; }
+  const std::vector<ParameterPointer>& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }
+  Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
   void resume_at(std::int64_t steps, std::int64_t samples);
+  void publish();  // after the optimizer's state was written to: everybody's values follow
 
-  // Of the newest micro-batch: bytes that the tape held, and what the layers had declared.
+  const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
+  // Of the newest micro-batch through the first chunk: bytes that its tape held, and what the layers had declared.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
 
  private:
-  struct MicroBatch {
-    Tensor inputs;
-    Context context;
-  };
+  using Look = std::function<void(MicroBatch&)>;
   Context context(std::int64_t first_sample, std::int64_t samples);
-  MicroBatch read_batch(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  void run_batch(const ReadSamples& read, StepResult& result);
-  double mean_loss(std::int64_t tokens) const;
-  double gradient_norm(double scale) const;
-  void clear_gradients();
+  std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
+  PipelineTimes run_batch(const ReadSamples& read, const Look& prepare);
+  double add_up(std::int64_t bad, std::int64_t& tokens, std::int64_t most_tokens);
+  double gradient_norm(double scale);
   void each_site(const std::function<void(Site&)>& visit);
   void check_sums();
+  bool sums_are_sound();
   [[noreturn]] void name_birth(const ReadSamples& read);
 
   TrainingOptions options_;
+  Mesh mesh_;
   Clock& clock_;
   Ledger ledger_;
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
-  Model model_;
+  std::unique_ptr<Joint> joint_;
+  Stage stage_;
   std::vector<ParameterPointer> parameters_;
+  std::unique_ptr<Buckets> buckets_;
   std::unique_ptr<Optimizer> optimizer_;
-  Tensor loss_;
-  Tape tape_;
+  std::unique_ptr<Reducer> reducer_;
+  PipelineSchedule schedule_;
+  Tensor totals_;  // of a batch: the summed loss, tokens, ranks whose sums went wrong
+  double data_seconds_ = 0;
+  std::vector<PipelineEvent> events_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
 

@@ -44,10 +44,16 @@ Model model_of(const ImportedModel& weights, Allocator& memory, DType compute, c
 }
 
 void take_weights(Optimizer& optimizer, const NamedTensors& weights, const Queue& queue) {
-  optimizer.each_state([&](const std::string& name, const Parameter&, const Tensor& tensor) {
-    if (name.find('/') == std::string::npos) cast(find(weights, name, tensor.count()).slice(), tensor.slice(), queue);
+  optimizer.each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
+    if (name.find('/') != std::string::npos) return;
+    const Parameter& p = *owned.parameter;
+    const Slice whole = find(weights, name, elements_of(p.shape)).slice(), mine = tensor.slice();
+    std::vector<std::byte> wide(static_cast<std::size_t>(whole.count * size_of(mine.dtype)));
+    cast(whole, {wide.data(), whole.count, mine.dtype}, queue);
+    copy_common(p.shape, size_of(mine.dtype), resolved({}, p.shape), wide,
+                resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape),
+                {static_cast<std::byte*>(mine.data), static_cast<std::size_t>(mine.bytes())});
   });
-  optimizer.publish(queue);
 }
 
 }  // namespace chorale

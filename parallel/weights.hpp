@@ -13,6 +13,7 @@ ImportedModel load_weights(const std::filesystem::path& path, Allocator& memory,
 
 // A model that computes in `compute` with these weights, and cannot be trained.
 Model model_of(const ImportedModel& weights, Allocator& memory, DType compute, const Queue& queue);
+// Into what the optimizer owns; Training::publish then spreads it.
 void take_weights(Optimizer& optimizer, const NamedTensors& weights, const Queue& queue);
 
 }  // namespace chorale

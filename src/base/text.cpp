@@ -40,6 +40,11 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string either(const std::vector<std::string>& parts) {
+  if (parts.size() < 2) return join(parts, "");
+  return join({parts.begin(), parts.end() - 1}, ", ") + " or " + parts.back();
+}
+
 std::string trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return "";

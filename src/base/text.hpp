@@ -12,6 +12,7 @@ std::string escape_control(std::string_view text);  // no terminal obeys text fr
 
 std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string either(const std::vector<std::string>& parts);  // "a, b or c"
 std::string trim(std::string_view text);
 std::string replace_all(std::string text, char from, char to);
 

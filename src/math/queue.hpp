@@ -12,14 +12,15 @@ struct Queue {
   int threads = 1;
 };
 
-// Which tokens of the step's global batch the rows of a tensor are: `tokens` of each sequence from `first_token`, of consecutive samples.
-// Random numbers are keyed by the global place, so that a mask is the same however a batch is cut.
+// Which tokens of the step's global batch the rows of a tensor are: `tokens` of each sequence from `first_token`, of consecutive samples;
+// of those, the rows from `first_row` on. Random numbers are keyed by the global place, so that a mask is the same however a batch is cut.
 struct Tokens {
   std::int64_t first_sample = 0, sequence = 1;  // length of a whole sequence
   std::int64_t first_token = 0, tokens = 1;     // the part of each sequence that is here
+  std::int64_t first_row = 0;
 
-  std::int64_t position(std::int64_t row) const { return first_token + row % tokens; }
-  std::int64_t sample(std::int64_t row) const { return first_sample + row / tokens; }
+  std::int64_t position(std::int64_t row) const { return first_token + (first_row + row) % tokens; }
+  std::int64_t sample(std::int64_t row) const { return first_sample + (first_row + row) / tokens; }
   std::int64_t global(std::int64_t row) const { return sample(row) * sequence + position(row); }
 };
 

@@ -58,6 +58,15 @@ Tensor Tensor::view(Shape shape) const {
   return other;
 }
 
+Tensor Tensor::as(DType dtype) const {
+  require(bytes() % size_of(dtype) == 0, "{} bytes are no whole number of {}", bytes(), name_of(dtype));
+  Tensor other = *this;
+  other.count_ = bytes() / size_of(dtype);
+  other.shape_ = {other.count_};
+  other.dtype_ = dtype;
+  return other;
+}
+
 Slice Tensor::slice() const {
   require(bool(*this), "an empty tensor has no slice");
   auto* base = static_cast<std::byte*>(storage_->data());

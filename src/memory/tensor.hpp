@@ -35,6 +35,7 @@ class Tensor {
 
   Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0: the only one that stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred
+  Tensor as(DType dtype) const;                                  // the same bytes, flat, taken for another type
   Slice slice() const;                                           // data is nullptr when phantom
 
   template <class T>

@@ -25,7 +25,7 @@ struct SmallModel {
         samples(batch) {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
-      initialise(*p, p->value.slice(), 1);
+      initialise(*p, 0, p->value.slice(), 1);
       // Gains and biases away from where they start, so that a gradient that ignores them is seen.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
@@ -49,6 +49,7 @@ struct SmallModel {
   Context context() {
     Context c{.queue = {threads}, .memory = desk.allocator, .numerics = *numerics, .compute = compute};
     c.tokens = {.first_sample = 0, .sequence = model.shape.sequence, .first_token = 0, .tokens = model.shape.sequence};
+    c.stream = c.tokens;
     c.targets = targets;
     c.seed = 11;
     c.step = 2;

@@ -18,15 +18,15 @@ namespace {
 
 NamedTensors weights(Training& training) {
   NamedTensors all;
-  training.optimizer().each_state([&](const std::string& name, const Parameter&, const Tensor& tensor) {
-    if (name.find('/') == std::string::npos) all.emplace(name, tensor);
+  training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
+    if (name.find('/') == std::string::npos) all.emplace(name, tensor.view(owned.parameter->shape));
   });
   return all;
 }
 
 NamedTensors gradients(const Training& training) {
   NamedTensors all;
-  for (const ParameterPointer& p : training.model().parameters()) all.emplace(p->name, p->gradient);
+  for (const ParameterPointer& p : training.parameters()) all.emplace(p->name, p->gradient);
   return all;
 }
 

@@ -182,7 +182,7 @@ TEST_CASE("weight decay is for matrices") {
     Run run(options);
     const auto weights = [&] {
       std::map<std::string, std::vector<float>> all;
-      for (const ParameterPointer& p : run.training.model().parameters()) {
+      for (const ParameterPointer& p : run.training.parameters()) {
         const auto values = p->value.values<float>();
         if (p->shape.size() == 1) std::fill(values.begin(), values.end(), 0.5f);
         all[p->name].assign(values.begin(), values.end());
@@ -195,7 +195,7 @@ TEST_CASE("weight decay is for matrices") {
           run.read()(first, samples, inputs, targets);
           std::fill(targets.begin(), targets.end(), -1);  // no gradient at all
         });
-    for (const ParameterPointer& p : run.training.model().parameters()) {
+    for (const ParameterPointer& p : run.training.parameters()) {
       INFO(optimizer << " " << p->name);
       CHECK(p->value.values<float>()[3] == Approx(before.at(p->name)[3] * (p->shape.size() == 2 ? 0.95 : 1)));
     }
@@ -239,7 +239,7 @@ TEST_CASE("the gradient is clipped to the length asked for") {
   Run run(options);
   const auto weights = [&] {
     std::vector<double> all;
-    run.training.optimizer().each_state([&](const std::string& name, const Parameter&, const Tensor& t) {
+    run.training.optimizer().each_state([&](const std::string& name, const Owned&, const Tensor& t) {
       if (name.find('/') == std::string::npos)
         for (const float v : t.values<float>()) all.push_back(v);
     });
@@ -255,7 +255,7 @@ TEST_CASE("the gradient is clipped to the length asked for") {
 }
 
 void spoil(Run& run, const std::string& parameter) {
-  for (const ParameterPointer& p : run.training.model().parameters())
+  for (const ParameterPointer& p : run.training.parameters())
     if (p->name == parameter)
       visit_floating(p->value.dtype(),
                      [&]<class T>(Type<T>) { p->value.values<T>()[5] = T(std::numeric_limits<float>::quiet_NaN()); });

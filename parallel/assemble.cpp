@@ -1,0 +1,82 @@
+#include "parallel/assemble.hpp"
+
+#include <fmt/format.h>
+
+#include "parallel/tensor.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+
+void check(const TrainingOptions& o, const Layout& layout) {
+  const std::int64_t whole = o.micro_batch * layout.data;
+  if (o.global_batch % whole != 0) {
+    const std::string times = layout.data > 1 ? fmt::format(" × {} replicas", layout.data) : "";
+    usage_error(
+        "batch sizes do not divide",
+        fmt::format("global-batch-size {} is no multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
+        fmt::format("try --global-batch-size {}", (o.global_batch / whole + 1) * whole));
+  }
+  if (o.numerics == "exact" && o.compute != DType::f32)
+    usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
+                "use --dtype f32, or --numerics fast");
+}
+
+std::unique_ptr<Joint> joint_of(const Mesh& mesh) {
+  if (mesh.tensor().size() == 1) return std::make_unique<Joint>();
+  if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
+  return std::make_unique<TensorParallel>(mesh.tensor());
+}
+
+PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
+  const PipelineShape shape{layout.pipeline, o.global_batch / (o.micro_batch * layout.data), layout.chunks};
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.pipeline == 1 ? "naive" : layout.schedule);
+  require(row != nullptr, "no pipeline schedule is called {}", layout.schedule);
+  if (!fits(*row, shape))
+    usage_error(fmt::format("the schedule {} does not fit", row->name), row->misfit(shape),
+                "`chorale show pipeline` lists the others");
+  return row->plan(shape);
+}
+
+BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const Numerics& numerics, bool tied_apart) {
+  return {.zero = mesh.layout().zero,
+          .rank = mesh.data().rank(),
+          .ranks = mesh.data().size(),
+          .bytes = o.bucket_bytes,
+          .compute = o.compute,
+          .gradient = numerics.gradient_type(o.compute),
+          .tied_apart = tied_apart};
+}
+
+std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, const Mesh& mesh) {
+  if (mesh.layout().zero >= 2) return sharded_reducer(buckets, mesh);
+  if (mesh.layout().zero == 0 && o.reducer == "naive") return naive_reducer(buckets, mesh);
+  return bucketed_reducer(buckets, mesh);
+}
+
+std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& o) {
+  if (o.optimizer == "sgd") return sgd_rule(o.momentum, o.decay);
+  return adamw_rule(o.beta1, o.beta2, o.epsilon, o.decay);
+}
+
+SquareSum add_squares_over(Axis& axis, const SquareSum& mine, const Numerics& numerics, Allocator& memory) {
+  if (axis.size() == 1) return mine;
+  const bool exact = numerics.gradient_type(DType::f32) == DType::i64;
+  const Tensor words(memory, {exact ? 4 : 1}, exact ? DType::i64 : DType::f64, Category::workspace);
+  SquareSum sum;
+  if (words.phantom()) {
+    axis.all_reduce(words);
+  } else if (exact) {
+    const auto limbs = words.values<std::int64_t>();
+    for (std::size_t i = 0; i < 4; ++i)
+      limbs[i] = static_cast<std::uint32_t>(static_cast<unsigned __int128>(mine.exact) >> (32 * i));
+    axis.all_reduce(words);
+    for (std::size_t i = 4; i-- > 0;) sum.exact = (sum.exact << 32) + limbs[i];
+  } else {
+    words.values<double>()[0] = mine.fast;
+    axis.all_reduce(words);
+    sum.fast = words.values<double>()[0];
+  }
+  return sum;
+}
+
+}  // namespace chorale

@@ -1,0 +1,16 @@
+// What options and a layout come to: which joint, schedule, buckets, reducer and rule a training is made of.
+#pragma once
+#include "parallel/training.hpp"
+
+namespace chorale {
+
+void check(const TrainingOptions& options, const Layout& layout);  // usage errors for what does not go together
+std::unique_ptr<Joint> joint_of(const Mesh& mesh);
+PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
+BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics, bool tied_apart);
+std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, const Mesh& mesh);
+std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& options);
+// Over all ranks: one f64, or the 128 bits of an exact sum as four words that cannot overflow.
+SquareSum add_squares_over(Axis& axis, const SquareSum& mine, const Numerics& numerics, Allocator& memory);
+
+}  // namespace chorale

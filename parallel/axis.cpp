@@ -1,0 +1,124 @@
+#include "parallel/axis.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+#include "collectives/algorithms.hpp"
+
+namespace chorale {
+
+const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
+
+Axis::Pending::Pending(Axis& axis, Request request) : axis_(&axis), request_(std::move(request)), since_(axis.now()) {}
+
+void Axis::Pending::wait() {
+  if (!axis_) return;
+  const double start = axis_->now();
+  request_.wait();
+  axis_->account_.hidden += start - since_;
+  axis_->account_.exposed += axis_->now() - start;
+  axis_ = nullptr;
+}
+
+bool Axis::Pending::test() {
+  if (axis_ && request_.test()) wait();
+  return !axis_;
+}
+
+Axis::Axis(std::string name, Communicator group)
+    : name_(std::move(name)), rank_(group.rank()), size_(group.size()), group_(std::move(group)) {}
+
+Axis::Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
+           std::shared_ptr<const Selector> selector)
+    : name_(std::move(name)),
+      rank_(rank),
+      size_(size),
+      backend_(std::move(backend)),
+      algorithm_(algorithm.empty() ? "auto" : algorithm),
+      selector_(std::move(selector)) {}
+
+void Axis::add(std::size_t operation, std::int64_t bytes) {
+  Account::Entry& entry = account_.entries[operation];
+  ++entry.calls;
+  entry.bytes = bytes < 0 || entry.bytes < 0 ? -1 : entry.bytes + bytes;
+}
+
+// As Communicator would choose and plan it.
+std::int64_t Axis::foreseen(const Wish& wish) {
+  if (algorithm_ == "native") return -1;
+  const std::int64_t total = wish.what == Collective::all_gather ? wish.output.count() : wish.input.count();
+  const std::int64_t element = size_of(wish.input.dtype());
+  const bool in_place = total >= size_ && wish.input.storage() == wish.output.storage();
+  const auto [place, is_new] = bytes_.try_emplace({wish.what, total, element, in_place, wish.root});
+  if (is_new) {
+    Problem problem = Problem::even(wish.what, total, size_, wish.root, in_place);
+    problem.rank = rank_;
+    const bool chosen = algorithm_ != "auto" && find_algorithm(wish.what, algorithm_);
+    const Algorithm* const algorithm =
+        find_algorithm(wish.what, chosen ? algorithm_ : selector_->choose(backend_, problem, total * element).algorithm);
+    if (algorithm && !fits(*algorithm, problem))
+      usage_error(fmt::format("{} {} does not fit", name_of(wish.what), algorithm->name),
+                  fmt::format("axis {} has {} ranks", name_, size_), "choose another algorithm, or auto");
+    place->second = algorithm ? algorithm->plan(problem).elements_sent() * element : -1;
+  }
+  return place->second;
+}
+
+bool Axis::nothing_to_do(const Wish& wish) const {
+  return size_ == 1 || (wish.input.count() == 0 && wish.output.count() == 0);
+}
+
+template <class Do>
+void Axis::account_for(const Wish& wish, Do&& call) {
+  const double begun = now();
+  const std::int64_t before = group_.traffic().bytes_sent;
+  call();
+  const std::int64_t after = group_.traffic().bytes_sent;
+  add(static_cast<std::size_t>(wish.what), after < 0 ? -1 : after - before);
+  account_.exposed += now() - begun;
+}
+
+void Axis::run(const Wish& wish) {
+  if (nothing_to_do(wish)) return;
+  if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish));
+  account_for(wish, [&] { group_.run(wish.call()); });
+}
+
+Axis::Pending Axis::start(const Wish& wish) {
+  if (nothing_to_do(wish)) return {};
+  if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish)), Pending();
+  Pending pending;
+  account_for(wish, [&] { pending = Pending(*this, group_.start(wish.call())); });
+  return pending;
+}
+
+std::vector<std::string> Axis::exchange(const std::string& mine) {
+  if (size_ == 1 || pretends()) return std::vector<std::string>(static_cast<std::size_t>(size_), mine);
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(size_));
+  auto length = static_cast<std::int64_t>(mine.size());
+  group_.all_gather({&length, 1, DType::i64}, {lengths.data(), size_, DType::i64});
+  std::string all(static_cast<std::size_t>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})), ' ');
+  std::string given = mine;
+  group_.all_gather({given.data(), length, DType::u8}, {all.data(), static_cast<std::int64_t>(all.size()), DType::u8},
+                    lengths);
+  std::vector<std::string> texts;
+  for (std::size_t first = 0; const std::int64_t count : lengths)
+    texts.push_back(
+        all.substr(std::exchange(first, first + static_cast<std::size_t>(count)), static_cast<std::size_t>(count)));
+  return texts;
+}
+
+Axis::Pending Axis::start_send(const Tensor& x, int to) {
+  add(messages, x.bytes());
+  if (pretends()) return {};
+  return {*this, group_.start_send(x.slice(), to)};
+}
+
+Axis::Pending Axis::start_recv(const Tensor& x, int from) {
+  if (pretends()) return {};
+  return {*this, group_.start_recv(x.slice(), from)};
+}
+
+}  // namespace chorale

@@ -1,0 +1,107 @@
+// One axis of the mesh as a rank sees it: the group of ranks that differ in that coordinate alone. Strategies call collectives on axes, and
+// an axis keeps the account: how many calls, how many bytes this rank sent, how long it waited.
+//
+// An axis may also only pretend: then there is one rank, nothing is sent, and the account says what would be: the schedules' own sums, by
+// the algorithms that the same choice would take. So a plan is the real code run on phantom tensors, and what it predicts can be held
+// against what a run measures, as integers.
+#pragma once
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collectives/communicator.hpp"
+#include "collectives/selection.hpp"
+#include "src/memory/tensor.hpp"
+
+namespace chorale {
+
+// What axes carry: collectives, and messages from one rank to another.
+inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::barrier) + 1;
+inline constexpr std::size_t operations = messages + 1;
+const char* operation_name(std::size_t operation);
+
+struct Account {
+  struct Entry {
+    std::int64_t calls = 0;
+    std::int64_t bytes = 0;  // sent by this rank; −1: a library's own call, which nobody can count
+    bool operator==(const Entry&) const = default;
+  };
+  std::array<Entry, operations> entries{};
+  double exposed = 0, hidden = 0;  // seconds that nothing else was done; that calls were under way beside other work
+};
+
+class Axis {
+ public:
+  // A call under way; over when waited for.
+  class [[nodiscard]] Pending {
+   public:
+    Pending() = default;
+    Pending(Axis& axis, Request request);
+    void wait();
+    bool test();  // makes progress; true when over
+
+   private:
+    Axis* axis_ = nullptr;
+    Request request_;
+    double since_ = 0;
+  };
+
+  Axis(std::string name, Communicator group);
+  // Rank `rank` of `size`, without the others.
+  Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
+       std::shared_ptr<const Selector> selector);
+
+  const std::string& name() const { return name_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool pretends() const { return !group_; }
+  const Account& account() const { return account_; }
+  void clear_account() { account_ = {}; }
+  std::vector<std::string> exchange(const std::string& mine);  // everybody's text, in the order of ranks
+
+  // Even blocks: every size is a multiple of the ranks. One tensor may be a view of the other, its block where it belongs.
+  void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
+  void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
+  void all_gather(const Tensor& block, const Tensor& output) { run({Collective::all_gather, block, output}); }
+  void broadcast(const Tensor& x, int root) { run({Collective::broadcast, x, x, Redop::sum, root}); }
+  Pending start_all_reduce(const Tensor& x, Redop op = Redop::sum) { return start({Collective::all_reduce, x, x, op}); }
+  Pending start_reduce_scatter(const Tensor& input, const Tensor& block) {
+    return start({Collective::reduce_scatter, input, block});
+  }
+  Pending start_all_gather(const Tensor& block, const Tensor& output) {
+    return start({Collective::all_gather, block, output});
+  }
+  Pending start_send(const Tensor& x, int to);
+  Pending start_recv(const Tensor& x, int from);
+
+ private:
+  struct Wish {
+    Collective what;
+    const Tensor &input, &output;
+    Redop op = Redop::sum;
+    int root = 0;
+    Call call() const { return {what, input.slice(), output.slice(), op, root}; }
+  };
+  void run(const Wish& wish);
+  Pending start(const Wish& wish);
+  bool nothing_to_do(const Wish& wish) const;
+  std::int64_t foreseen(const Wish& wish);
+  template <class Do>
+  void account_for(const Wish& wish, Do&& call);
+  void add(std::size_t operation, std::int64_t bytes);
+  double now() const { return group_ ? group_.clock().seconds() : 0; }
+
+  std::string name_;
+  int rank_, size_;
+  Communicator group_{nullptr};
+  std::string backend_, algorithm_ = "auto";
+  std::shared_ptr<const Selector> selector_;
+  std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, int>, std::int64_t>
+      bytes_;  // of the calls foreseen so far
+  Account account_;
+};
+
+}  // namespace chorale

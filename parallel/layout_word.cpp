@@ -1,0 +1,105 @@
+// The word of a layout: written, and read with every mistake named.
+//
+//   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "parallel/layout.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t most = 1'000'000;  // of any axis: their product stays a number
+
+// What a part with a number may be, what it sets is in `take`.
+struct Numbered {
+  const char* letters;
+  std::int64_t lowest, highest;
+};
+constexpr Numbered numbered[] = {{"dp", 1, most}, {"tp", 1, most}, {"pp", 1, most}, {"z", 0, 3}, {"v", 1, most}};
+
+struct Part {
+  std::string text, letters, digits;
+};
+
+Part part_of(const std::string& text) {
+  const std::size_t letters = text.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+  return {text, text.substr(0, letters), text.substr(letters)};
+}
+
+[[noreturn]] void refuse_part(const std::string& word, const Part& part, const std::string& what) {
+  std::vector<std::string> right;
+  for (const Numbered& n : numbered) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
+  for (const std::string& name : schedule_names()) right.push_back(name);
+  right.push_back("sp");
+  const std::string near = nearest(part.text, right);
+  usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("it is a part of the layout \"{}\"", word),
+              (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) +
+                  "a layout is made of dpN, tpN, ppN, z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") +
+                  "), with dots between");
+}
+
+std::int64_t number_of(const std::string& word, const Part& part, const Numbered& kind) {
+  std::int64_t value = -1;
+  const auto read = std::from_chars(part.digits.data(), part.digits.data() + part.digits.size(), value);
+  if (part.digits.empty()) refuse_part(word, part, "lacks its number");
+  if (read.ec != std::errc() || value < kind.lowest || value > kind.highest)
+    refuse_part(word, part, fmt::format("is out of range: {} takes {} to {}", kind.letters, kind.lowest, kind.highest));
+  return value;
+}
+
+// Sets what one part says; returns what that was.
+std::string take(const std::string& word, const Part& part, Layout& layout) {
+  const std::vector<std::string> schedules = schedule_names();
+  if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
+  if (part.text == "sp") return layout.sequence = true, "sp";
+  for (const Numbered& kind : numbered) {
+    if (part.letters != kind.letters) continue;
+    const std::int64_t value = number_of(word, part, kind);
+    if (part.letters == "dp") layout.data = value;
+    if (part.letters == "tp") layout.tensor = value;
+    if (part.letters == "pp") layout.pipeline = value;
+    if (part.letters == "z") layout.zero = static_cast<int>(value);
+    if (part.letters == "v") layout.chunks = value;
+    return part.letters;
+  }
+  refuse_part(word, part, "is no part of a layout");
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_names() { return {"naive", "gpipe", "1f1b", "interleaved", "zb-h1"}; }
+
+std::string to_string(const Layout& layout) {
+  const Layout plain;
+  std::string word = fmt::format("dp{}", layout.data);
+  if (layout.tensor != plain.tensor) word += fmt::format(".tp{}", layout.tensor);
+  if (layout.pipeline != plain.pipeline) word += fmt::format(".pp{}", layout.pipeline);
+  if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
+  if (layout.sequence) word += ".sp";
+  if (layout.chunks != plain.chunks) word += fmt::format(".v{}", layout.chunks);
+  // Several chunks without a schedule would be read as interleaved.
+  if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
+  return word;
+}
+
+Layout parse_layout(const std::string& word, std::int64_t world) {
+  Layout layout{.data = 0};
+  std::vector<std::string> said;
+  for (const std::string& text : split(word, '.')) {
+    const Part part = part_of(text);
+    if (text.empty()) refuse_part(word, part, "stands between two dots");
+    const std::string what = take(word, part, layout);
+    if (std::count(said.begin(), said.end(), what))
+      refuse_part(word, part, what == "schedule" ? "is a second schedule" : "is said twice");
+    said.push_back(what);
+  }
+  if (layout.chunks > 1 && !std::count(said.begin(), said.end(), "schedule")) layout.schedule = "interleaved";
+  return world > 0 ? infer_data(layout, world) : layout;
+}
+
+}  // namespace chorale

@@ -1,0 +1,92 @@
+#include "parallel/mesh.hpp"
+
+#include <array>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+// Each axis: its name, this rank's place along it, its size, and which of all such groups this one is.
+struct Line {
+  const char* name;
+  std::int64_t rank, size, group;
+};
+
+std::array<Line, 5> lines_of(const Layout& l, std::int64_t rank) {
+  const std::int64_t shard = rank % l.tensor, replica = rank / l.tensor % l.data, stage = rank / (l.tensor * l.data);
+  const bool first = stage == 0, end = l.pipeline > 1 && (first || stage + 1 == l.pipeline);
+  const std::int64_t place = replica * l.tensor + shard, all = l.tensor * l.data;
+  return {{{"dp", replica, l.data, stage * l.tensor + shard},
+           {"tp", shard, l.tensor, stage * l.data + replica},
+           {"pp", stage, l.pipeline, place},
+           {"ends", end && !first, end ? 2 : 1, end ? place : all * stage + place},
+           {"world", rank, l.ranks(), 0}}};
+}
+
+}  // namespace
+
+const std::string& choice_for(const ByAxis& choices, const std::string& axis) {
+  static const std::string nothing;
+  const auto named = choices.find(axis == "ends" ? "pp" : axis), other = choices.find("");
+  return named != choices.end() ? named->second : other != choices.end() ? other->second : nothing;
+}
+
+Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock) : backends_(backends) {
+  for (const auto& [axis, backend] : backends)
+    if (!worlds_.contains(backend)) worlds_.emplace(backend, open_world(backend, runtime, clock));
+}
+
+Worlds::Worlds(Communicator world) : backends_({{"", world.backend()}}) {
+  worlds_.emplace(backends_.begin()->second, std::move(world));
+}
+
+const Communicator& Worlds::for_axis(const std::string& axis) const {
+  const auto found = worlds_.find(choice_for(backends_, axis));
+  return found == worlds_.end() ? worlds_.begin()->second : found->second;
+}
+
+Memory& Worlds::memory() const {
+  const auto mapped = worlds_.find("shm");
+  return (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();
+}
+
+Worlds Worlds::split(int color) const {
+  Worlds part;
+  part.backends_ = backends_;
+  for (const auto& [backend, world] : worlds_) part.worlds_.emplace(backend, world.split(color, world.rank()));
+  return part;
+}
+
+Mesh::Mesh() {
+  for (const Line& line : lines_of(layout_, 0)) axes_.push_back(std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr));
+}
+
+Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : layout_(layout) {
+  for (const char* name : {"dp", "tp", "pp", "ends", "world"}) {
+    const Communicator& world = worlds.for_axis(name);
+    require(world.size() == layout.ranks(), "{} has {} ranks and the world {}", to_string(layout), layout.ranks(),
+            world.size());
+    for (const Line& line : lines_of(layout, world.rank())) {
+      if (std::string(line.name) != name) continue;
+      Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
+      const std::string& algorithm = choice_for(algorithms, name);
+      if (!algorithm.empty()) group.choose(algorithm);
+      axes_.push_back(std::make_unique<Axis>(name, std::move(group)));
+    }
+  }
+}
+
+Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
+                     std::shared_ptr<const Selector> selector) {
+  Mesh mesh;
+  mesh.layout_ = layout;
+  mesh.axes_.clear();
+  for (const Line& line : lines_of(layout, rank))
+    mesh.axes_.push_back(std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
+                                                choice_for(backends, line.name), choice_for(algorithms, line.name),
+                                                selector));
+  return mesh;
+}
+
+}  // namespace chorale

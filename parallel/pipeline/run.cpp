@@ -1,0 +1,104 @@
+#include "parallel/pipeline/run.hpp"
+
+namespace chorale {
+namespace {
+
+class Run {
+ public:
+  Run(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
+      : schedule_(schedule), axis_(axis), part_(part), clock_(clock) {}
+
+  PipelineTimes run() {
+    for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(axis_.rank()))) {
+      std::erase_if(sends_, [](Send& send) { return send.pending.test(); });
+      act(action);
+    }
+    for (Send& send : sends_) send.pending.wait();
+    require(flying_.empty(), "{} micro-batches are still in flight", flying_.size());
+    return std::move(times_);
+  }
+
+ private:
+  struct Send {
+    Tensor tensor;
+    Axis::Pending pending;
+  };
+
+  void act(const PipelineAction& action) {
+    const std::pair key{action.micro_batch, action.chunk};
+    if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch);
+    MicroBatch& mine = *flying_.at(key);
+    const double asked = clock_.seconds();
+    const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
+    const Tensor message = receive(action, mine.context);
+    const double begun = clock_.seconds();
+    times_.waited += begun - asked;
+    const Tensor made = work(action, mine, message);
+    times_.events.push_back({axis_.rank(), action, begun, clock_.seconds()});
+    const bool goes_on = send(action, made);
+    if (action.kind == Pass::forward && action.chunk == 0)
+      times_.activation_bytes =
+          mine.context.memory.ledger().current(Category::activations) - held - (goes_on ? made.bytes() : 0);
+    if (!mine.context.tape || action.kind == Pass::weights || (action.kind == Pass::backward && !schedule_.splits))
+      flying_.erase(key);
+  }
+
+  Tensor work(const PipelineAction& action, MicroBatch& mine, const Tensor& message) {
+    Sequence& layers = part_.chunks.at(static_cast<std::size_t>(action.chunk));
+    Context& context = mine.context;
+    if (action.kind == Pass::forward) return layers.forward(message ? message : mine.inputs, context);
+    if (action.kind == Pass::weights) {
+      for (const auto& gradient : mine.weight_gradients) gradient();
+      return {};
+    }
+    context.put_off = schedule_.splits ? &mine.weight_gradients : nullptr;
+    const Tensor dx = layers.backward(message, context);
+    context.put_off = nullptr;
+    require(mine.tape.empty(), "the backward pass left something on the tape");
+    return dx;
+  }
+
+  Tensor receive(const PipelineAction& action, Context& context) {
+    const auto from = source_of(schedule_, {axis_.rank(), action});
+    if (!from) return {};
+    if (from->stage == axis_.rank()) return std::exchange(here_[{action.micro_batch, action.chunk}], {});
+    const Tensor message = context.tensor(part_.message);
+    axis_.start_recv(message, static_cast<int>(from->stage)).wait();
+    return message;
+  }
+
+  bool send(const PipelineAction& action, const Tensor& made) {
+    const auto to = taker_of(schedule_, {axis_.rank(), action});
+    if (!to || !made) return false;
+    if (to->stage == axis_.rank())
+      here_[{to->action.micro_batch, to->action.chunk}] = made;
+    else
+      sends_.push_back({made, axis_.start_send(made, static_cast<int>(to->stage))});
+    return true;
+  }
+
+  const PipelineSchedule& schedule_;
+  Axis& axis_;
+  const PipelinePart& part_;
+  Clock& clock_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // what one chunk leaves for another of the same stage
+  std::vector<Send> sends_;
+  PipelineTimes times_;
+};
+
+}  // namespace
+
+PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock) {
+  return Run(schedule, axis, part, clock).run();
+}
+
+PipelineSchedule forward_only(const PipelineShape& shape) {
+  PipelineSchedule all(shape);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+    for (std::int64_t micro = 0; micro < shape.micro_batches; ++micro)
+      for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) all.forward(stage, micro, chunk);
+  return all;
+}
+
+}  // namespace chorale

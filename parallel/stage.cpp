@@ -1,0 +1,84 @@
+#include "parallel/stage.hpp"
+
+#include <numeric>
+
+#include "parallel/pipeline/split.hpp"
+#include "parallel/zero.hpp"
+
+namespace chorale {
+namespace {
+
+std::vector<ParameterPointer> parameters_of(const Layer& layer) {
+  std::vector<ParameterPointer> all;
+  layer.each_parameter([&](const ParameterPointer& p) { all.push_back(p); });
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
+  const double h = static_cast<double>(shape.width), head = h * static_cast<double>(shape.vocabulary);
+  const double block = h * static_cast<double>(shape.qkv_columns() + shape.heads * shape.head_width() + shape.sequence) +
+                       h * static_cast<double>((shape.llama() ? 3 : 2) * shape.ffn);
+  std::vector<double> costs(static_cast<std::size_t>(shape.layers), block);
+  costs.back() += head;
+  return split_layers(costs, parts);
+}
+
+Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh) {
+  const Layout& layout = mesh.layout();
+  Model model = build_gpt(shape, remake, {mesh.tensor().rank(), mesh.tensor().size()});
+  auto& layers = model.layers.layers();
+  const std::vector<std::int64_t> blocks = blocks_of_parts(shape, layout.pipeline * layout.chunks);
+  const bool first = mesh.first_stage(), last = mesh.last_stage();
+  const ParameterPointer table = parameters_of(*layers[0]).at(0);
+  tied_apart_ = shape.tied && layout.pipeline > 1 && (first || last);
+
+  std::size_t next = 1;  // of the model's layers
+  for (std::size_t part = 0; part < blocks.size(); ++part) {
+    const bool mine = static_cast<std::int64_t>(part) % layout.pipeline == mesh.pipeline().rank();
+    Sequence chunk("model");
+    const auto add = [&](LayerPointer layer) {
+      units_.push_back(parameters_of(*layer));
+      uses_.push_back(units_.back());
+      chunk.add(std::move(layer));
+    };
+    if (mine && part == 0) add(std::move(layers[0]));
+    for (std::int64_t i = 0; i < blocks[part]; ++i, ++next)
+      if (mine) add(std::move(layers[next]));
+    if (mine && part + 1 == blocks.size()) {
+      if (tied_apart_) model.head->own_table();
+      auto end = std::make_unique<Sequence>("end");
+      end->add(std::move(layers[next])).add(std::move(layers[next + 1]));
+      add(std::move(end));
+      if (shape.tied && !tied_apart_) uses_.back().push_back(table);
+    }
+    if (mine) chunks_.push_back(std::move(chunk));
+  }
+}
+
+std::vector<ParameterPointer> Stage::parameters() const {
+  std::vector<ParameterPointer> all;
+  for (const auto& unit : units_) all.insert(all.end(), unit.begin(), unit.end());
+  return all;
+}
+
+void Stage::wrap_units(Buckets& buckets, const Mesh& mesh) {
+  std::size_t unit = 0;
+  for (Sequence& chunk : chunks_) {
+    std::vector<ZeroUnit*> wrapped;
+    for (LayerPointer& layer : chunk.layers()) {
+      auto whole = std::make_unique<ZeroUnit>(std::move(layer), uses_.at(unit++), buckets, mesh);
+      wrapped.push_back(whole.get());
+      layer = std::move(whole);
+    }
+    for (std::size_t i = 0; i < wrapped.size(); ++i)
+      wrapped[i]->follow(i > 0 ? wrapped[i - 1] : nullptr, i + 1 < wrapped.size() ? wrapped[i + 1] : nullptr);
+  }
+}
+
+void Stage::each_site(const std::function<void(Site&)>& visit) {
+  for (Sequence& chunk : chunks_) chunk.each_site(visit);
+}
+
+}  // namespace chorale

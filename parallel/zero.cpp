@@ -1,0 +1,105 @@
+#include "parallel/zero.hpp"
+
+#include <algorithm>
+
+#include "src/math/reduction.hpp"
+
+namespace chorale {
+namespace {
+
+class Sharded final : public Reducer {
+ public:
+  Sharded(Buckets& buckets, const Mesh& mesh) : buckets_(buckets), mesh_(mesh) {}
+
+  void begin(std::int64_t) override {
+    for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+  }
+
+  // A unit's gradients of one micro-batch: their sum is added to the shard, and they are dropped.
+  void ready(const Parameter& parameter) override {
+    Bucket& bucket = buckets_.of(parameter);
+    if (--bucket.waits_for > 0) return;
+    bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
+    if (mesh_.layout().sequence) mesh_.tensor().all_reduce(bucket.gradients.narrow(0, bucket.stream));
+    const BucketOptions& o = buckets_.options();
+    const std::int64_t length = bucket.count / o.ranks;
+    const Tensor sum = bucket.gradients.narrow(length * o.rank, length);
+    mesh_.data().reduce_scatter(bucket.gradients, sum);
+    if (!sum.phantom()) {
+      void* const shard = bucket.gradient_shard.slice().data;
+      const void* const both[] = {shard, sum.slice().data};
+      reduce(Redop::sum, sum.dtype(), shard, both, length);
+    }
+    bucket.bind_gradients({});
+  }
+
+  void finish() override { add_tied(buckets_, mesh_); }
+
+  void publish() override {
+    if (buckets_.options().zero >= 3) return;
+    std::vector<Axis::Pending> under_way;
+    for (const Bucket& bucket : buckets_.all())
+      under_way.push_back(mesh_.data().start_all_gather(bucket.value_shard, bucket.values));
+    for (Axis::Pending& pending : under_way) pending.wait();
+  }
+
+ private:
+  Buckets& buckets_;
+  const Mesh& mesh_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, const Mesh& mesh) {
+  return std::make_unique<Sharded>(buckets, mesh);
+}
+
+ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets, const Mesh& mesh)
+    : inner_(std::move(inner)), buckets_(buckets), mesh_(mesh) {
+  for (const ParameterPointer& p : uses) {
+    Bucket* const bucket = &buckets_.of(*p);
+    if (std::find(mine_.begin(), mine_.end(), bucket) == mine_.end()) mine_.push_back(bucket);
+  }
+}
+
+void ZeroUnit::fetch() {
+  if (buckets_.options().zero < 3) return;
+  for (Bucket* bucket : mine_) {
+    if (bucket->values) continue;
+    bucket->bind_values(buckets_.new_values(*bucket));
+    under_way_.push_back(mesh_.data().start_all_gather(bucket->value_shard, bucket->values));
+  }
+}
+
+void ZeroUnit::need() {
+  fetch();
+  for (Axis::Pending& pending : under_way_) pending.wait();
+  under_way_.clear();
+}
+
+void ZeroUnit::release() {
+  if (buckets_.options().zero < 3) return;
+  for (Bucket* bucket : mine_) bucket->bind_values({});
+}
+
+Tensor ZeroUnit::forward(const Tensor& x, Context& context) {
+  need();
+  if (after_) after_->fetch();
+  const Tensor y = inner_->forward(x, context);
+  release();
+  return y;
+}
+
+Tensor ZeroUnit::backward(const Tensor& dy, Context& context) {
+  need();
+  if (before_) before_->fetch();
+  context.weight_gradient([this] {
+    for (Bucket* bucket : mine_)
+      if (!bucket->gradients) bucket->bind_gradients(buckets_.new_gradients(*bucket));
+  });
+  const Tensor dx = inner_->backward(dy, context);
+  release();
+  return dx;
+}
+
+}  // namespace chorale
