@@ -1,0 +1,48 @@
+#include "parallel/fingerprint.hpp"
+
+#include "parallel/resume.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele et al. 2014)
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Of the bits and the places of a part's elements in the whole tensor.
+std::uint64_t hash_of(const StateTensor& t) {
+  const Slab& slab = t.part.slab;
+  const std::int64_t columns = t.shape.size() > 1 ? t.shape[1] : 1, local = slab.dim == 1 ? slab.length : columns;
+  const std::int64_t first_row = slab.dim == 0 ? slab.first : 0, first_column = slab.dim == 1 ? slab.first : 0;
+  std::uint64_t sum = 0;
+  visit_floating(t.data.dtype, [&]<class T>(Type<T>) {
+    const T* const values = static_cast<const T*>(t.data.data);
+    for (std::int64_t i = 0; i < t.data.count; ++i) {
+      const std::int64_t at = t.part.first + i, place = (first_row + at / local) * columns + first_column + at % local;
+      std::uint64_t bits = 0;
+      __builtin_memcpy(&bits, values + i, sizeof(T));
+      sum += mixed(static_cast<std::uint64_t>(place) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+    }
+  });
+  return sum;
+}
+
+}  // namespace
+
+// Every rank knows names of its own; what it does not own it learns from the others, a text a rank.
+std::map<std::string, std::uint64_t> fingerprint(Training& training) {
+  std::string mine;
+  for (const StateTensor& t : state_to_save(training)) mine += t.name + " " + std::to_string(hash_of(t)) + "\n";
+  std::map<std::string, std::uint64_t> all;
+  for (const std::string& text : training.mesh().world().exchange(mine))
+    for (const std::string& line : split(text, '\n')) {
+      const auto space = line.find(' ');
+      if (space != std::string::npos) all[line.substr(0, space)] += std::stoull(line.substr(space + 1));
+    }
+  return all;
+}
+
+}  // namespace chorale

@@ -1,0 +1,13 @@
+// One number for each tensor of a training's state, the same on every layout that holds the same bits: a sum over its elements of a hash of
+// the global place and the bits. Sums have no order, so each rank adds up what it owns.
+#pragma once
+#include <map>
+
+#include "parallel/training.hpp"
+
+namespace chorale {
+
+// By name: weights, moments. Collective; all ranks get it.
+std::map<std::string, std::uint64_t> fingerprint(Training& training);
+
+}  // namespace chorale
