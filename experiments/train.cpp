@@ -3,6 +3,7 @@
 //   build/chorale train --preset nano --dtype bf16 --train-iters 600          the embedded language, whose loss has a known floor
 //   build/chorale train --data data/english.bin --save-interval 100           a text of one's own
 //   build/chorale train --load runs/latest --train-iters 1200                 goes on where a run stopped, bit for bit
+//   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout goes on from any other's run
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/records.hpp"
+#include "experiments/train/team.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/resume.hpp"
 #include "parallel/weights.hpp"
@@ -19,7 +21,6 @@
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 #include "src/math/peak.hpp"
-#include "src/memory/pool.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -31,6 +32,7 @@ class Train final : public Command {
 
   void declare(Options& o) override {
     flags_.declare(o);
+    layout_flags_.declare(o);
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
         .words("FILE");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
@@ -48,19 +50,18 @@ class Train final : public Command {
       usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
                   "give one of the two");
     require_writable(run_dir_);
-    const TrainingOptions options = flags_.training(1);
+    const TrainingOptions options = flags_.training(1, {});
     if (load_hf_.empty())
       train::Dataset(data_, options.shape, options.seed);  // what it refuses, it refuses before MPI starts
     signals_.emplace();
   }
 
   int run(Session& session) override {
-    if (session.runtime->size() > 1)
-      usage_error("training runs on one rank for now", fmt::format("{} ranks were started", session.runtime->size()),
-                  "start it without mpirun, or with -n 1");
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
+    const auto threads =
+        std::stoi(mpi::broadcast(session.runtime->world(), ranks.empty() ? "" : std::to_string(ranks[0].threads)));
+    const int world = session.runtime->size();
     HostMemory host;
-    Pool memory(host);
     Ledger imported;
     Allocator allocator(host, imported);
     std::optional<ImportedModel> weights;
@@ -68,23 +69,32 @@ class Train final : public Command {
       weights = import_folder(load_hf_, allocator);
       flags_.take_shape(weights->shape);
     }
-    const TrainingOptions options = flags_.training(static_cast<int>(ranks[0].threads));
+    const train::ParallelChoice choice = layout_flags_.choice(world);
+    TrainingOptions options = flags_.training(threads, choice.layout);
+    layout_flags_.complete(options);
+    require_fits(choice.layout, {options.shape, world, options.global_batch, options.micro_batch});
     const train::Dataset data(data_, options.shape, options.seed);
 
-    Training training(options, memory, session.clock);
-    if (weights) take_weights(training.optimizer(), weights->tensors, {options.threads}), training.publish();
+    train::Team team(choice, session);
+    Training training(options, team.mesh(), team.memory(), session.clock);
+    if (weights) {
+      take_weights(training.optimizer(), weights->tensors, {options.threads});
+      training.publish();
+    }
     weights.reset();
     if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
-      Log log({.level = session.log_level});
-      resume(training, Checkpoint::open(load_, log));
+      Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
+      resume(training, Checkpoint::open(load_, log, peers_of(training.mesh())));
     }
 
     RunRecord run = open_run_record(run_dir_, session, ranks);
-    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
-    announce(run, training, data);
-    const double peak = measured_product_peak(options.compute, options.threads);
-    run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
+    if (run.recorder)
+      run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+    if (run.recorder) announce(run, training, data);
+    const double peak = measured_product_peak(options.compute, options.threads) * world;
+    if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
     const std::string status = loop(session, run, training, data, peak);
+    if (!run.recorder) return 0;
     run.recorder->finish(status);
     run.log.info("recorded in {}", run.recorder->file().string());
     return 0;
@@ -95,9 +105,11 @@ class Train final : public Command {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
     run.log.info(
-        "{:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{}, data: {}",
-        static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads, name_of(o.compute), o.numerics,
-        o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+        "{}: {:.2f} million parameters ({} layers, {} wide, {} heads), {} {}, {} sequences of {} a step, {} thread{} a "
+        "rank, "
+        "data: {}",
+        to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
+        name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
     run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
                  human_bytes(training.declared_activation_bytes()),
                  human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *
@@ -105,40 +117,50 @@ class Train final : public Command {
     if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
   }
 
-  // Returns how the run ended.
+  // Returns how the run ended. All ranks go through it; what is said and recorded, rank 0 does.
   std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak) {
     const std::int64_t last = flags_.steps();
-    train::Records records(*run.recorder);
-    const Progress::Screen screen = Progress::screen_of(stderr);
+    std::optional<train::Records> records;
+    if (run.recorder) records.emplace(*run.recorder);
+    const Progress::Screen screen = run.recorder ? Progress::screen_of(stderr) : Progress::Screen{};
     Progress progress("train", last, session.clock, screen);
     const double began = session.clock.seconds();
     const ReadSamples read = data.training();
-    StepResult result;
     while (training.steps() < last) {
       const double start = session.clock.seconds();
-      result = training.step(read);
+      const StepResult result = training.step(read);
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
       const double mfu = rate * training.options().shape.flops_per_token() / peak;
-      records.step(result, now - began, now - start, mfu, training.ledger());
       check_activations(training);
-      const std::string note = fmt::format("loss {:.4f}  {:.0f} tokens/s  MFU {:.0f} %{}", result.loss, rate, 100 * mfu,
-                                           result.skipped ? "  skipped: the loss scale was too high" : "");
-      if (screen.terminal)
-        progress.update(result.step, note);
-      else if (result.step % log_interval_ == 0 || result.step == last)
-        run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, last, note, result.gradient_norm, result.rate);
+      const std::string told = signals_->pending() ? "stop" : "go on";
+      bool stop = false;
+      std::vector<std::string> shares =
+          training.mesh().world().exchange(train::Records::share(result, training.ledger()) + told);
+      for (const std::string& share : shares) stop |= share.ends_with("stop");
+      if (records) records->step(result, now - began, now - start, mfu, shares);
+      if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
         evaluate(run, records, training, data);
-      const bool stop = signals_->pending().has_value();
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
       if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
-      run.log.warn("told to stop after step {}", result.step);
+      if (records) run.log.warn("told to stop after step {}", result.step);
       return "stopped";
     }
     if (screen.terminal) progress.finish();
     evaluate(run, records, training, data);
     return "ok";
+  }
+
+  void say(RunRecord& run, Progress& progress, const Progress::Screen& screen, const StepResult& result,
+           const std::string& speed) const {
+    const std::string note =
+        fmt::format("loss {:.4f}  {}{}", result.loss, speed, result.skipped ? "  skipped: the loss scale was too high" : "");
+    if (screen.terminal)
+      progress.update(result.step, note);
+    else if (result.step % log_interval_ == 0 || result.step == flags_.steps())
+      run.log.info("step {}/{}  {}  |g| {:.3f}  lr {:.2e}", result.step, flags_.steps(), note, result.gradient_norm,
+                   result.rate);
   }
 
   // What is declared is what planning and the choice of a layout go by.
@@ -148,22 +170,27 @@ class Train final : public Command {
             training.activation_bytes());
   }
 
-  void evaluate(RunRecord& run, train::Records& records, Training& training, const train::Dataset& data) const {
+  void evaluate(RunRecord& run, std::optional<train::Records>& records, Training& training,
+                const train::Dataset& data) const {
     const std::int64_t samples = std::min(eval_samples_, data.held_out());
     if (samples == 0) return;
     const double loss = training.evaluate(data.validation(), samples);
-    records.evaluation(training.steps(), loss, samples * training.options().shape.sequence);
+    if (!records) return;
+    records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
     run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
                  data.floor() > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / data.floor() - 1)) : "");
   }
 
   void save(Session& session, RunRecord& run, Training& training) const {
-    run.recorder->flush();
-    save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()), state_of(training));
-    run.log.info("saved {}", (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string());
+    if (run.recorder) run.recorder->flush();
+    save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()), state_to_save(training),
+                    peers_of(training.mesh()));
+    if (run.recorder)
+      run.log.info("saved {}", (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string());
   }
 
   train::Flags flags_;
+  train::LayoutFlags layout_flags_;
   std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false;

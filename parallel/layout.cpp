@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -62,9 +63,8 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
 }
 
 MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
-  if (l.chunks > 1 && (l.schedule != "interleaved" || l.pipeline == 1))
-    return Misfit{"only an interleaved pipeline has several chunks a stage",
-                  fmt::format("schedule {}, pipeline {}, chunks {}", l.schedule, l.pipeline, l.chunks)};
+  if (l.chunks > 1 && l.pipeline == 1)
+    return Misfit{"only stages of a pipeline have several chunks", fmt::format("pipeline 1, chunks {}", l.chunks)};
   if (l.pipeline * l.chunks > limits.shape.layers)
     return Misfit{"there are more stages than layers",
                   fmt::format("pipeline {} × chunks {} = {}; num-layers is {}", l.pipeline, l.chunks, l.pipeline * l.chunks,
@@ -78,18 +78,24 @@ std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
 }
 
 MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
-  const std::int64_t unit = batch_unit(l, limits), micro_batches = limits.global_batch / unit;
+  const std::int64_t unit = batch_unit(l, limits);
   const std::string micro = limits.micro_batch > 0 ? fmt::format("micro-batch-size {} × ", limits.micro_batch) : "";
   if (limits.global_batch % unit != 0)
     return Misfit{
         "batch sizes do not divide",
         fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{}, which is {}", limits.global_batch,
                     micro, l.data, micro.empty() ? "" : fmt::format(" = {}", unit), world_of(l, limits.world))};
-  if (l.schedule == "interleaved" && micro_batches % l.pipeline != 0)
-    return Misfit{"an interleaved pipeline wants whole rounds of micro-batches",
-                  fmt::format("global-batch-size {} / ({}data_parallel {}) = {} micro-batches, no multiple of pipeline {}",
-                              limits.global_batch, micro, l.data, micro_batches, l.pipeline)};
   return {};
+}
+
+// The schedule's own rule; after the batch, which its micro-batches divide.
+MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
+  if (l.pipeline == 1) return {};
+  const PipelineAlgorithm* const row = find_pipeline_schedule(l.schedule);
+  const std::int64_t micro_batches = limits.global_batch / batch_unit(l, limits);
+  const std::string why = row ? row->misfit({l.pipeline, micro_batches, l.chunks}) : "there is none of that name";
+  if (why.empty()) return {};
+  return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
 }
 
 // After the batch, whose share may be the micro-batch.
@@ -114,7 +120,7 @@ Layout with_data(Layout layout, std::int64_t world) {
 
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   const Layout l = with_data(layout, limits.world);
-  for (const auto check : {check_world, check_heads, check_stages, check_batch, check_sequence})
+  for (const auto check : {check_world, check_heads, check_stages, check_batch, check_schedule, check_sequence})
     if (MaybeMisfit misfit = check(l, limits)) return misfit;
   return {};
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "parallel/layout.hpp"
+#include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -72,7 +73,11 @@ std::string take(const std::string& word, const Part& part, Layout& layout) {
 
 }  // namespace
 
-std::vector<std::string> schedule_names() { return {"naive", "gpipe", "1f1b", "interleaved", "zb-h1"}; }
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const PipelineAlgorithm& row : all_pipeline_schedules()) names.emplace_back(row.name);
+  return names;
+}
 
 std::string to_string(const Layout& layout) {
   const Layout plain;

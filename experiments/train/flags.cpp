@@ -44,7 +44,7 @@ void Flags::declare(Options& o) {
   o.add("recompute", recompute_, "activations that are computed twice instead of kept")
       .one_of({"none", "selective", "full"});
   o.add("global-batch-size", global_batch_, "sequences of a step").range(1, 1e7);
-  o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a step").range(0, 1e7);
+  o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a replica's, one in a pipeline").range(0, 1e7);
   o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
   o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
   o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
@@ -74,7 +74,7 @@ void Flags::take_shape(const ModelShape& shape) {
   untied_ = !shape.tied;
 }
 
-TrainingOptions Flags::training(int threads) const {
+TrainingOptions Flags::training(int threads, const Layout& layout) const {
   TrainingOptions o{.shape = shape_};
   o.shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
   o.shape.groups = groups_ ? groups_ : shape_.heads;
@@ -84,7 +84,8 @@ TrainingOptions Flags::training(int threads) const {
   o.compute = dtype_named(dtype_);
   o.numerics = numerics_;
   o.global_batch = global_batch_;
-  o.micro_batch = micro_batch_ ? micro_batch_ : global_batch_;
+  const std::int64_t share = std::max<std::int64_t>(1, global_batch_ / layout.data);
+  o.micro_batch = micro_batch_ ? micro_batch_ : layout.pipeline > 1 ? 1 : share;
   o.optimizer = optimizer_;
   o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;
   o.clip = clip_;

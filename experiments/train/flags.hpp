@@ -14,7 +14,7 @@ std::vector<Preset> presets();
 class Flags {
  public:
   void declare(Options& options);
-  TrainingOptions training(int threads) const;  // throws a usage error for what cannot be
+  TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error for what cannot be
   std::int64_t steps() const { return rate_.steps; }
   void take_shape(const ModelShape& shape);  // of a model that comes with its own
 

@@ -1,12 +1,18 @@
 #include "experiments/train/records.hpp"
 
 #include <cmath>
+#include <cstring>
 
 namespace chorale::train {
 namespace {
 
 const std::vector<std::string> phases{"forward",     "backward", "optimizer", "comm_exposed",
                                       "comm_hidden", "bubble",   "data",      "io"};
+
+struct Share {
+  double phases[8];
+  std::int64_t bytes[categories], peak[categories];
+};
 
 }  // namespace
 
@@ -20,7 +26,16 @@ Records::Records(Recorder& recorder)
            .rows = "step",
            .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})) {}
 
-void Records::step(const StepResult& r, double time, double seconds, double mfu, const Ledger& ledger) {
+std::string Records::share(const StepResult& r, const Ledger& ledger) {
+  Share mine{{r.forward, r.backward, r.optimizer, r.exposed, r.hidden, r.bubble, r.data, 0}, {}, {}};
+  for (std::size_t c = 0; c < categories; ++c) {
+    mine.bytes[c] = ledger.current(static_cast<Category>(c));
+    mine.peak[c] = ledger.peak(static_cast<Category>(c));
+  }
+  return {reinterpret_cast<const char*>(&mine), sizeof mine};
+}
+
+void Records::step(const StepResult& r, double time, double seconds, double mfu, const std::vector<std::string>& shares) {
   recorder_.append(train_, TrainRow{.step = r.step,
                                     .time = time,
                                     .loss = r.loss,
@@ -32,12 +47,16 @@ void Records::step(const StepResult& r, double time, double seconds, double mfu,
                                     .tokens_per_s = static_cast<double>(r.tokens) / seconds,
                                     .mfu = mfu,
                                     .skipped = r.skipped});
-  recorder_.append(phases_, PhaseRow{r.step, {r.forward, r.backward, r.optimizer, 0, 0, 0, r.data, 0}});
+  PhaseRow phase{.step = r.step};
   MemoryRow memory{.step = r.step};
-  for (std::size_t c = 0; c < categories; ++c) {
-    memory.bytes.push_back(ledger.current(static_cast<Category>(c)));
-    memory.peak.push_back(ledger.peak(static_cast<Category>(c)));
+  for (const std::string& text : shares) {
+    Share share;
+    std::memcpy(&share, text.data(), sizeof share);
+    phase.phase_time.insert(phase.phase_time.end(), std::begin(share.phases), std::end(share.phases));
+    memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
+    memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
   }
+  recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
   if (recorder_.due(r.step)) recorder_.flush();
 }

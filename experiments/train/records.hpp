@@ -66,7 +66,9 @@ struct MemoryRow {
 class Records {
  public:
   explicit Records(Recorder& recorder);
-  void step(const StepResult& result, double time, double seconds, double mfu, const Ledger& ledger);
+  // What a rank has to say of a step, as text that holds bits.
+  static std::string share(const StepResult& result, const Ledger& ledger);
+  void step(const StepResult& result, double time, double seconds, double mfu, const std::vector<std::string>& shares);
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
 
  private:

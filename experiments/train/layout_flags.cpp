@@ -1,0 +1,122 @@
+#include "experiments/train/layout_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::train {
+namespace {
+
+const std::vector<std::string> axes{"dp", "tp", "pp", "world"};
+
+void require_known(const std::string& word, const std::string& part, const std::string& what,
+                   const std::vector<std::string>& known) {
+  if (std::count(known.begin(), known.end(), word)) return;
+  const std::string near = nearest(word, known);
+  usage_error(fmt::format("no {} \"{}\"", what, word), fmt::format("it stands in \"{}\"", part),
+              (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "there are " + join(known, ", "));
+}
+
+// Those that join processes.
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const Backend& backend : all_backends())
+    if (std::string(backend.name) != "threads") names.emplace_back(backend.name);
+  return names;
+}
+
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names{"auto", "native"};
+  for (const Algorithm& row : all_algorithms())
+    if (!std::count(names.begin(), names.end(), row.name)) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+// "shm", or "tp=shm,dp=ucx": a word for each axis, and one for those that are not named.
+ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, const std::vector<std::string>& known,
+               const std::string& otherwise) {
+  ByAxis words;
+  for (const std::string& part : parts) {
+    const std::size_t equals = part.find('=');
+    const std::string axis = equals == std::string::npos ? "" : part.substr(0, equals);
+    if (equals != std::string::npos) require_known(axis, part, "axis", axes);
+    const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
+    require_known(word, part, what, known);
+    if (!words.emplace(axis, word).second)
+      usage_error(fmt::format("two words for {}", axis.empty() ? "all axes" : "the axis " + axis),
+                  fmt::format("{} = {}", what, join(parts, ",")),
+                  fmt::format("give one word, or one for each axis: --{} tp={},dp={}", what, word, known.front()));
+  }
+  words.emplace("", otherwise);
+  return words;
+}
+
+}  // namespace
+
+void LayoutFlags::declare(Options& o) {
+  o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
+      .words("WORD");
+  o.add("dp", data_, "replicas of the model; 0: what is left of the ranks").range(0, 1e6);
+  o.add("tp", tensor_, "ranks that share a layer; 0: as the layout says").range(0, 1e6).alias("tensor-model-parallel-size");
+  o.add("pp", pipeline_, "stages of the pipeline; 0: as the layout says")
+      .range(0, 1e6)
+      .alias("pipeline-model-parallel-size");
+  o.add("zero", zero_,
+        "ZeRO: 1 cuts the optimizer among replicas, 2 gradients too, 3 parameters too; auto: as the layout says")
+      .one_of({"auto", "0", "1", "2", "3"})
+      .alias("zero-stage");
+  o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
+  o.add("sequence-parallel", sequence_, "what tensor ranks do not share, they divide by tokens: as sp in a layout");
+  o.add("schedule", schedule_, "of the pipeline; auto: as the layout says").one_of(with_auto(schedule_names()));
+  o.add("virtual-stages", chunks_, "chunks of the model that a stage has, interleaved; 0: as the layout says")
+      .range(0, 1e6)
+      .alias("num-virtual-stages-per-pipeline-rank");
+  o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx");
+  o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct");
+  o.add("reducer", reducer_, "gradients of replicas: naive, at the end; bucketed, while the backward pass runs")
+      .one_of({"naive", "bucketed"});
+  o.add_bytes("bucket-size", bucket_bytes_, "gradients that are reduced at once").range(1, 1e15);
+  o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)");
+  o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
+  o.add_bytes("memory-limit", memory_limit_, "of a rank; 0: what there is").range(0, 1e15);
+}
+
+Layout LayoutFlags::layout(std::int64_t world) const {
+  Layout layout = parse_layout(word_, 0);
+  if (data_) layout.data = data_;
+  if (tensor_) layout.tensor = tensor_;
+  if (pipeline_) layout.pipeline = pipeline_;
+  if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
+  if (zero_ != "auto") layout.zero = std::stoi(zero_);
+  if (distributed_optimizer_ && layout.zero == 0)
+    usage_error("ZeRO is asked for and refused", "use-distributed-optimizer is ZeRO-1, and zero is 0",
+                "give one of the two");
+  layout.sequence |= sequence_;
+  if (chunks_) layout.chunks = chunks_;
+  if (chunks_ > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
+  if (schedule_ != "auto") layout.schedule = schedule_;
+  return infer_data(layout, world);
+}
+
+ParallelChoice LayoutFlags::choice(std::int64_t world) const {
+  return {layout(world), by_axis(backend_, "backend", with_auto(backend_names()), "auto"),
+          by_axis(algorithm_, "algorithm", algorithm_names(), "auto"), partition_activations_};
+}
+
+void LayoutFlags::complete(TrainingOptions& options) const {
+  options.reducer = reducer_;
+  options.bucket_bytes = bucket_bytes_;
+  options.memory_limit = memory_limit_;
+}
+
+}  // namespace chorale::train

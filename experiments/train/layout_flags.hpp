@@ -1,0 +1,37 @@
+// The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and reduces what.
+//
+//   --layout dp2.tp2.pp2.z1     or the same by --dp 2 --tp 2 --pp 2 --zero 1; a part that is also given by its long flag is the flag's
+//   --backend tp=shm,dp=ucx     a word for all axes of the mesh, or one for each; `dp=ring,mpi`: mpi on the axes that are not named
+#pragma once
+#include <string>
+#include <vector>
+
+#include "parallel/mesh.hpp"
+#include "parallel/training.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::train {
+
+struct ParallelChoice {
+  Layout layout;
+  ByAxis backends, algorithms;
+  bool partition_activations = false;  // what recomputation keeps is cut over the tensor ranks
+};
+
+class LayoutFlags {
+ public:
+  void declare(Options& options);
+  Layout layout(
+      std::int64_t world) const;  // a usage error for a word that is none; whether it fits is asked by require_fits
+  ParallelChoice choice(std::int64_t world) const;
+  void complete(TrainingOptions& options) const;  // with the reducer, its buckets, and the limit of memory
+
+ private:
+  std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
+  std::int64_t data_ = 0, tensor_ = 0, pipeline_ = 0, chunks_ = 0;  // 0: as the word says
+  bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
+  std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
+  std::int64_t bucket_bytes_ = 25 << 20, memory_limit_ = 0;
+};
+
+}  // namespace chorale::train
