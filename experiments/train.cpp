@@ -17,6 +17,7 @@
 #include "parallel/resume.hpp"
 #include "parallel/weights.hpp"
 #include "src/base/host.hpp"
+#include "src/base/launch.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
@@ -50,9 +51,12 @@ class Train final : public Command {
       usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
                   "give one of the two");
     require_writable(run_dir_);
-    const TrainingOptions options = flags_.training(1, {});
-    if (load_hf_.empty())
-      train::Dataset(data_, options.shape, options.seed);  // what it refuses, it refuses before MPI starts
+    if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
+      const Layout layout = layout_flags_.choice(read_launch(process_environment()).size).layout;
+      const TrainingOptions options = flags_.training(1, layout);
+      require_fits(layout, {options.shape, layout.ranks(), options.global_batch, options.micro_batch});
+      train::Dataset(data_, options.shape, options.seed);
+    }
     signals_.emplace();
   }
 
