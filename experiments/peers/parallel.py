@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""The preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two (torch_gpt.py), taking turns, so that what else
+the machine does meets all of them.
+
+  experiments/peers/parallel.py [--turns 3] [--steps 12] [--dtype bf16] [--layouts dp1,dp2,tp2,…] [--no-peer]
+
+Prints the table of experiments/findings/parallel.md: the median tokens/s of all steps of all turns, and against what is its mark.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(os.path.dirname(here))
+as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+
+def ranks_of(layout):
+    sizes = [int(size) for size in re.findall(r"(?:dp|tp|pp)(\d+)", layout)]
+    return math.prod(sizes)
+
+
+def ours(layout, dtype, steps):
+    """Tokens/s of each step but the first two. Up to two ranks share a batch of 8; more have 4 sequences each."""
+    ranks = ranks_of(layout)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ["mpirun", "-np", str(ranks), os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype,
+             "--train-iters", str(steps), "--layout", layout, "--global-batch-size", str(max(8, 4 * ranks)), "--threads", "1",
+             "--eval-samples", "1", "--no-save", "--run-dir", folder],
+            check=True, capture_output=True, text=True, env={**os.environ, **as_root})
+        with open(os.path.join(folder, "latest", "metrics.jsonl")) as lines:
+            return [row["tokens_per_s"] for row in map(json.loads, lines) if "tokens_per_s" in row][2:]
+
+
+def torch(dtype, steps):
+    start = lambda rank: subprocess.Popen(
+        [os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps), "WORLD_SIZE": "2",
+             "RANK": str(rank)})
+    outputs = [process.communicate()[0] for process in [start(0), start(1)]]
+    return [float(re.search(r"tokens/s=(\d+)", "".join(outputs)).group(1))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--dtype", default="bf16")
+    parser.add_argument("--layouts", default="dp1,dp2,tp2,tp2.sp,pp2,dp2.z1,dp2.z2,dp2.z3,dp8")
+    parser.add_argument("--no-peer", action="store_true")
+    options = parser.parse_args()
+    layouts = options.layouts.split(",")
+    seen = {layout: [] for layout in layouts}
+    peer = []
+    for _ in range(options.turns):
+        for layout in layouts:
+            seen[layout] += ours(layout, options.dtype, options.steps)
+        peer += [] if options.no_peer else torch(options.dtype, options.steps)
+    speed = {layout: statistics.median(rates) for layout, rates in seen.items()}
+    one, two = speed.get("dp1"), speed.get("dp2")
+    print("| layout | tokens/s | of twice one rank | of dp2 | slowest step / median |\n|---|---|---|---|---|")
+    for layout in layouts:
+        share = lambda whole: f"{speed[layout] / whole:.0%}" if whole else ""
+        print(f"| {layout} | {speed[layout]:.0f} | {share(one and 2 * one)} | {share(two)} | {speed[layout] / min(seen[layout]):.2f} |")
+    if peer:
+        print(f"| PyTorch, DDP, 2 ranks | {statistics.median(peer):.0f} | | {f'1 / {two / statistics.median(peer):.2f}' if two else ''} | |")
+
+
+if __name__ == "__main__":
+    main()
