@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/drawing.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
@@ -22,12 +23,6 @@ constexpr const char* style = R"(  <style>
   </style>
 )";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
-
 double lane(int rank) { return top + lane_height * (rank + 0.5); }
 
 class Picture {
@@ -40,11 +35,11 @@ class Picture {
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"title what\">\n"
         "  <title id=\"title\">{}</title>\n  <desc id=\"what\">{}</desc>\n{}",
-        width, height, escaped(title), description(), style);
+        width, height, escape_xml(title), description(), style);
     svg +=
         "  <defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
         "orient=\"auto\"><path class=\"tip\" d=\"M0 0 L8 4 L0 8 z\"/></marker></defs>\n";
-    svg += fmt::format("  <text x=\"16\" y=\"24\" font-size=\"16\">{}</text>\n", escaped(title));
+    svg += fmt::format("  <text x=\"16\" y=\"24\" font-size=\"16\">{}</text>\n", escape_xml(title));
     svg += fmt::format("  <text x=\"16\" y=\"42\" class=\"quiet\">{}</text>\n", description());
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) svg += lane_of(rank);
     for (const Timeline::Flight& flight : timeline_.flights) svg += arrow(flight);

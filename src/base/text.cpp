@@ -24,6 +24,13 @@ std::string escape_control(std::string_view text) {
   return safe;
 }
 
+std::string escape_xml(std::string_view text) {
+  std::string safe;
+  for (const char c : text)
+    safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
+  return safe;
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {

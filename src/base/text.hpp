@@ -9,6 +9,7 @@
 namespace chorale {
 
 std::string escape_control(std::string_view text);  // no terminal obeys text from outside; one line stays one line
+std::string escape_xml(std::string_view text);      // for the text of an element and, in double quotes, of an attribute
 
 std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

@@ -31,6 +31,10 @@ TEST_CASE("numbers become words") {
   CHECK(human_seconds(3700) == "1 h 01 min");
 }
 
+TEST_CASE("text of others stays text inside XML") {
+  CHECK(escape_xml("a < b && \"c\" > d") == "a &lt; b &amp;&amp; &quot;c&quot; &gt; d");
+}
+
 TEST_CASE("splitting and joining undo one another") {
   CHECK(split("", ',').empty());
   CHECK(split("a,,b,", ',') == std::vector<std::string>{"a", "", "b", ""});
