@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parallel/pipeline/drawing.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr double left = 72, right = 16, width = 1200, head = 78, panel_head = 30, lane_height = 34, bar_height = 28;
+constexpr double digit_width = 7.5;  // of the labels
+
+// Colours that differ for every eye, and in brightness too: printed in grey, forward is dark, backward light, weights hatched.
+constexpr const char* style = R"svg(  <style>
+    svg { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
+    text { fill: #1c2430 } .quiet { fill: #5c6878 } .lane { fill: #eef1f5 }
+    .forward { fill: #0062a3 } .backward { fill: #f2b134 } .weights { fill: url(#hatched) }
+    .bar { stroke: #ffffff } .label { font-size: 12px; text-anchor: middle }
+    text.on_forward { fill: #ffffff } text.on_backward, text.on_weights { fill: #1c2430 }
+    @media (prefers-color-scheme: dark) {
+      svg { background: #12161c }
+      text { fill: #e6eaf0 } .quiet { fill: #98a4b3 } .lane { fill: #1d232c } .bar { stroke: #12161c }
+    }
+  </style>
+  <defs><pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+    <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>
+)svg";
+
+class Picture {
+ public:
+  explicit Picture(const std::vector<PipelinePanel>& panels) : panels_(panels) {
+    for (const PipelinePanel& panel : panels) longest_ = std::max(longest_, panel.timeline.seconds());
+  }
+
+  std::string draw(const std::string& title) const {
+    double y = head;
+    std::string body = legend();
+    for (const PipelinePanel& panel : panels_) {
+      body += draw_panel(panel, y);
+      y += panel_head + lane_height * static_cast<double>(panel.timeline.stages);
+    }
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"title "
+               "what\">\n"
+               "  <title id=\"title\">{}</title>\n  <desc id=\"what\">{}</desc>\n{}",
+               width, y + 12, escape_xml(title), escape_xml(description()), style) +
+           fmt::format("  <text x=\"16\" y=\"26\" font-size=\"17\">{}</text>\n", escape_xml(title)) + body + "</svg>\n";
+  }
+
+ private:
+  std::string description() const {
+    std::string text = "A lane a stage, time to the right, a bar for each pass, with the number of its micro-batch.";
+    for (const PipelinePanel& panel : panels_) text += " " + words_for(panel) + ".";
+    return text;
+  }
+
+  static std::string words_for(const PipelinePanel& panel) {
+    const PipelineTimeline& timeline = panel.timeline;
+    return fmt::format("{}: {} stage{}, {:.4g} long, idle {:.1f} % of the time", panel.name, timeline.stages,
+                       timeline.stages == 1 ? "" : "s", timeline.seconds(), 100 * timeline.bubble());
+  }
+
+  std::string legend() const {
+    std::string svg;
+    double x = 16;
+    for (const char* name : pass_names) {
+      svg += fmt::format("  <rect class=\"{}\" x=\"{}\" y=\"42\" width=\"18\" height=\"14\"/>\n", name, x);
+      svg += fmt::format("  <text x=\"{}\" y=\"54\">{}</text>\n", x + 24, name);
+      x += 110;
+    }
+    return svg;
+  }
+
+  std::string draw_panel(const PipelinePanel& panel, double y) const {
+    std::string svg =
+        fmt::format("  <text x=\"16\" y=\"{}\" class=\"quiet\">{}</text>\n", y + 16, escape_xml(words_for(panel)));
+    const auto top = [&](std::int64_t stage) { return y + panel_head + lane_height * static_cast<double>(stage) - 4; };
+    for (std::int64_t stage = 0; stage < panel.timeline.stages; ++stage) {
+      svg += fmt::format("  <text x=\"16\" y=\"{}\">stage {}</text>\n", top(stage) + 19, stage);
+      svg += fmt::format("  <rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n", left, top(stage),
+                         x_of(panel.timeline.seconds()) - left, bar_height);
+    }
+    for (const PipelineEvent& event : panel.timeline.events) svg += bar(panel.timeline, event, top(event.stage));
+    return svg;
+  }
+
+  // Of several chunks the later ones are paler.
+  std::string bar(const PipelineTimeline& timeline, const PipelineEvent& event, double top) const {
+    const std::string label = label_of(event.action, timeline.chunks);
+    const char* kind = pass_names[static_cast<std::size_t>(event.action.kind)];
+    const double x = x_of(event.begins - timeline.begins()), wide = x_of(event.ends - timeline.begins()) - x;
+    const double paler = 0.45 * static_cast<double>(event.action.chunk) / static_cast<double>(timeline.chunks);
+    std::string svg = fmt::format(
+        "  <rect class=\"bar {}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill-opacity=\"{:.2f}\">"
+        "<title>stage {}, {} {}: {:.4g} to {:.4g}</title></rect>\n",
+        kind, x, top, std::max(0.5, wide), bar_height, 1 - paler, event.stage, kind, label, event.begins, event.ends);
+    if (wide > digit_width * static_cast<double>(label.size()) + 3)
+      svg += fmt::format("  <text class=\"label on_{}\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", kind, x + wide / 2, top + 18.5,
+                         label);
+    return svg;
+  }
+
+  double x_of(double seconds) const { return left + (longest_ > 0 ? seconds / longest_ : 0) * (width - left - right); }
+
+  const std::vector<PipelinePanel>& panels_;
+  double longest_ = 0;
+};
+
+}  // namespace
+
+std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title) {
+  return Picture(panels).draw(title);
+}
+
+}  // namespace chorale

@@ -1,0 +1,95 @@
+// Pictures of pipelines: small ones by heart, all others by what must be true of every picture.
+#include "parallel/pipeline/drawing.hpp"
+
+#include <algorithm>
+
+#include "src/base/text.hpp"
+#include "tests/parallel/pipeline/shapes.hpp"
+
+using namespace chorale;
+using test::each_pipeline;
+using test::planned;
+
+namespace {
+
+PipelineTimeline equal(const PipelineSchedule& schedule) { return simulate(schedule, equal_parts(schedule)); }
+
+std::string drawn(const PipelineTimeline& timeline) { return draw_text(timeline, columns_per_second(timeline)); }
+
+std::size_t times(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++found;
+  return found;
+}
+
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+TEST_CASE("pipelines are drawn as in the papers") {
+  CHECK(drawn(equal(planned("gpipe", {2, 2}))) ==
+        "stage 0 │0  1           ▒0▒▒▒▒▒1▒▒▒▒│\n"
+        "stage 1 │   0  1  ▒0▒▒▒▒▒1▒▒▒▒      │\n"
+        "time     0              5\n");
+  CHECK(drawn(equal(planned("1f1b", {2, 2}))) ==
+        "stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│\n"
+        "stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │\n"
+        "time     0              5\n");
+  CHECK(drawn(equal(planned("zb-h1", {2, 2}))) ==
+        "stage 0 │0  1     ▒0▒░0░▒1▒░1░│\n"
+        "stage 1 │   0  ▒0▒1  ▒1▒░0░░1░│\n"
+        "time     0              5\n");
+  CHECK(drawn(equal(planned("interleaved", {2, 2, 2}))) ==
+        "stage 0 │0a  1a  0b  1b          ▒0b▒▒▒▒▒    ▒1b▒▒▒▒▒▒0a▒▒▒▒▒▒1a▒▒▒▒▒│\n"
+        "stage 1 │    0a  1a  0b  ▒0b▒▒▒▒▒1b  ▒1b▒▒▒▒▒▒0a▒▒▒▒▒▒1a▒▒▒▒▒        │\n"
+        "time     0               2               4               6\n");
+}
+
+TEST_CASE("every picture of a pipeline has a line a stage, all equally long, and fits a terminal") {
+  each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
+    const auto lines = split(drawn(equal(schedule)), '\n');
+    REQUIRE(static_cast<std::int64_t>(lines.size()) == schedule.stages + 2);  // the axis, and nothing after the last line
+    for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
+      CHECK(columns(lines[static_cast<std::size_t>(stage)]) == columns(lines[0]));
+      CHECK(columns(lines[static_cast<std::size_t>(stage)]) <= 130);
+    }
+  });
+}
+
+TEST_CASE("a measured run of a pipeline is drawn at the scale of another") {
+  PipelineTimeline measured = equal(planned("1f1b", {2, 2}));
+  const double scale = columns_per_second(measured);
+  for (PipelineEvent& event : measured.events) {
+    event.begins = 1000 + 1.2 * event.begins;
+    event.ends = 1000 + 1.2 * event.ends;
+  }
+  measured.events[0].ends -= 0.05;
+  CHECK(draw_text(measured, scale) ==
+        "stage 0 │0   1         ▒0▒▒▒▒▒▒   ▒1▒▒▒▒▒│\n"
+        "stage 1 │    0  ▒0▒▒▒▒▒1   ▒1▒▒▒▒▒       │\n"
+        "time     0              5              10\n");
+  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // no common unit: as wide as can be
+}
+
+TEST_CASE("a pipeline that does nothing is drawn too") {
+  CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n");
+}
+
+TEST_CASE("the diagram of pipelines has a bar an event, a lane a stage, and no need of anything outside") {
+  const PipelineTimeline ideal = equal(planned("zb-h1", {3, 4})), other = equal(planned("interleaved", {2, 2, 2}));
+  const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other}}, "x & y");
+  CHECK(times(svg, "class=\"lane\"") == 5);
+  CHECK(times(svg, "class=\"bar forward\"") == 3 * 4 + 2 * 2 * 2);
+  CHECK(times(svg, "class=\"bar weights\"") == 3 * 4);
+  CHECK(times(svg, "</rect>") == ideal.events.size() + other.events.size());
+  CHECK_THAT(svg, says("<title id=\"title\">x &amp; y</title>"));
+  CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));
+  CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages"));
+  CHECK_THAT(svg, says("<title>stage 1, backward 0b:"));
+  CHECK_THAT(svg, says("prefers-color-scheme: dark"));
+  CHECK(times(svg, "http") == 1);  // the name space
+  CHECK(times(svg, "nan") + times(svg, "inf\"") == 0);
+}
