@@ -1,6 +1,6 @@
 // `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks of any sizes,
 // in place and out of place, whole and cut into chunks, for nodes of several sizes. A line each, and a total; exit 3 when anything is
-// not proved, naming rank, step and element.
+// not proved, naming rank, step and element. Pipeline schedules are proved likewise, over stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,15 @@
 #include "collectives/checker.hpp"
 #include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
+#include "parallel/pipeline/check.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
+
+constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;  // of pipelines
 
 // One call, on all ranks.
 struct Call {
@@ -94,6 +97,29 @@ std::string prove(const Algorithm& algorithm, const Call& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
+// What came of the proofs of one row of a table.
+struct Verdict {
+  std::int64_t problems = 0;  // proved
+  std::string trouble;        // of the first that is not
+};
+
+Verdict verdict_on_pipeline(const PipelineAlgorithm& row) {
+  Verdict verdict;
+  for (std::int64_t stages = 1; stages <= most_stages; ++stages)
+    for (std::int64_t micro_batches = 1; micro_batches <= most_micro_batches; ++micro_batches)
+      for (std::int64_t chunks = 1; chunks <= most_chunks; ++chunks) {
+        const PipelineShape shape{stages, micro_batches, chunks};
+        if (!fits(row, shape)) continue;
+        if (verdict.trouble = find_flaw(row.plan(shape)); !verdict.trouble.empty()) {
+          verdict.trouble =
+              fmt::format("{} stages, {} micro-batches, {} chunks: {}", stages, micro_batches, chunks, verdict.trouble);
+          return verdict;
+        }
+        ++verdict.problems;
+      }
+  return verdict;
+}
+
 class Verify final : public Command {
  public:
   void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to so many ranks").range(1, 256); }
@@ -101,30 +127,43 @@ class Verify final : public Command {
   int run(Session& session) override {
     Progress progress("verify", static_cast<std::int64_t>(all_algorithms().size()) * ranks_, session.clock,
                       Progress::screen_of(stderr));
-    int proved = 0;
+    std::size_t proved = 0;
+    const auto say = [&](const char* what, const char* name, const Verdict& verdict, const std::string& of, double started) {
+      proved += verdict.trouble.empty();
+      fmt::print("{:<15} {:<22} {}\n", what, name,
+                 verdict.trouble.empty() ? fmt::format("proved on {} problems of 1 to {}, {}", verdict.problems, of,
+                                                       human_seconds(session.clock.seconds() - started))
+                                         : "NOT PROVED: " + verdict.trouble);
+      std::fflush(stdout);
+    };
     for (const Algorithm& algorithm : all_algorithms()) {
       const double started = session.clock.seconds();
-      std::int64_t problems = 0;
-      std::string trouble;
-      for (int size = 1; size <= ranks_ && trouble.empty(); ++size) {
-        progress.update(done_++, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, size));
-        for (const Call& call : calls_for(algorithm, size)) {
-          if (trouble = prove(algorithm, call); !trouble.empty()) break;
-          ++problems;
-        }
-      }
-      proved += trouble.empty();
-      const std::string verdict = trouble.empty() ? fmt::format("proved on {} problems of 1 to {} ranks, {}", problems,
-                                                                ranks_, human_seconds(session.clock.seconds() - started))
-                                                  : "NOT PROVED: " + trouble;
-      fmt::print("{:<15} {:<22} {}\n", name_of(algorithm.what), algorithm.name, verdict);
-      std::fflush(stdout);
+      const Verdict verdict = verdict_on(algorithm, progress);
+      say(name_of(algorithm.what), algorithm.name, verdict, fmt::format("{} ranks", ranks_), started);
     }
-    fmt::print("{} of {} algorithms proved\n", proved, all_algorithms().size());
-    return static_cast<int>(proved == static_cast<int>(all_algorithms().size()) ? Exit::ok : Exit::check);
+    for (const PipelineAlgorithm& row : all_pipeline_schedules()) {
+      const double started = session.clock.seconds();
+      const Verdict verdict = verdict_on_pipeline(row);
+      say("pipeline", row.name, verdict, fmt::format("{} stages", most_stages), started);
+    }
+    const std::size_t rows = all_algorithms().size() + all_pipeline_schedules().size();
+    fmt::print("{} of {} algorithms proved\n", proved, rows);
+    return static_cast<int>(proved == rows ? Exit::ok : Exit::check);
   }
 
  private:
+  Verdict verdict_on(const Algorithm& algorithm, Progress& progress) {
+    Verdict verdict;
+    for (int size = 1; size <= ranks_; ++size) {
+      progress.update(done_++, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, size));
+      for (const Call& call : calls_for(algorithm, size)) {
+        if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
+        ++verdict.problems;
+      }
+    }
+    return verdict;
+  }
+
   std::int64_t ranks_ = 64, done_ = 0;
 };
 
