@@ -28,13 +28,14 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale info --format json", true, make_info},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
-      {"show", "a collective algorithm: its rounds, its price, the order of its sums",
+      {"show", "a collective algorithm: its rounds, its price, the order of its sums; or a pipeline schedule",
        "build/chorale show all_reduce ring --ranks 4", false, make_show},
       {"train", "train a transformer, and record every step",
        "build/chorale train --preset tiny --train-iters 20 --lr 3e-3 --run-dir runs", true, make_train},
       {"tune", "find the fastest algorithm for every size, for auto to take",
        "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune},
-      {"verify", "prove every collective algorithm", "build/chorale verify --ranks 16", false, make_verify},
+      {"verify", "prove every collective algorithm and every pipeline schedule", "build/chorale verify --ranks 16", false,
+       make_verify},
   };
   return table;
 }

@@ -1,6 +1,7 @@
 // `chorale show COLLECTIVE ALGORITHM`: what its schedules say before anybody runs them. What every rank holds after every round, what
 // each sends, what that costs, in which order sums are made; a line a step with --steps, a space-time diagram with --svg. Without
-// an algorithm: all that the collective has, with their prices, so that they can be compared.
+// an algorithm: all that the collective has, with their prices, so that they can be compared. `show pipeline SCHEDULE` does the same for
+// pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
 #include "experiments/show.hpp"
+#include "experiments/show_pipeline.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -21,14 +23,20 @@ namespace {
 class Show final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("algorithm", words_, "which collective, and which algorithm for it; none: all")
+    options.add_positional("algorithm", words_, "which collective or pipeline, and which algorithm for it; none: all")
         .words("COLLECTIVE ALGORITHM");
     options.add("ranks", ranks_, "how many ranks").range(1, 256);
     options.add("count", count_, "elements of the whole vector; 0 for two a rank, or one a chunk").range(0, 1e6);
     options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
     options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
-    options.add("chunks", chunks_, "cut one algorithm into so many chunks that follow one another").range(1, 64);
+    options.add("stages", stages_, "of a pipeline").range(1, 64);
+    options.add("micro-batches", micro_batches_, "that go through a pipeline in one step").range(1, 512);
+    options
+        .add("chunks", chunks_,
+             "cut one algorithm into so many chunks that follow one another, or the share of a stage of a "
+             "pipeline; 0: as few as can be")
+        .range(0, 64);
     options.add("steps", steps_, "every rank's steps, a line each, instead of the picture");
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
@@ -39,9 +47,10 @@ class Show final : public Command {
                   "for example: chorale show all_reduce ring");
     if (root_ >= ranks_)
       usage_error("the root is no rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
-    if (words_.size() < 2 && (steps_ || chunks_ > 1 || !svg_.empty()))
+    if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
       usage_error("--steps, --chunks and --svg are for one algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring --steps");
+    if (of_pipeline()) return require_answer(question());
     find_algorithms();
     if (words_.size() == 2 && !fits(*chosen_[0], problem(chosen_[0]->what)))
       usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
@@ -50,7 +59,9 @@ class Show final : public Command {
 
   int run(Session&) override {
     if (!svg_.empty()) write_svg();  // first: when it fails, nothing else was said
-    if (words_.size() == 2)
+    if (of_pipeline())
+      fmt::print("{}", answer_in_text(question(), steps_));
+    else if (words_.size() == 2)
       fmt::print("{}", describe_algorithm(*chosen_[0], plan(), steps_));
     else
       fmt::print("{} ranks, {} elements{}; {}", ranks_, count(), in_place_ ? ", in place" : "",
@@ -60,6 +71,9 @@ class Show final : public Command {
   }
 
  private:
+  bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
+  PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
+
   void find_algorithms() {
     std::vector<std::string> known;
     for (const Algorithm& algorithm : all_algorithms()) {
@@ -71,6 +85,7 @@ class Show final : public Command {
       if (words_.empty() || words == (words_.size() == 2 ? known.back() : what)) chosen_.push_back(&algorithm);
     }
     if (!chosen_.empty()) return;
+    if (words_.size() == 1) known.push_back("pipeline");
     const std::string near = nearest(join(words_, " "), known);
     usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", join(words_, " ")),
                 "there are " + join(known, ", "),
@@ -87,15 +102,20 @@ class Show final : public Command {
 
   std::vector<Schedule> plan() const {
     std::vector<Schedule> ranks = plan_all_ranks(*chosen_[0], problem(chosen_[0]->what));
-    for (Schedule& schedule : ranks) schedule = pipeline(schedule, static_cast<int>(chunks_));
+    for (Schedule& schedule : ranks) schedule = pipeline(schedule, static_cast<int>(std::max<std::int64_t>(1, chunks_)));
     return ranks;
   }
 
-  void write_svg() const {
+  std::string diagram() const {
+    if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
     const Price visible{1, 2 / n, 1 / n};  // whatever the length
+    return draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
+  }
+
+  void write_svg() const {
     std::ofstream file(svg_, std::ios::binary);
-    file << draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
+    file << diagram();
     file.close();
     if (!file)
       usage_error("cannot write the picture", fmt::format("{}: {}", svg_, std::strerror(errno)),
@@ -103,7 +123,7 @@ class Show final : public Command {
   }
 
   std::vector<std::string> words_;
-  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0, chunks_ = 1;
+  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
   bool in_place_ = false, steps_ = false;
   std::string svg_;
   std::vector<const Algorithm*> chosen_;

@@ -115,7 +115,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = result.stdout.splitlines()
         self.assertEqual(lines[-1], f"{len(lines) - 1} of {len(lines) - 1} algorithms proved")
-        self.assertGreater(len(lines), 26)
+        self.assertGreater(len(lines), 31)
+        self.assertRegex(result.stdout, r"(?m)^pipeline +1f1b +proved on 128 problems of 1 to 8 stages")
 
     def test_show_draws_prices_and_orders_an_algorithm(self):
         result = start([chorale, "show", "all_reduce", "ring", "--ranks", "3"])
@@ -172,6 +173,39 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "all_reduce", "--steps", says=["1 words were given"])
         self.refused("show", "all_gather", "recursive_doubling", "--ranks", "6", says=["does not fit", "says which do"])
         self.refused("show", "broadcast", "binomial_tree", "--root", "4", says=["root 4 of 4 ranks"])
+
+    def test_show_draws_and_prices_a_pipeline(self):
+        result = start([chorale, "show", "pipeline", "1f1b", "--stages", "2", "--micro-batches", "3"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("2 stages, 3 micro-batches\n", result.stdout)
+        self.assertIn("stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒2  ▒2▒▒▒▒      │\n", result.stdout)
+        self.assertIn("bubble 25.0 %", result.stdout)
+        self.assertIn("sends must not wait for their receives", result.stdout)
+        steps = start([chorale, "show", "pipeline", "zb-h1", "--stages", "2", "--micro-batches", "2", "--steps"]).stdout
+        self.assertIn("stage 1  F0 B0 F1 B1 W0 W1\n", steps)
+        chunks = start([chorale, "show", "pipeline", "interleaved", "--stages", "2", "--chunks", "3"]).stdout
+        self.assertIn("2 stages, 8 micro-batches, 3 chunks a stage\n", chunks)
+
+    def test_show_lists_pipelines_with_prices(self):
+        listed = start([chorale, "show", "pipeline"]).stdout
+        self.assertRegex(listed, r"(?m)^gpipe +1 +33 +27.3 +8 +16 ")
+        self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # as few chunks as it takes
+        self.assertRegex(start([chorale, "show", "pipeline", "--chunks", "3"]).stdout, r"(?m)^gpipe +3 +does not fit")
+
+    def test_show_writes_a_diagram_of_a_pipeline(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = start([chorale, "show", "pipeline", "zb-h1", "--svg", f"{folder}/h1.svg"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            name = "{http://www.w3.org/2000/svg}"
+            root = xml.etree.ElementTree.parse(f"{folder}/h1.svg").getroot()
+            self.assertEqual(root.find(f"{name}title").text, "pipeline zb-h1, 4 stages, 8 micro-batches")
+            self.assertEqual(len([bar for bar in root.iter(f"{name}rect") if bar.get("class", "").startswith("bar")]), 4 * 8 * 3)
+
+    def test_show_says_what_pipelines_there_are(self):
+        self.refused("show", "pipeline", "1f1", says=['no pipeline schedule "1f1"', 'did you mean "1f1b"?'])
+        self.refused("show", "pipline", says=['did you mean "pipeline"?'])
+        self.refused("show", "pipeline", "interleaved", "--micro-batches", "6", says=["6 micro-batches are no multiple of 4 stages", "says which do"])
+        self.refused("show", "pipeline", "gpipe", "--chunks", "2", says=["it has one chunk of the model on a stage, not 2"])
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:
