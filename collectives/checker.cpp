@@ -26,12 +26,12 @@ class Simulation {
   explicit Simulation(const std::vector<Schedule>& ranks) : ranks_(ranks) {
     for (const Schedule& schedule : ranks) {
       const Problem& p = schedule.problem();
-      layouts_.emplace_back(schedule);
-      memory_.emplace_back(layouts_.back().size());
+      lineups_.emplace_back(schedule);
+      memory_.emplace_back(lineups_.back().size());
       vector_start_.push_back(p.what == Collective::all_to_all ? inputs_ : 0);
       inputs_ += p.input_count();
       for (std::int64_t i = 0; i < p.input_count(); ++i) {
-        Symbol& symbol = memory_.back()[layouts_.back().at(Place::input, i)];
+        Symbol& symbol = memory_.back()[lineups_.back().at(Place::input, i)];
         symbol.element = vector_start_.back() + p.input_home() + i;
         symbol.from.set(static_cast<std::size_t>(p.rank));
       }
@@ -58,7 +58,7 @@ class Simulation {
   std::string compare() const {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       for (std::int64_t i = 0; i < ranks_[r].problem().output_count(); ++i) {
-        const Symbol& symbol = memory_[r][layouts_[r].at(Place::output, i)];
+        const Symbol& symbol = memory_[r][lineups_[r].at(Place::output, i)];
         const Symbol wanted = expected(r, i);
         if (symbol.element == wanted.element && symbol.from == wanted.from) continue;
         return fmt::format("rank {}, output element {}: {} of {} contributions, of element {} instead of {}", r, i,
@@ -91,7 +91,7 @@ class Simulation {
 
   std::string read(std::size_t r, std::size_t s, const Range& range, Values& values) const {
     for (std::int64_t i = 0; i < range.count; ++i) {
-      values.push_back(memory_[r][layouts_[r].at(range.place, range.first + i)]);
+      values.push_back(memory_[r][lineups_[r].at(range.place, range.first + i)]);
       if (values.back().from.none())
         return fmt::format("{}: reads element {} before it is written", at(ranks_[r], s), range.first + i);
     }
@@ -130,13 +130,13 @@ class Simulation {
           return fmt::format("{}: a contribution to element {} comes twice", here(), sum.element);
         sum.from |= other.from;
       }
-      memory_[r][layouts_[r].at(step.dst.place, step.dst.first + static_cast<std::int64_t>(i))] = sum;
+      memory_[r][lineups_[r].at(step.dst.place, step.dst.first + static_cast<std::int64_t>(i))] = sum;
     }
     return "";
   }
 
   const std::vector<Schedule>& ranks_;
-  std::vector<Layout> layouts_;
+  std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
   std::vector<std::int64_t> vector_start_;                 // of each rank's input among the symbols

@@ -13,14 +13,14 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 std::string at(const Schedule& schedule, std::size_t s) {
-  constexpr const char* places[] = {"input", "output", "scratch"};
+  constexpr const char* lineup[] = {"input", "output", "scratch"};
   const Step& step = schedule.steps[s];
   const Range range = step.kind != Kind::send ? step.dst : step.src.empty() ? Range{} : step.src[0];
   return fmt::format("rank {}, step {}, {} element {} and on", schedule.problem().rank, s,
-                     places[static_cast<std::size_t>(range.place)], range.first);
+                     lineup[static_cast<std::size_t>(range.place)], range.first);
 }
 
-Layout::Layout(const Schedule& schedule) {
+Lineup::Lineup(const Schedule& schedule) {
   const Problem& p = schedule.problem();
   const std::int64_t in = p.input_count(), out = p.output_count(), scratch = schedule.scratch_count();
   const std::int64_t in_end = p.input_home() + in, out_end = p.output_home() + out;
@@ -32,7 +32,7 @@ Layout::Layout(const Schedule& schedule) {
   size_ = buffers + scratch;
 }
 
-bool Layout::holds(const Range& range) const {
+bool Lineup::holds(const Range& range) const {
   const std::int64_t count = count_[static_cast<std::size_t>(range.place)];
   return range.count == 0 || (range.first >= 0 && range.count > 0 && range.first + range.count <= count);
 }

@@ -27,15 +27,15 @@ struct Element {
   std::vector<std::size_t> readers;  // since it was written
 };
 
-std::string find_outside(const Layout& layout, const Schedule& schedule, std::size_t s) {
+std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::size_t s) {
   const Step& step = schedule.steps[s];
   const auto outside = [&](const char* what, const Range& range) {
     return fmt::format("{}: {} outside its buffer, at {} to {}", at(schedule, s), what, range.first,
                        range.first + range.count);
   };
   for (const Range& range : step.src)
-    if (!layout.holds(range)) return outside("reads", range);
-  return layout.holds(step.dst) ? "" : outside("writes", step.dst);
+    if (!lineup.holds(range)) return outside("reads", range);
+  return lineup.holds(step.dst) ? "" : outside("writes", step.dst);
 }
 
 }  // namespace
@@ -43,9 +43,9 @@ std::string find_outside(const Layout& layout, const Schedule& schedule, std::si
 // Two steps of a rank that touch the same element, one of them writing, must be ordered by `after`. This looks at every element,
 // while planning looks at ranges: neither believes the other.
 std::string find_hazard(const Schedule& schedule) {
-  const Layout layout(schedule);
+  const Lineup lineup(schedule);
   Before before(schedule.steps.size());
-  std::vector<Element> elements(layout.size());
+  std::vector<Element> elements(lineup.size());
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     const Step& step = schedule.steps[s];
     for (const int earlier : step.after) {
@@ -53,20 +53,20 @@ std::string find_hazard(const Schedule& schedule) {
         return fmt::format("{}: waits for step {}, which does not stand before it", at(schedule, s), earlier);
       before.add(s, static_cast<std::size_t>(earlier));
     }
-    if (const std::string trouble = find_outside(layout, schedule, s); !trouble.empty()) return trouble;
+    if (const std::string trouble = find_outside(lineup, schedule, s); !trouble.empty()) return trouble;
     const auto missing = [&](std::size_t earlier) {
       return fmt::format("{}: touches what step {} touches, and does not wait for it", at(schedule, s), earlier);
     };
     for (const Range& range : step.src)
       for (std::int64_t i = 0; i < range.count; ++i) {
-        Element& element = elements[layout.at(range.place, range.first + i)];
+        Element& element = elements[lineup.at(range.place, range.first + i)];
         if (element.writer >= 0 && !before.has(s, static_cast<std::size_t>(element.writer)))
           return missing(static_cast<std::size_t>(element.writer));
         element.readers.push_back(s);
       }
     if (step.kind == Kind::send) continue;
     for (std::int64_t i = 0; i < step.dst.count; ++i) {
-      Element& element = elements[layout.at(step.dst.place, step.dst.first + i)];
+      Element& element = elements[lineup.at(step.dst.place, step.dst.first + i)];
       for (const std::size_t reader : element.readers)
         if (reader != s && !before.has(s, reader)) return missing(reader);
       if (element.writer >= 0 && !before.has(s, static_cast<std::size_t>(element.writer)))

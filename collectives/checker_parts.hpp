@@ -11,10 +11,10 @@ namespace chorale {
 
 std::string at(const Schedule& schedule, std::size_t step);  // "rank 3, step 7, output element 4 and on"
 
-// All elements of a rank in one line. In place, input and output are the same elements.
-class Layout {
+// All elements of a rank numbered in one line. In place, input and output are the same elements.
+class Lineup {
  public:
-  explicit Layout(const Schedule& schedule);
+  explicit Lineup(const Schedule& schedule);
   std::size_t size() const { return static_cast<std::size_t>(size_); }
   bool holds(const Range& range) const;
   std::size_t at(Place place, std::int64_t i) const {

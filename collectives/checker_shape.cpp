@@ -38,11 +38,11 @@ std::string strange_sources(const Step& step) {
 }
 
 // Steps run in pieces, in any order, and several elements at a time: only what is read and written at the same element stays right.
-std::string strange_result(const Step& step, const Problem& problem, const Layout& layout) {
+std::string strange_result(const Step& step, const Problem& problem, const Lineup& lineup) {
   if (step.kind == Kind::send) return "";
   if (step.dst.place == Place::input && !problem.in_place)
     return "writes the input, which is the caller's and not ours to change";
-  const auto start = [&](const Range& range) { return layout.at(range.place, range.first); };
+  const auto start = [&](const Range& range) { return lineup.at(range.place, range.first); };
   for (const Range& range : step.src)
     if (overlap(problem, range, step.dst) && (start(range) != start(step.dst) || range.count != step.dst.count))
       return "reads some of the elements it writes, and not just those";
@@ -52,12 +52,12 @@ std::string strange_result(const Step& step, const Problem& problem, const Layou
 }  // namespace
 
 std::string find_misshapen(const Schedule& schedule) {
-  const Layout layout(schedule);
+  const Lineup lineup(schedule);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     const Step& step = schedule.steps[s];
     std::string trouble = strange_peers(step, schedule.problem());
     if (trouble.empty()) trouble = strange_sources(step);
-    if (trouble.empty()) trouble = strange_result(step, schedule.problem(), layout);
+    if (trouble.empty()) trouble = strange_result(step, schedule.problem(), lineup);
     if (!trouble.empty()) return fmt::format("{}: {}", at(schedule, s), trouble);
   }
   return "";

@@ -13,10 +13,10 @@ SymbolicRun::SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums)
     : ranks_(ranks), sums_(sums), rounds_(find_rounds(ranks)) {
   for (const Schedule& schedule : ranks) {
     const Problem& p = schedule.problem();
-    layouts_.emplace_back(schedule);
-    memory_.emplace_back(layouts_.back().size());
+    lineups_.emplace_back(schedule);
+    memory_.emplace_back(lineups_.back().size());
     for (std::int64_t i = 0; i < p.input_count(); ++i)
-      memory_.back()[layouts_.back().at(Place::input, i)] = {p.input_home() + i, sums.leaf(p.rank)};
+      memory_.back()[lineups_.back().at(Place::input, i)] = {p.input_home() + i, sums.leaf(p.rank)};
   }
   play();
 }
@@ -69,7 +69,7 @@ void SymbolicRun::store(int rank, int s) {
     const auto nth = static_cast<std::size_t>(i);
     std::vector<int> terms;
     for (const Values& values : addends) terms.push_back(values.at(nth).sum);
-    memory_[index(rank)].at(layouts_[index(rank)].at(step.dst.place, step.dst.first + i)) = {addends.at(0).at(nth).element,
+    memory_[index(rank)].at(lineups_[index(rank)].at(step.dst.place, step.dst.first + i)) = {addends.at(0).at(nth).element,
                                                                                              sums_.sum(std::move(terms))};
   }
 }

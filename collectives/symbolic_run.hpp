@@ -26,7 +26,7 @@ class SymbolicRun {
   std::int64_t count(int rank, Place place) const;
   const Symbol& at(int rank, Place place, std::int64_t i) const {
     const auto r = static_cast<std::size_t>(rank);
-    return memory_[r].at(layouts_[r].at(place, i));
+    return memory_[r].at(lineups_[r].at(place, i));
   }
 
  private:
@@ -39,7 +39,7 @@ class SymbolicRun {
   Expressions& sums_;
   Rounds rounds_;
   int round_ = 0;
-  std::vector<Layout> layouts_;
+  std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // to (rank, step), from whom, what
 };

@@ -31,7 +31,8 @@ NamedTensors gradients(const Training& training) {
 }
 
 void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
-  TrainingOptions o{.shape = preset.shape};
+  TrainingOptions o;
+  o.shape = preset.shape;
   o.global_batch = 6;
   o.micro_batch = 3;
   o.rate = {.decay = "linear", .peak = 1e-3, .minimum = 1e-4, .warmup = 3, .steps = 10};
