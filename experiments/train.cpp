@@ -11,6 +11,7 @@
 
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/flags.hpp"
+#include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/checkpoint.hpp"
@@ -98,6 +99,10 @@ class Train final : public Command {
     const double peak = measured_product_peak(options.compute, options.threads) * world;
     if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
     const std::string status = loop(session, run, training, data, peak);
+    if (choice.layout.pipeline > 1 && !training.events().empty()) {
+      const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
+      if (run.recorder) train::report_pipeline(run, pipeline);
+    }
     if (!run.recorder) return 0;
     run.recorder->finish(status);
     run.log.info("recorded in {}", run.recorder->file().string());

@@ -107,7 +107,6 @@ StepResult Training::step(const ReadSamples& read) {
   buckets_->clear_gradients();
   clear(totals_);
   reducer_->begin(schedule_.micro_batches);
-  const double began = clock_.seconds();
   PipelineTimes times = run_batch(read, [&](MicroBatch& batch) {
     batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); };
     if (!batch.inputs.phantom() && mesh_.last_stage())
@@ -139,7 +138,6 @@ StepResult Training::step(const ReadSamples& read) {
   result.exposed = after.exposed - before.exposed - times.waited;
   result.optimizer = clock_.seconds() - run;
   events_ = std::move(times.events);
-  for (PipelineEvent& event : events_) event.begins -= began, event.ends -= began;
   activation_bytes_ = times.activation_bytes;
   return result;
 }

@@ -73,6 +73,7 @@ class Training {
   void resume_at(std::int64_t steps, std::int64_t samples);
   void publish();  // after the optimizer's state was written to: everybody's values follow
 
+  const PipelineSchedule& schedule() const { return schedule_; }
   const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
   // Of the newest micro-batch through the first chunk: bytes that its tape held, and what the layers had declared.
   std::int64_t activation_bytes() const { return activation_bytes_; }

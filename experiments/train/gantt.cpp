@@ -1,0 +1,65 @@
+#include "experiments/train/gantt.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "parallel/pipeline/drawing.hpp"
+
+namespace chorale::train {
+namespace {
+
+// Every part as long as it took in the mean.
+PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& shape) {
+  PipelineSeconds seconds;
+  seconds.parts.assign(static_cast<std::size_t>(shape.parts()), {0, 0, 0});
+  for (const PipelineEvent& event : timeline.events) {
+    PartSeconds& part = seconds.parts.at(static_cast<std::size_t>(shape.part(event.stage, event.action.chunk)));
+    double& sum = event.action.kind == Pass::forward    ? part.forward
+                  : event.action.kind == Pass::backward ? part.backward
+                                                        : part.weights;
+    sum += (event.ends - event.begins) / static_cast<double>(shape.micro_batches);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks) {
+  const Mesh& mesh = training.mesh();
+  const std::vector<PipelineEvent>& events = training.events();
+  const std::string mine(reinterpret_cast<const char*>(events.data()), events.size() * sizeof(PipelineEvent));
+  const std::vector<std::string> all = mesh.world().exchange(mine);
+  MeasuredPipeline pipeline;
+  if (ranks.empty()) return pipeline;
+  const PipelineSchedule& schedule = training.schedule();
+  pipeline.measured = {schedule.stages, schedule.chunks, {}};
+  const std::int64_t between = mesh.layout().data * mesh.layout().tensor;  // ranks from a stage to the next
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    for (std::size_t at = 0; at < all[rank].size(); at += sizeof(PipelineEvent)) {
+      PipelineEvent event;
+      std::memcpy(&event, all[rank].data() + at, sizeof event);
+      event.begins += ranks[rank].clock_offset, event.ends += ranks[rank].clock_offset;
+      const auto number = static_cast<std::int64_t>(rank);
+      if (number % between == 0) pipeline.measured.events.push_back(event);
+      const PipelineAction& a = event.action;
+      pipeline.rows.push_back(
+          {number, event.stage, a.micro_batch, a.chunk, static_cast<std::uint8_t>(a.kind), event.begins, event.ends});
+    }
+  pipeline.simulated = simulate(schedule, means_of(pipeline.measured, schedule));
+  return pipeline;
+}
+
+void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline) {
+  Table& table = run.recorder->table<PipelineRow>({.group = "pipeline", .rows = "event"});
+  for (const PipelineRow& row : pipeline.rows) run.recorder->append(table, row);
+  const PipelineTimeline &seen = pipeline.measured, &ideal = pipeline.simulated;
+  const double scale = 100 / std::max(seen.seconds(), ideal.seconds());
+  fmt::print("the last step's pipeline, measured ({:.1f} ms, bubble {:.1f} %):\n{}", 1e3 * seen.seconds(),
+             100 * seen.bubble(), draw_text(seen, scale));
+  fmt::print(
+      "its schedule with the times its parts took ({:.1f} ms, bubble {:.1f} %); the run took {:.2f} times as long:\n{}",
+      1e3 * ideal.seconds(), 100 * ideal.bubble(), seen.seconds() / ideal.seconds(), draw_text(ideal, scale));
+}
+
+}  // namespace chorale::train
