@@ -1,0 +1,168 @@
+#include "parallel/layout.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+LayoutLimits limits_of(const std::string& preset, std::int64_t world) {
+  for (const ModelPreset& p : model_presets())
+    if (p.name == preset) return {.shape = p.shape, .world = world, .global_batch = p.batch};
+  throw std::logic_error("no preset " + preset);
+}
+
+// The three lines with which something is refused.
+template <class Call>
+std::string refused(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.exit() == Exit::usage);
+    const std::string text = error.what();
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+    return text;
+  }
+  return "accepted";
+}
+
+std::string unfit(const std::string& word, const LayoutLimits& limits) {
+  return refused([&] { require_fits(parse_layout(word, 0), limits); });
+}
+std::string unread(const std::string& word, std::int64_t world = 8) {
+  return refused([&] { parse_layout(word, world); });
+}
+
+}  // namespace
+
+TEST_CASE("a layout is read from its word, in any order of its parts") {
+  CHECK(parse_layout("dp2.tp2.pp2.z1.sp", 8) == Layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .sequence = true});
+  CHECK(parse_layout("sp.z1.pp2.tp2", 8) == parse_layout("dp2.tp2.pp2.z1.sp", 8));
+  CHECK(parse_layout("", 8) == Layout{.data = 8});
+  CHECK(parse_layout("tp2", 0) == Layout{.data = 0, .tensor = 2});
+  CHECK(parse_layout("pp2.zb-h1", 2) == Layout{.pipeline = 2, .schedule = "zb-h1"});
+  CHECK(parse_layout("pp2.v3", 2) == Layout{.pipeline = 2, .schedule = "interleaved", .chunks = 3});
+  CHECK(parse_layout("gpipe.v3.pp2", 2) == Layout{.pipeline = 2, .schedule = "gpipe", .chunks = 3});
+}
+
+TEST_CASE("the word of a layout says what is not the default") {
+  CHECK(to_string({}) == "dp1");
+  CHECK(to_string({.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .sequence = true}) == "dp2.tp2.pp2.z1.sp");
+  CHECK(to_string({.pipeline = 4, .schedule = "gpipe"}) == "dp1.pp4.gpipe");
+}
+
+TEST_CASE("every layout is read as it is written") {
+  for (const std::int64_t size : {1, 3})
+    for (int zero = 0; zero < 4; ++zero)
+      for (const bool sequence : {false, true})
+        for (const std::string& schedule : schedule_names())
+          for (const std::int64_t chunks : {1, 2}) {
+            const Layout layout{size, 2, 3 - size + 1, zero, sequence, schedule, chunks};
+            INFO(to_string(layout));
+            CHECK(parse_layout(to_string(layout), layout.ranks()) == layout);
+          }
+}
+
+TEST_CASE("a word that is no layout is refused with the nearest right part") {
+  CHECK_THAT(unread("dp4.t2"), says("\"t2\" is no part of a layout") && says("\"dp4.t2\"") && says("did you mean tp2?"));
+  CHECK_THAT(unread("1fb1"), says("did you mean 1f1b?"));
+  CHECK_THAT(unread("dp2.tp"), says("\"tp\" lacks its number") && says("did you mean tp2?"));
+  CHECK_THAT(unread("dp0"), says("dp takes 1 to"));
+  CHECK_THAT(unread("z4"), says("z takes 0 to 3"));
+  CHECK_THAT(unread("dp99999999999999999999"), says("out of range"));
+  CHECK_THAT(unread("dp2.tp2.dp2"), says("\"dp2\" is said twice"));
+  CHECK_THAT(unread("gpipe.1f1b"), says("a second schedule"));
+  CHECK_THAT(unread("dp2..tp2"), says("between two dots"));
+  CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3 × pipeline 1)") && says("try dp2.tp4, dp4.tp2"));
+}
+
+TEST_CASE("a layout must be of its world") {
+  CHECK_THAT(unfit("dp3.tp2", limits_of("tiny", 8)),
+             says("data 3 × tensor 2 × pipeline 1 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.pp2"));
+  CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is no whole number"));
+  CHECK(fits({.data = 0, .tensor = 2}, limits_of("tiny", 8)));
+}
+
+TEST_CASE("tensor ranks take whole heads, units and blocks of the vocabulary") {
+  CHECK_THAT(unfit("tp5", limits_of("tiny", 5)),
+             says("num-attention-heads 24 is no multiple of tensor 5") && says("dp1.pp5"));
+  CHECK_THAT(unfit("tp8", limits_of("tiny-llama", 8)),
+             says("num-query-groups 4 (of num-attention-heads 8) is less than tensor 8") && says("try dp2.tp4"));
+  CHECK_THAT(unfit("tp3", limits_of("tiny-llama", 3)), says("num-query-groups 4") && says("no multiple of tensor 3"));
+  LayoutLimits odd = limits_of("tiny", 4);
+  odd.shape.ffn = 386;  // 2 units
+  CHECK_THAT(unfit("tp4", odd), says("2 units") && says("try dp2.tp2"));
+  LayoutLimits few = limits_of("tiny", 4);
+  few.shape.vocabulary = 3;
+  CHECK_THAT(unfit("tp4", few), says("vocab-size 3 is 3 blocks of 1"));
+  few.shape.vocabulary = 4;
+  CHECK(fits({.tensor = 4}, few));
+}
+
+TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
+  LayoutLimits limits = limits_of("tiny", 2);
+  limits.shape.sequence = 25;
+  limits.micro_batch = 3;
+  CHECK_THAT(unfit("tp2.sp", limits), says("micro-batch-size 3 × seq-length 25 = 75 tokens are no multiple of tensor 2") &&
+                                          says("try --micro-batch-size 2, or dp2 or dp1.pp2"));
+  limits.micro_batch = 0;  // all 24 sequences at once
+  CHECK(fits(parse_layout("tp2.sp", 2), limits));
+  limits.world = 4;
+  CHECK_THAT(unfit("tp2.pp2.sp", limits), says("micro-batch-size 1 × seq-length 25"));
+  CHECK_THAT(unfit("dp4.sp", limits), says("tensor is 1") && says("try"));
+}
+
+TEST_CASE("stages have layers, and chunks a schedule that knows them") {
+  CHECK_THAT(unfit("pp16", limits_of("tiny", 16)), says("pipeline 16 × chunks 1 = 16; num-layers is 8") && says("pp8"));
+  CHECK_THAT(unfit("pp4.v3", limits_of("tiny", 4)), says("pipeline 4 × chunks 3 = 12"));
+  CHECK_THAT(unfit("pp4.v2.gpipe", limits_of("tiny", 4)), says("schedule gpipe, pipeline 4, chunks 2"));
+  CHECK_THAT(unfit("tp4.v2", limits_of("tiny", 4)), says("pipeline 1"));
+  CHECK(fits(parse_layout("pp4.v2", 4), limits_of("tiny", 4)));
+}
+
+TEST_CASE("batches are whole micro-batches of every replica") {
+  LayoutLimits limits = limits_of("tiny", 8);
+  limits.micro_batch = 4;
+  CHECK_THAT(unfit("dp4.tp2", limits),
+             says("global-batch-size 24 must be a multiple of micro-batch-size 4 × data_parallel 4 = 16, which is world 8 / "
+                  "(tensor 2 × pipeline 1)") &&
+                 says("try --global-batch-size 16 or 32, or --micro-batch-size 3, 2 or 1, or dp2.tp4"));
+  limits.micro_batch = 1;
+  limits.global_batch = 20;
+  CHECK_THAT(
+      unfit("dp2.pp4.v2", limits),
+      says("global-batch-size 20 / (micro-batch-size 1 × data_parallel 2) = 10 micro-batches, no multiple of pipeline 4") &&
+          says("try --global-batch-size 16 or 24"));
+  limits.world = 32, limits.micro_batch = 0, limits.global_batch = 3;
+  limits.shape.layers = 1, limits.shape.heads = limits.shape.groups = 1;
+  CHECK_THAT(unfit("dp32", limits), says("try --global-batch-size 32"));
+  limits.shape.vocabulary = 1;
+  CHECK_THAT(unfit("tp32", limits), says("no layout of 32 ranks fits"));
+}
+
+TEST_CASE("all layouts of a world fit, are each of their own, and are read again") {
+  std::size_t most = 0;
+  for (const char* preset : {"tiny", "tiny-llama"})
+    for (std::int64_t world = 1; world <= 8; ++world) {
+      const LayoutLimits limits = limits_of(preset, world);
+      const std::vector<Layout> all = all_layouts(limits);
+      std::set<std::string> words;
+      for (const Layout& layout : all) {
+        INFO(to_string(layout));
+        CHECK(fits(layout, limits));
+        CHECK_NOTHROW(require_fits(layout, limits));
+        CHECK(parse_layout(to_string(layout), world) == layout);
+        CHECK((layout.data > 1 || layout.zero == 0));
+        words.insert(to_string(layout));
+      }
+      CHECK(words.size() == all.size());
+      CHECK(words.count(to_string({.data = 1, .pipeline = world})) == (world <= limits.shape.layers));
+      most = std::max(most, all.size());
+    }
+  // 8 ranks of tiny: dp 1, 2, 4, 8 with 1, 4, 4, 4 stages of ZeRO, the rest split in tp and pp, and sp where tp > 1.
+  CHECK(most == (1 + 2 * 3) * 1 + (1 + 2 * 2) * 4 + (1 + 2) * 4 + 4);
+}
