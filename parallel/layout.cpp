@@ -158,8 +158,12 @@ std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   for (Layout layout : shapes_of(limits.world)) {
     layout.zero = asked.zero;
     layout.sequence = asked.sequence && layout.tensor > 1;
-    if (layout.pipeline > 1) layout.schedule = asked.schedule, layout.chunks = asked.chunks;
-    if (fits(layout, limits)) fitting.push_back(layout);
+    Layout scheduled = layout;
+    if (layout.pipeline > 1) scheduled.schedule = asked.schedule, scheduled.chunks = asked.chunks;
+    if (fits(scheduled, limits))
+      fitting.push_back(scheduled);
+    else if (fits(layout, limits))
+      fitting.push_back(layout);
   }
   return nearest_of(asked, fitting.empty() ? all_layouts(limits) : fitting);
 }
