@@ -1,0 +1,94 @@
+#include "experiments/train/layout_flags.hpp"
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using Words = std::vector<std::string>;
+
+namespace {
+
+struct Fields {
+  explicit Fields(const Words& arguments) {
+    flags.declare(options);
+    resolve(options, arguments, {}, {}, {});
+  }
+  Options options{"chorale test"};
+  train::LayoutFlags flags;
+};
+
+std::string layout_of(const Words& arguments, std::int64_t world = 8) {
+  return to_string(Fields(arguments).flags.layout(world));
+}
+std::string refused(const Words& arguments) {
+  try {
+    Fields(arguments).flags.choice(8);
+  } catch (const Error& error) {
+    CHECK(error.exit() == Exit::usage);
+    const std::string text = error.what();
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+    return text;
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("a layout is given by a word, by long flags, or by Megatron's") {
+  CHECK(layout_of({}) == "dp8");
+  CHECK(layout_of({"--layout", "tp2.pp2.z1.sp"}) == "dp2.tp2.pp2.z1.sp");
+  CHECK(layout_of({"--tp", "2", "--pp", "2", "--zero", "1", "--sequence-parallel"}) == "dp2.tp2.pp2.z1.sp");
+  CHECK(layout_of({"--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2", "--use-distributed-optimizer",
+                   "--num-virtual-stages-per-pipeline-rank", "3"}) == "dp2.tp2.pp2.z1.v3.interleaved");
+  CHECK(layout_of({"--pp", "4", "--schedule", "zb-h1"}) == "dp2.pp4.zb-h1");
+}
+
+TEST_CASE("a long flag wins over its part of the word") {
+  CHECK(layout_of({"--layout", "tp2.z3", "--tp", "4"}) == "dp2.tp4.z3");
+  CHECK(layout_of({"--layout", "z3", "--zero", "0"}) == "dp8");
+  CHECK(layout_of({"--layout", "z2", "--use-distributed-optimizer"}) == "dp8.z2");
+  CHECK(layout_of({"--layout", "pp2.gpipe", "--schedule", "1f1b"}) == "dp4.pp2");
+}
+
+TEST_CASE("the config file that a run keeps gives the same layout") {
+  Fields f({"--layout", "tp2.z3", "--pp", "2", "--backend", "tp=shm,mpi"});
+  Options options("chorale test");
+  train::LayoutFlags again;
+  again.declare(options);
+  for (const Option& option : f.options.all())
+    if (option.name != "ds-config") options.set({option.name, option.text, "a file"});
+  CHECK(again.layout(8) == f.flags.layout(8));
+  CHECK(again.choice(8).backends == f.flags.choice(8).backends);
+}
+
+TEST_CASE("backends and algorithms are chosen for all axes or for each") {
+  const auto choice = [](const Words& arguments) { return Fields(arguments).flags.choice(8); };
+  CHECK((choice_for(choice({}).backends, "tp") == "auto" && choice_for(choice({}).algorithms, "dp") == "auto"));
+  CHECK(choice_for(choice({"--backend", "shm"}).backends, "pp") == "shm");
+  const auto mixed = choice({"--backend", "tp=shm,dp=ucx", "--algorithm", "dp=ring,direct"});
+  CHECK((choice_for(mixed.backends, "tp") == "shm" && choice_for(mixed.backends, "dp") == "ucx" &&
+         choice_for(mixed.backends, "pp") == "auto"));
+  CHECK((choice_for(mixed.algorithms, "dp") == "ring" && choice_for(mixed.algorithms, "tp") == "direct"));
+}
+
+TEST_CASE("the reducer, its buckets and the limit of memory go to the training") {
+  TrainingOptions o;
+  Fields({"--reducer", "naive", "--bucket-size", "1M", "--memory-limit", "2G"}).flags.complete(o);
+  CHECK((o.reducer == "naive" && o.bucket_bytes == 1 << 20 && o.memory_limit == std::int64_t{2} << 30));
+}
+
+TEST_CASE("what is no axis, backend or algorithm is refused with the nearest") {
+  CHECK_THAT(refused({"--backend", "shn"}), says("no backend \"shn\"") && says("did you mean shm?"));
+  CHECK_THAT(refused({"--backend", "tpp=shm"}), says("no axis \"tpp\"") && says("\"tpp=shm\"") && says("did you mean tp?"));
+  CHECK_THAT(refused({"--backend", "threads"}), says("no backend \"threads\""));
+  CHECK_THAT(refused({"--algorithm", "dp=rign"}), says("no algorithm \"rign\"") && says("did you mean ring?"));
+  CHECK_THAT(refused({"--algorithm", "dp=ring,dp=direct"}), says("two words for the axis dp"));
+  CHECK_THAT(refused({"--backend", "shm,ucx"}), says("two words for all axes"));
+  CHECK_THAT(refused({"--zero", "0", "--use-distributed-optimizer"}), says("ZeRO is asked for and refused"));
+  CHECK_THAT(refused({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
+  CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3 × pipeline 1)"));
+  CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("no part of a layout"));
+}
