@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "experiments/command.hpp"
+#include "experiments/same_settings.hpp"
 #include "src/base/built.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
@@ -101,7 +102,10 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   command->check();
 
   SystemClock clock;
-  if (row.needs_ranks) runtime.emplace(launch);
+  if (row.needs_ranks) {
+    runtime.emplace(launch);
+    require_same_settings(options, runtime);
+  }
   const std::string command_line = join(words, " ");
   Session session{options, command_line, log_level, clock, runtime ? &*runtime : nullptr};
   return command->run(session);

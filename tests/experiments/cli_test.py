@@ -9,7 +9,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from programs import chorale, ranks, start
+from programs import chorale, launch, ranks, start
 
 
 class CommandLine(unittest.TestCase):
@@ -47,6 +47,21 @@ class CommandLine(unittest.TestCase):
     def test_an_error_is_printed_once_for_all_ranks(self):
         self.refused("info", "--format", "xml", says=["text, json"], ranked=4)
         self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"], ranked=4)
+
+    def test_a_rank_with_other_settings_is_refused(self):
+        ranked = [*launch, "-n", "1", chorale, "info", ":", "-n", "2", chorale, "info", "--log-level", "debug"]
+        result = start(ranked)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+        self.assertIn("error: ranks differ in log-level\n", result.stderr)
+        self.assertIn('log-level = "debug" (command line) on rank 1', result.stderr)
+        self.assertIn('log-level = "info" on rank 0', result.stderr)
+        other = start([*launch, "-n", "1", chorale, "info", ":", "-n", "1", chorale, "bench"])
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("ranks differ in command", other.stderr)
+        variable = start([*launch, "-n", "2", "env", "CHORALE_FORMAT=json", chorale, "info", ":", "-n", "1", chorale, "info"])
+        self.assertIn('format = "text" (default) on rank 2', variable.stderr)
 
     def test_an_unknown_key_in_a_file_is_named_with_its_line(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:

@@ -1,0 +1,45 @@
+#include "experiments/same_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// A line each, first that of the command itself. Text in TOML has no newlines, so lines of ranks meet.
+std::vector<std::string> lines_of(const Options& options) {
+  return split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
+}
+
+// The first setting that is another here than on rank 0, or "".
+std::string difference(const Options& options, const std::string& theirs, int rank) {
+  const std::vector<std::string> mine = lines_of(options), first = split(theirs, '\n');
+  const auto [here, there] = std::mismatch(mine.begin(), mine.end(), first.begin(), first.end());
+  if (here == mine.end()) return "";
+  const Option* option = options.find(here->substr(0, here->find(' ')));
+  return fmt::format("{} ({}) on rank {}, {}; {} on rank 0", *here, option ? option->origin : "command line", rank,
+                     host_name(), *there);
+}
+
+}  // namespace
+
+void require_same_settings(const Options& options, std::optional<mpi::Runtime>& runtime) {
+  const std::string theirs = mpi::broadcast(runtime->world(), join(lines_of(options), "\n"));
+  std::string found;
+  for (const std::string& text : mpi::gather(runtime->world(), difference(options, theirs, runtime->rank())))
+    if (found.empty()) found = text;
+  found = mpi::broadcast(runtime->world(), found);
+  if (found.empty()) return;
+  runtime.reset();  // all ranks are here: nobody is left waiting, and the error is printed like any that all of them find
+  const std::string key = found.substr(0, found.find(' '));
+  usage_error(fmt::format("ranks differ in {}", key), found,
+              key == "command" ? "start one command on all of them"
+                               : fmt::format("give all the same: look for --{} or its variable on some hosts only", key));
+}
+
+}  // namespace chorale
