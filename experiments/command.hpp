@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/mpi.hpp"
-#include "src/base/options.hpp"
+#include "src/base/settings.hpp"
 
 namespace chorale {
 
@@ -26,7 +26,8 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
-  virtual std::vector<Preset> presets() const { return {}; }  // what its --preset NAME stands for
+  virtual std::vector<Preset> presets() const { return {}; }         // what its --preset NAME stands for
+  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files it reads settings from
   virtual void check() {}
   virtual int run(Session& session) = 0;
 };

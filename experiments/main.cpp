@@ -98,7 +98,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   }
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
-  resolve(options, arguments, variables, names_of_all_commands(), command->presets());
+  resolve(options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
   command->check();
 
   SystemClock clock;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "experiments/train/dataset.hpp"
+#include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
@@ -31,6 +32,7 @@ namespace {
 class Train final : public Command {
  public:
   std::vector<Preset> presets() const override { return train::presets(); }
+  std::vector<ForeignConfig> foreign() const override { return {{"ds-config", train::read_ds_config}}; }
 
   void declare(Options& o) override {
     flags_.declare(o);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "src/base/error.hpp"
+
 namespace chorale::train {
 
 std::vector<Preset> presets() {
@@ -43,8 +47,10 @@ void Flags::declare(Options& o) {
   o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
   o.add("recompute", recompute_, "activations that are computed twice instead of kept")
       .one_of({"none", "selective", "full"});
-  o.add("global-batch-size", global_batch_, "sequences of a step").range(1, 1e7);
+  o.add("global-batch-size", global_batch_, "sequences of a step; 0: micro-batches of all replicas").range(0, 1e7);
   o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a replica's, one in a pipeline").range(0, 1e7);
+  o.add("gradient-accumulation-steps", accumulation_, "micro-batches of a replica; 0: as the batches' sizes say")
+      .range(0, 1e7);
   o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
   o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
   o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
@@ -74,6 +80,31 @@ void Flags::take_shape(const ModelShape& shape) {
   untied_ = !shape.tied;
 }
 
+// global = micro × accumulation × replicas. What is 0 follows from the others; what is not must agree with them.
+void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
+  const std::int64_t replicas = layout.data;
+  o.global_batch = global_batch_;
+  o.micro_batch = micro_batch_;
+  const std::int64_t steps = std::max<std::int64_t>(accumulation_, 1);
+  if (global_batch_ == 0) {
+    if (micro_batch_ == 0)
+      usage_error("no batch size is given", "global-batch-size and micro-batch-size are both 0",
+                  "give one of them: --global-batch-size 32");
+    o.global_batch = micro_batch_ * steps * replicas;
+  }
+  if (micro_batch_ == 0 && accumulation_ == 0)
+    o.micro_batch = layout.pipeline > 1 ? 1 : std::max<std::int64_t>(1, o.global_batch / replicas);
+  if (accumulation_ == 0) return;
+  if (micro_batch_ == 0) o.micro_batch = o.global_batch / (steps * replicas);
+  if (o.micro_batch * steps * replicas == o.global_batch && o.micro_batch > 0) return;
+  const std::string micro = micro_batch_ ? fmt::format("micro-batch-size {} × ", micro_batch_) : "";
+  const std::int64_t whole = std::max<std::int64_t>(o.micro_batch, 1) * steps * replicas;
+  usage_error("batch sizes do not agree",
+              fmt::format("global-batch-size {} is {} {}gradient-accumulation-steps {} × replicas {}", o.global_batch,
+                          micro.empty() ? "no multiple of" : "not", micro, steps, replicas),
+              fmt::format("try --global-batch-size {}, or leave one of the sizes out", whole));
+}
+
 TrainingOptions Flags::training(int threads, const Layout& layout) const {
   TrainingOptions o{.shape = shape_};
   o.shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
@@ -83,9 +114,7 @@ TrainingOptions Flags::training(int threads, const Layout& layout) const {
   o.remake = recompute_ == "full" ? Remake::full : recompute_ == "selective" ? Remake::selective : Remake::none;
   o.compute = dtype_named(dtype_);
   o.numerics = numerics_;
-  o.global_batch = global_batch_;
-  const std::int64_t share = std::max<std::int64_t>(1, global_batch_ / layout.data);
-  o.micro_batch = micro_batch_ ? micro_batch_ : layout.pipeline > 1 ? 1 : share;
+  take_batch(o, layout);
   o.optimizer = optimizer_;
   o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;
   o.clip = clip_;

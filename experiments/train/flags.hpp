@@ -19,10 +19,11 @@ class Flags {
   void take_shape(const ModelShape& shape);  // of a model that comes with its own
 
  private:
+  void take_batch(TrainingOptions& o, const Layout& layout) const;
   ModelShape shape_;
   LearningRate rate_{.decay = "cosine", .peak = 1e-3, .minimum = 1e-4, .warmup = 10, .steps = 100};
   std::string dtype_ = "f32", numerics_ = "fast", recompute_ = "none", optimizer_ = "adamw";
-  std::int64_t global_batch_ = 8, micro_batch_ = 0, ffn_ = 0, groups_ = 0, seed_ = 1234, threads_ = 0;
+  std::int64_t global_batch_ = 8, micro_batch_ = 0, accumulation_ = 0, ffn_ = 0, groups_ = 0, seed_ = 1234, threads_ = 0;
   std::int64_t scale_window_ = 1000, hysteresis_ = 2;
   bool untied_ = false;
   double beta1_ = 0.9, beta2_ = 0.95, epsilon_ = 1e-8, decay_ = 0.1, momentum_ = 0.9, clip_ = 1, first_scale_ = 32768;

@@ -16,23 +16,12 @@
 #include "src/base/text.hpp"
 
 namespace chorale {
-namespace {
 
-std::string contents(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  std::ifstream stream(file);
-  if (!std::filesystem::is_regular_file(status) || !stream)
-    usage_error("the config file cannot be read",
-                fmt::format("{}: {}", file.string(),
-                            std::filesystem::is_directory(status) ? "it is a folder"
-                            : std::filesystem::exists(status)     ? "permission denied, or no plain file"
-                                                                  : "no such file"),
-                "check the path given to --config");
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+std::size_t line_at(const std::string& text, std::size_t position) {
+  return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
 }
+
+namespace {
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& key, const std::string& kind) {
   usage_error(fmt::format("\"{}\" cannot be {}", key, kind), fmt::format("it stands at {}", origin),
@@ -72,10 +61,6 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
   return settings;
 }
 
-std::size_t line_at(const std::string& text, std::size_t position) {
-  return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
-}
-
 std::string text_of(const nlohmann::ordered_json& value, const std::string& key, const std::string& origin) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_object()) refuse(origin, key, "an object");
@@ -110,8 +95,24 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
 
 }  // namespace
 
+std::string config_text(const std::filesystem::path& file, const std::string& option) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  std::ifstream stream(file);
+  if (!std::filesystem::is_regular_file(status) || !stream)
+    usage_error("the config file cannot be read",
+                fmt::format("{}: {}", file.string(),
+                            std::filesystem::is_directory(status) ? "it is a folder"
+                            : std::filesystem::exists(status)     ? "permission denied, or no plain file"
+                                                                  : "no such file"),
+                fmt::format("check the path given to --{}", option));
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
 std::vector<Setting> read_config(const std::filesystem::path& file) {
-  const std::string text = contents(file);
+  const std::string text = config_text(file, "config");
   return file.extension() == ".json" ? read_json(text, file.string()) : read_toml(text, file.string());
 }
 

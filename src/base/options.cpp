@@ -125,7 +125,7 @@ Option& Options::add(const std::string& name, std::vector<std::string>& field, c
 }
 
 Option& Options::add(const std::string& name, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT"});
+  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .is_source = true});
   option.assign = [&option](const std::string& text) { return option.text = text, ""; };
   return option;
 }
@@ -196,7 +196,7 @@ std::string Options::help_text() const {
 std::string Options::toml() const {
   std::string out;
   for (const Option& option : options_) {
-    if (option.positional || option.name == "config" || option.name == "preset") continue;  // already folded into the rest
+    if (option.positional || option.is_source) continue;
     const bool bare = option.is_number || option.is_switch;
     out += fmt::format("{} = {}\n", option.name, bare ? option.text : quoted_toml(option.text));
   }

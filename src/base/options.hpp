@@ -44,7 +44,7 @@ class Option {
   std::vector<std::string> aliases;
   std::vector<std::string> choices;  // of each element, when the value is a list
   double lowest = 0, highest = -1;   // no limits while lowest > highest
-  bool positional = false, is_list = false, is_switch = false, is_number = false;
+  bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
   // Sets the field, and `text` to its canonical form (".5" → "0.5"); returns what was expected when it cannot.
   std::function<std::string(const std::string&)> assign;
 };
@@ -62,7 +62,8 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Of any suffix that people give sizes: 8, 64K, 1.5M, 2G, powers of 1024.
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  Option& add(const std::string& name, const std::string& about);  // kept here: `resolve` reads it by name
+  // A source of settings, which `resolve` reads by name; what it says is folded into the others.
+  Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
 
   const std::string& command() const { return command_; }

@@ -106,7 +106,8 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
 }
 
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
-             const std::vector<std::string>& known, const std::vector<Preset>& presets) {
+             const std::vector<std::string>& known, const std::vector<Preset>& presets,
+             const std::vector<ForeignConfig>& foreign) {
   std::vector<Setting> given = from_environment(options, known, variables);
   for (Setting& setting : from_command_line(options, arguments)) given.push_back(std::move(setting));
 
@@ -116,6 +117,11 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
     usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
                 "put its lines into this file");
   rising.insert(rising.end(), given.begin(), given.end());
+  for (const ForeignConfig& other : foreign)
+    if (const Setting* file = last_of(rising, other.option)) {
+      const auto values = other.read(file->text);
+      rising.insert(rising.begin(), values.begin(), values.end());
+    }
   if (const Setting* preset = last_of(rising, "preset")) {
     const auto values = from_preset(preset->text, preset->origin, presets);
     rising.insert(rising.begin(), values.begin(), values.end());

@@ -18,7 +18,18 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
 
 std::vector<Setting> read_config(const std::filesystem::path& file);  // .toml or .json, flat: key = value
 
+// Another program's configuration file that says what our options shall be: the option that names it, and its reader.
+struct ForeignConfig {
+  std::string option;
+  std::vector<Setting> (*read)(const std::filesystem::path&);
+};
+
+std::string config_text(const std::filesystem::path& file, const std::string& option);  // the file that --option names
+std::size_t line_at(const std::string& text, std::size_t position);                     // from 1
+
+// Foreign files stand between preset and config file.
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
-             const std::vector<std::string>& known, const std::vector<Preset>& presets);
+             const std::vector<std::string>& known, const std::vector<Preset>& presets,
+             const std::vector<ForeignConfig>& foreign = {});
 
 }  // namespace chorale
