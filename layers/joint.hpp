@@ -30,6 +30,11 @@ class Joint {
   // Of so many rows of a micro-batch, those of the stream that are here.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
 
+  // What is kept for a second forward pass is on all ranks alike, unless they share it: each its part, brought together again later.
+  virtual Tensor part(const Tensor& x, Context&) const { return x; }
+  virtual Tensor restored(const Tensor& part, Context&) const { return part; }
+  virtual std::int64_t kept_rows(std::int64_t all) const { return rows(all); }
+
   static const Joint& alone();
 };
 

@@ -1,5 +1,6 @@
 // Full recomputation (Chen et al. 2016): a layer that keeps nothing but its input, and runs forward once more when its gradient is wanted.
 // A third more arithmetic, for a block's activations reduced to one tensor. Random masks are functions of their place, so they come again.
+// Ranks that share the layer may share what is kept (ZeRO-R's P_a, Rajbhandari et al. 2020).
 #pragma once
 #include "layers/layer.hpp"
 
@@ -17,7 +18,8 @@ class Recompute final : public Layer {
   }
   void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
   Keeps keeps(std::int64_t rows, const Context& context) const override {
-    return {.input = inner_->keeps(rows, context).input};
+    const std::int64_t here = context.joint->rows(rows);
+    return {.input = inner_->keeps(rows, context).input / here * context.joint->kept_rows(rows)};
   }
 
  private:

@@ -16,15 +16,20 @@ void check(const TrainingOptions& o, const Layout& layout) {
         fmt::format("global-batch-size {} is no multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
         fmt::format("try --global-batch-size {}", (o.global_batch / whole + 1) * whole));
   }
+  if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.tensor != 0)
+    usage_error("what is kept cannot be cut between the tensor ranks",
+                fmt::format("micro-batch-size {} × seq-length {} is no multiple of {}", o.micro_batch, o.shape.sequence,
+                            layout.tensor),
+                "choose another micro-batch, or leave --partition-activations out");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");
 }
 
-std::unique_ptr<Joint> joint_of(const Mesh& mesh) {
+std::unique_ptr<Joint> joint_of(const TrainingOptions& options, const Mesh& mesh) {
   if (mesh.tensor().size() == 1) return std::make_unique<Joint>();
   if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
-  return std::make_unique<TensorParallel>(mesh.tensor());
+  return std::make_unique<TensorParallel>(mesh.tensor(), options.partition_activations && options.remake == Remake::full);
 }
 
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {

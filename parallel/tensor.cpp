@@ -1,5 +1,7 @@
 #include "parallel/tensor.hpp"
 
+#include <cstring>
+
 #include "layers/context.hpp"
 
 namespace chorale {
@@ -35,6 +37,21 @@ void TensorParallel::greatest(const Tensor& x) const { axis_.all_reduce(x, Redop
 void TensorParallel::add(const Tensor& sums, const Tensor& hits) const {
   axis_.all_reduce(sums);
   axis_.all_reduce(bits_of(hits));
+}
+
+Tensor TensorParallel::part(const Tensor& x, Context& context) const {
+  if (!partitioned_) return x;
+  const Tensor mine = rows_here(x, axis_, context, Category::activations);
+  const Slice from = x.narrow(mine.dim(0) * axis_.rank(), mine.dim(0)).slice(), to = mine.slice();
+  if (to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(to.bytes()));
+  return mine;
+}
+
+Tensor TensorParallel::restored(const Tensor& part, Context& context) const {
+  if (!partitioned_) return part;
+  const Tensor all = context.tensor({part.dim(0) * axis_.size(), part.dim(1)});
+  axis_.all_gather(part, all);
+  return all;
 }
 
 Tensor SequenceParallel::whole(const Tensor& x, Context& context) const {

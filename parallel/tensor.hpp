@@ -15,19 +15,24 @@ namespace chorale {
 
 class TensorParallel : public Joint {
  public:
-  explicit TensorParallel(Axis& axis) : axis_(axis) {}
+  // Partitioned: each rank keeps its rows of what is computed twice.
+  explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;
   void greatest(const Tensor& x) const override;
   void add(const Tensor& sums, const Tensor& hits) const override;
+  Tensor part(const Tensor& x, Context& context) const override;
+  Tensor restored(const Tensor& part, Context& context) const override;
+  std::int64_t kept_rows(std::int64_t all) const override { return partitioned_ ? all / axis_.size() : rows(all); }
 
  protected:
   Axis& axis_;
+  bool partitioned_ = false;
 };
 
 class SequenceParallel final : public TensorParallel {
  public:
-  using TensorParallel::TensorParallel;
+  explicit SequenceParallel(Axis& axis) : TensorParallel(axis) {}  // what is kept is a part already
   Tensor whole(const Tensor& x, Context& context) const override;
   std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

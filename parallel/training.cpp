@@ -37,7 +37,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_named(options.numerics))),
-      joint_(joint_of(mesh_)),
+      joint_(joint_of(options, mesh_)),
       stage_(options.shape, options.remake, mesh_),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())) {

@@ -35,6 +35,7 @@ struct TrainingOptions {
   int threads = 1;
   std::string reducer = "bucketed";      // or naive, without ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // of gradients
+  bool partition_activations = false;    // tensor ranks share what full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes of this rank; 0: none
 };
 

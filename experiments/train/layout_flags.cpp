@@ -110,11 +110,12 @@ Layout LayoutFlags::layout(std::int64_t world) const {
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const {
   return {layout(world), by_axis(backend_, "backend", with_auto(backend_names()), "auto"),
-          by_axis(algorithm_, "algorithm", algorithm_names(), "auto"), partition_activations_};
+          by_axis(algorithm_, "algorithm", algorithm_names(), "auto")};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
+  options.partition_activations = partition_activations_;
   options.bucket_bytes = bucket_bytes_;
   options.memory_limit = memory_limit_;
 }

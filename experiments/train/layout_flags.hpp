@@ -15,7 +15,6 @@ namespace chorale::train {
 struct ParallelChoice {
   Layout layout;
   ByAxis backends, algorithms;
-  bool partition_activations = false;  // what recomputation keeps is cut over the tensor ranks
 };
 
 class LayoutFlags {

@@ -30,10 +30,10 @@ class Run {
     MicroBatch& mine = *flying_.at(key);
     const double asked = clock_.seconds();
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
-    const Tensor message = receive(action, mine.context);
+    Tensor message = receive(action, mine.context);
     const double begun = clock_.seconds();
     times_.waited += begun - asked;
-    const Tensor made = work(action, mine, message);
+    const Tensor made = work(action, mine, std::move(message));
     times_.events.push_back({axis_.rank(), action, begun, clock_.seconds()});
     const bool goes_on = send(action, made);
     if (action.kind == Pass::forward && action.chunk == 0)
@@ -43,7 +43,7 @@ class Run {
       flying_.erase(key);
   }
 
-  Tensor work(const PipelineAction& action, MicroBatch& mine, const Tensor& message) {
+  Tensor work(const PipelineAction& action, MicroBatch& mine, Tensor message) {
     Sequence& layers = part_.chunks.at(static_cast<std::size_t>(action.chunk));
     Context& context = mine.context;
     if (action.kind == Pass::forward) return layers.forward(message ? message : mine.inputs, context);

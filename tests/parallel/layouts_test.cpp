@@ -48,6 +48,8 @@ Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   Seen seen;
   for (int i = 0; i < 3; ++i) {
     seen.steps.push_back(training.step(read));
+    require(training.activation_bytes() == training.declared_activation_bytes(), "{} bytes are kept and {} declared",
+            training.activation_bytes(), training.declared_activation_bytes());
     seen.prints.push_back(fingerprint(training));
   }
   seen.held_out = training.evaluate(read, 7);
@@ -92,6 +94,18 @@ TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
   for (const int world : {1, 2, 3, 4, 6, 8})
     for (const Layout& layout : all_layouts({small_shape(), world, 12, 1}))
       same_on_threads(options_for("exact", layout), layout, expected);
+}
+
+TEST_CASE("tensor ranks may share what recomputation keeps", "[threads]") {
+  const Seen expected = alone("exact");
+  for (const char* word : {"tp2", "dp2.tp3", "tp2.pp2", "tp2.sp", "dp2.tp2.z3"}) {
+    Layout layout = parse_layout(word, 0);
+    layout.data = std::max<std::int64_t>(layout.data, 1);
+    TrainingOptions options = options_for("exact", layout);
+    options.remake = Remake::full;
+    options.partition_activations = true;
+    same_on_threads(options, layout, expected);
+  }
 }
 
 }  // namespace
