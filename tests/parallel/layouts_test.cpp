@@ -1,110 +1,129 @@
-// Every strategy and every product of them is the same model as one rank: to the bit in exact numerics, nearly so in fast. Ranks are threads of
-// one process here; tests/parallel/layouts_spmd_test.cpp has them as processes, on every backend.
-#include "parallel/fingerprint.hpp"
-#include "src/data/sampler.hpp"
-#include "src/data/synthetic.hpp"
-#include "src/memory/pool.hpp"
+// Every strategy and every product of them is the same model as one rank, to the bit in exact numerics: as threads of one process, and as
+// processes over every backend.
+#include "tests/parallel/layouts.hpp"
+
 #include "tests/catch.hpp"
-#include "tests/collectives/worlds.hpp"
 
 namespace chorale {
 namespace {
 
-ModelShape small_shape() {
-  ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
-  s.dropout = 0.1;
-  return s;
-}
-
-TrainingOptions options_for(const char* numerics, const Layout& layout) {
-  TrainingOptions o{.shape = small_shape()};
-  o.numerics = numerics;
-  o.global_batch = 12;
-  o.micro_batch = layout.pipeline > 1 ? 1 : 12 / layout.data;
-  o.rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20};
-  o.bucket_bytes = 20000;
-  return o;
-}
-
-struct Seen {
-  std::vector<StepResult> steps;
-  std::vector<std::map<std::string, std::uint64_t>> prints;
-  double held_out = 0;
-};
-
-Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
-  SystemClock clock;
-  const SyntheticLanguage language(static_cast<std::int64_t>(options.shape.vocabulary), 7);
-  const ReadSamples read = [&](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
-                               std::span<std::int32_t> targets) {
-    std::vector<std::int64_t> which;
-    for (std::int64_t i = 0; i < samples; ++i) which.push_back(first + i);
-    fill_batch(language, which, options.shape.sequence, inputs, targets);
-    for (std::int64_t i = 0; i < samples; ++i)  // some are not counted, and not the same number on every replica
-      targets[static_cast<std::size_t>(i * options.shape.sequence + (first + i) % 5)] = -1;
-  };
-  Pool pool(memory);
-  Training training(options, std::move(mesh), pool, clock);
-  Seen seen;
-  for (int i = 0; i < 3; ++i) {
-    seen.steps.push_back(training.step(read));
-    require(training.activation_bytes() == training.declared_activation_bytes(), "{} bytes are kept and {} declared",
-            training.activation_bytes(), training.declared_activation_bytes());
-    seen.prints.push_back(fingerprint(training));
-  }
-  seen.held_out = training.evaluate(read, 7);
-  return seen;
-}
-
-Seen alone(const char* numerics) {
-  HostMemory host;
-  return train(options_for(numerics, {}), Mesh(), host);
-}
-
-std::string difference(const Seen& one, const Seen& many) {
-  for (std::size_t i = 0; i < one.steps.size(); ++i) {
-    const auto &a = one.steps[i], &b = many.steps[i];
-    if (a.loss != b.loss) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
-    if (a.tokens != b.tokens) return fmt::format("step {}: {} tokens and {}", i + 1, a.tokens, b.tokens);
-    if (a.gradient_norm != b.gradient_norm)
-      return fmt::format("step {}: norm {} and {}", i + 1, a.gradient_norm, b.gradient_norm);
-    for (const auto& [name, print] : one.prints[i])
-      if (!many.prints[i].contains(name) || many.prints[i].at(name) != print)
-        return fmt::format("step {}: {} differs", i + 1, name);
-  }
-  if (one.held_out != many.held_out) return fmt::format("held out {} and {}", one.held_out, many.held_out);
-  return "";
-}
-
-void same_on_threads(const TrainingOptions& options, const Layout& layout, const Seen& expected) {
+void same_on_threads(const TrainingOptions& options, const Layout& layout, const test::Seen& expected) {
   INFO(to_string(layout));
-  const int ranks = static_cast<int>(layout.ranks());
-  ThreadWorld world(ranks);
-  CHECK(test::on_threads(ranks, [&](test::ThreadRank& me) {
-          SystemClock clock;
-          const Worlds worlds(open_world(world.transport(me.rank()), clock));
-          const Seen seen = train(options, Mesh(layout, worlds, {}), worlds.memory());
-          const std::string trouble = difference(expected, seen);
-          me.check(trouble.empty(), "{}", trouble);
+  CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+          return difference(expected, test::train(options, std::move(mesh), memory));
         }) == "");
 }
 
 TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
-  const Seen expected = alone("exact");
+  const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   for (const int world : {1, 2, 3, 4, 6, 8})
-    for (const Layout& layout : all_layouts({small_shape(), world, 12, 1}))
-      same_on_threads(options_for("exact", layout), layout, expected);
+    for (const Layout& layout : test::layouts_of(world))
+      same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
-TEST_CASE("tensor ranks may share what recomputation keeps", "[threads]") {
-  const Seen expected = alone("exact");
-  for (const char* word : {"tp2", "dp2.tp3", "tp2.pp2", "tp2.sp", "dp2.tp2.z3"}) {
-    Layout layout = parse_layout(word, 0);
-    layout.data = std::max<std::int64_t>(layout.data, 1);
-    TrainingOptions options = options_for("exact", layout);
-    options.remake = Remake::full;
-    options.partition_activations = true;
-    same_on_threads(options, layout, expected);
+// What else a run may be asked for, each under layouts that meet it differently.
+struct Variation {
+  const char* about;
+  std::vector<const char*> layouts;
+  void (*change)(TrainingOptions&);
+};
+
+const char* const usual[] = {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3.sp", "dp2.pp3.z2", "dp1.tp3.pp2"};
+
+const Variation variations[] = {
+    {"full recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::full; }},
+    {"selective recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::selective; }},
+    {"no dropout", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.dropout = 0; }},
+    {"a table and a head apart", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.tied = false; }},
+    {"llama, two queries a group",
+     {"dp2.tp3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.pp2.z3"},
+     [](TrainingOptions& o) {
+       o.shape.family = "llama";
+       o.shape.groups = 3;
+       o.shape.tied = false;
+     }},
+    {"llama, tied", {"dp2.tp3.sp", "dp1.tp3.pp2.sp", "dp2.pp2.z2"}, [](TrainingOptions& o) { o.shape.family = "llama"; }},
+    {"several micro-batches",
+     {"dp2.tp2.z1", "dp3.z2", "dp2.tp2.z3.sp", "dp1.tp2.pp2", "dp6"},
+     [](TrainingOptions& o) { o.micro_batch = 1; }},
+    {"buckets of one tensor", {usual, usual + 4}, [](TrainingOptions& o) { o.bucket_bytes = 1; }},
+    {"one bucket", {"dp2.tp2.z1.sp", "dp3", "dp2.pp2.z1"}, [](TrainingOptions& o) { o.bucket_bytes = 1 << 30; }},
+    {"the naive reducer",
+     {"dp2.tp2.pp2.sp", "dp3.tp2", "dp3.tp2.sp", "dp6"},
+     [](TrainingOptions& o) { o.reducer = "naive"; }},
+    {"plain descent", {usual, usual + 4}, [](TrainingOptions& o) { o.optimizer = "sgd"; }},
+    {"two threads a rank", {"dp2.tp2.z1.sp", "dp1.tp2.pp2"}, [](TrainingOptions& o) { o.threads = 2; }},
+    {"other pipelines",
+     {"dp2.pp2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp2.pp2.z1.zb-h1", "dp2.pp2.z3.zb-h1", "dp1.pp4.gpipe", "dp1.pp2.v2",
+      "dp1.tp2.pp2.v2.sp", "dp2.pp2.z2.v2", "dp2.pp2.z3.v2"},
+     [](TrainingOptions&) {}},
+    {"tensor ranks share what recomputation keeps",
+     {"dp1.tp2", "dp2.tp3", "dp1.tp2.pp2", "dp1.tp2.sp", "dp2.tp2.z3"},
+     [](TrainingOptions& o) {
+       o.remake = Remake::full;
+       o.partition_activations = true;
+     }},
+    {"pipelines that recompute",
+     {"dp2.pp2.z2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp1.pp2.v2", "dp1.pp4"},
+     [](TrainingOptions& o) { o.remake = Remake::full; }},
+};
+
+TEST_CASE("exact numerics have the same bits whatever else is asked for", "[threads]") {
+  for (const Variation& variation : variations) {
+    INFO(variation.about);
+    TrainingOptions options = test::options_for("exact", {});
+    variation.change(options);
+    const test::Seen expected = test::train_alone(options);
+    for (const char* word : variation.layouts) {
+      const Layout layout = parse_layout(word, 0);
+      options = test::options_for("exact", layout);
+      variation.change(options);
+      same_on_threads(options, layout, expected);
+    }
+  }
+}
+
+// A scale that overflows at once: all ranks skip the same steps, and find the same scale.
+TEST_CASE("all ranks skip alike the steps that overflow", "[threads]") {
+  for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3", "dp1.tp3.pp2.sp", "dp4.z2", "dp2.pp2"}) {
+    const Layout layout = parse_layout(word, 0);
+    TrainingOptions options = test::options_for("fast", layout);
+    options.compute = DType::f16;
+    options.scaler = {.dynamic = true, .scale = 0x1p24, .growth_interval = 2, .hysteresis = 1, .patience = 1};
+    INFO(word);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            test::Run run(options, std::move(mesh), memory);
+            const auto before = fingerprint(run.training);
+            run.steps(16);
+            std::string skipped;
+            std::int64_t taken = 0;
+            for (const StepResult& step : run.seen.steps) {
+              skipped += step.skipped ? "s" : ".";
+              taken += !step.skipped;
+            }
+            if (!run.seen.steps.front().skipped || taken == 0) return "nothing was skipped, or everything: " + skipped;
+            if (run.training.optimizer().steps() != taken) return "the optimizer counted what was skipped";
+            for (const std::string& other : run.training.mesh().world().exchange(skipped))
+              if (other != skipped) return fmt::format("{} here, elsewhere {}", skipped, other);
+            if (run.seen.prints.front() != before) return "a step that was skipped changed the state";
+            return "";
+          }) == "");
+  }
+}
+
+TEST_CASE("exact numerics have the same bits between processes, on every backend", "[spmd]") {
+  const test::Seen expected = test::train_alone(test::options_for("exact", {}));
+  const std::vector<Layout> layouts = test::layouts_of(test::world().size());
+  const std::size_t stride = test::world().size() > 4 ? 7 : 1;
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    const Worlds worlds(open_world(backend.name, test::world(), clock));
+    for (std::size_t i = 0; i < layouts.size(); i += stride) {
+      INFO(to_string(layouts[i]) << " on " << backend.name);
+      const TrainingOptions options = test::options_for("exact", layouts[i]);
+      REQUIRE_ALL(difference(expected, test::train(options, Mesh(layouts[i], worlds, {}), worlds.memory())) == "");
+    }
   }
 }
 

@@ -1,0 +1,113 @@
+// What the tests of layouts share: a small model whose sizes many layouts fit, its training on a rank of any mesh, what that rank saw, and in
+// what two runs differ. Losses, norms and prints are the same numbers on all ranks, so each rank compares on its own.
+#pragma once
+#include "parallel/fingerprint.hpp"
+#include "src/data/sampler.hpp"
+#include "src/data/synthetic.hpp"
+#include "src/memory/pool.hpp"
+#include "tests/collectives/worlds.hpp"
+
+namespace chorale::test {
+
+// Heads, units and blocks of the vocabulary that 2, 3 and 6 shards divide evenly or not; the last block is short.
+inline ModelShape small_shape() {
+  ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
+  s.dropout = 0.1;
+  return s;
+}
+
+inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
+  TrainingOptions o{.shape = small_shape()};
+  o.numerics = numerics;
+  o.global_batch = 12;
+  o.micro_batch = layout.pipeline > 1 ? 1 : 12 / layout.data;
+  o.rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20};
+  o.bucket_bytes = 20000;
+  return o;
+}
+
+inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
+
+// Some targets are not counted, and not the same number on every replica.
+inline ReadSamples samples_of(const ModelShape& shape) {
+  return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](
+             std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
+    std::vector<std::int64_t> which;
+    for (std::int64_t i = 0; i < samples; ++i) which.push_back(first + i);
+    fill_batch(language, which, sequence, inputs, targets);
+    for (std::int64_t i = 0; i < samples; ++i) targets[static_cast<std::size_t>(i * sequence + (first + i) % 5)] = -1;
+  };
+}
+
+struct Seen {
+  std::vector<StepResult> steps;
+  std::vector<std::map<std::string, std::uint64_t>> prints;
+  double held_out = 0;
+};
+
+// A rank that trains.
+struct Run {
+  SystemClock clock;
+  Pool pool;
+  Training training;
+  ReadSamples read;
+  Seen seen;
+
+  Run(const TrainingOptions& options, Mesh mesh, Memory& memory)
+      : pool(memory), training(options, std::move(mesh), pool, clock), read(samples_of(options.shape)) {}
+
+  Run& steps(int count) {
+    for (int i = 0; i < count; ++i) {
+      seen.steps.push_back(training.step(read));
+      require(training.activation_bytes() == training.declared_activation_bytes(), "{} bytes are kept and {} declared",
+              training.activation_bytes(), training.declared_activation_bytes());
+      seen.prints.push_back(fingerprint(training));
+    }
+    return *this;
+  }
+};
+
+inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
+  Run run(options, std::move(mesh), memory);
+  run.steps(3).seen.held_out = run.training.evaluate(run.read, 7);
+  return run.seen;
+}
+
+inline Seen train_alone(TrainingOptions options) {
+  HostMemory host;
+  options.micro_batch = options.global_batch;
+  return train(options, Mesh(), host);
+}
+
+// The first that differs; "" when nothing does.
+inline std::string difference(const Seen& one, const Seen& many) {
+  const auto differs = [](double a, double b) { return a != b && !(a != a && b != b); };  // of f16 an overflow is the same
+  for (std::size_t i = 0; i < one.steps.size(); ++i) {
+    const auto &a = one.steps[i], &b = many.steps.at(i);
+    if (differs(a.loss, b.loss)) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
+    if (a.tokens != b.tokens) return fmt::format("step {}: {} tokens and {}", i + 1, a.tokens, b.tokens);
+    if (differs(a.gradient_norm, b.gradient_norm))
+      return fmt::format("step {}: norm {} and {}", i + 1, a.gradient_norm, b.gradient_norm);
+    if (a.skipped != b.skipped) return fmt::format("step {}: skipped {} and {}", i + 1, a.skipped, b.skipped);
+    for (const auto& [name, print] : one.prints.at(i))
+      if (!many.prints.at(i).contains(name) || many.prints[i].at(name) != print)
+        return fmt::format("step {}: {} differs", i + 1, name);
+  }
+  if (one.held_out != many.held_out) return fmt::format("held out {} and {}", one.held_out, many.held_out);
+  return "";
+}
+
+// Every rank of a layout as a thread does `body(mesh, memory)`, which says what is wrong; "" when nothing is.
+template <class Body>
+std::string on_thread_mesh(const Layout& layout, Body body) {
+  const int ranks = static_cast<int>(layout.ranks());
+  ThreadWorld world(ranks);
+  return on_threads(ranks, [&](ThreadRank& me) {
+    SystemClock clock;
+    const Worlds worlds(open_world(world.transport(me.rank()), clock));
+    const std::string trouble = body(Mesh(layout, worlds, {}), worlds.memory());
+    me.check(trouble.empty(), "{}", trouble);
+  });
+}
+
+}  // namespace chorale::test
