@@ -1,0 +1,148 @@
+// Fast numerics round in another order on every layout, so they are held against one rank by tolerances: the first loss, every gradient tensor
+// and the norm of them all, because Adam hides a gradient that is a constant factor too large; and the loss after thirty steps.
+#include <cmath>
+#include <sstream>
+
+#include "parallel/state.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr int many_steps = 30;
+
+// What one rank has after its first step, and its loss after many.
+struct Expected {
+  StepResult first;
+  double last_loss = 0, norm = 0;  // norm: of the gradients as they are summed, not divided by the tokens
+  std::map<std::string, std::vector<float>> gradients;
+};
+
+double square(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float v : x) sum += double{v} * v;
+  return sum;
+}
+
+Expected alone(const TrainingOptions& options) {
+  HostMemory host;
+  TrainingOptions whole = options;
+  whole.micro_batch = whole.global_batch;
+  test::Run run(whole, Mesh(), host);
+  Expected expected{.first = run.training.step(run.read)};
+  for (const ParameterPointer& p : run.training.parameters()) {
+    const auto values = p->gradient.values<float>();
+    std::vector<float>& copy = expected.gradients[p->name];
+    copy.assign(values.begin(), values.end());
+    expected.norm += square(copy);
+  }
+  expected.norm = std::sqrt(expected.norm);
+  for (int i = 1; i < many_steps; ++i) expected.last_loss = run.training.step(run.read).loss;
+  return expected;
+}
+
+struct Distance {
+  double square = 0;
+  std::int64_t elements = 0;
+};
+
+// Of every tensor, of all that any rank owns of it: ‖Δ‖² and the elements looked at, copies too.
+std::map<std::string, Distance> distances(Training& training, const Expected& expected) {
+  std::string mine;
+  for (const Owned& owned : training.buckets().owned()) {
+    const Parameter& p = *owned.parameter;
+    std::vector<float> here(static_cast<std::size_t>(owned.count));
+    const Part part = resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape);
+    copy_common(p.shape, sizeof(float), resolved({}, p.shape), std::as_bytes(std::span(expected.gradients.at(p.name))), part,
+                std::as_writable_bytes(std::span(here)));
+    const auto gradient = owned.gradient.values<float>();
+    for (std::size_t i = 0; i < here.size(); ++i) here[i] -= gradient[i];
+    mine += fmt::format("{} {} {}\n", p.name, square(here), owned.count);
+  }
+  std::map<std::string, Distance> all;
+  for (const std::string& text : training.mesh().world().exchange(mine)) {
+    std::istringstream lines(text);
+    Distance d;
+    for (std::string name; lines >> name >> d.square >> d.elements;) {
+      all[name].square += d.square;
+      all[name].elements += d.elements;
+    }
+  }
+  return all;
+}
+
+std::string stray_gradient(Training& training, const Expected& expected) {
+  const auto found = distances(training, expected);
+  for (const auto& [name, whole] : expected.gradients) {
+    const auto at = found.find(name);
+    const auto elements = static_cast<std::int64_t>(whole.size());
+    if (at == found.end() || at->second.elements % elements != 0) return "nobody has all of " + name;
+    const double copies = static_cast<double>(at->second.elements / elements);
+    const double apart = std::sqrt(at->second.square / copies), length = std::sqrt(square(whole));
+    if (!(apart <= 1e-5 * std::max(length, 1e-3 * expected.norm)))
+      return fmt::format("the gradient of {} is {} away, its norm is {}", name, apart, length);
+  }
+  return "";
+}
+
+bool near(double a, double b, double relative) { return std::abs(a - b) <= relative * std::abs(b); }
+
+std::string strays(const TrainingOptions& options, Mesh mesh, Memory& memory, const Expected& expected) {
+  test::Run run(options, std::move(mesh), memory);
+  const StepResult first = run.training.step(run.read);
+  if (!near(first.loss, expected.first.loss, 1e-6)) return fmt::format("loss {}, not {}", first.loss, expected.first.loss);
+  if (!near(first.gradient_norm, expected.first.gradient_norm, 1e-5))
+    return fmt::format("norm {}, not {}", first.gradient_norm, expected.first.gradient_norm);
+  if (std::string stray = stray_gradient(run.training, expected); !stray.empty()) return stray;
+  double last = 0;
+  for (int i = 1; i < many_steps; ++i) last = run.training.step(run.read).loss;
+  return near(last, expected.last_loss, 1e-3) ? "" : fmt::format("last loss {}, not {}", last, expected.last_loss);
+}
+
+TEST_CASE("fast numerics on every layout are those of one rank, nearly", "[threads]") {
+  const Expected expected = alone(test::options_for("fast", {}));
+  for (const int world : {2, 3, 4, 6, 8})
+    for (const Layout& layout : test::layouts_of(world)) {
+      INFO(to_string(layout));
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              return strays(test::options_for("fast", layout), std::move(mesh), memory, expected);
+            }) == "");
+    }
+}
+
+TEST_CASE("bf16 on every layout starts from the loss of f32, nearly", "[threads]") {
+  const Expected expected = alone(test::options_for("fast", {}));
+  for (const int world : {2, 6})
+    for (const Layout& layout : test::layouts_of(world)) {
+      INFO(to_string(layout));
+      TrainingOptions options = test::options_for("fast", layout);
+      options.compute = DType::bf16;
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+              test::Run run(options, std::move(mesh), memory);
+              const StepResult first = run.training.step(run.read);
+              if (!near(first.loss, expected.first.loss, 2e-2)) return fmt::format("loss {}", first.loss);
+              return near(first.gradient_norm, expected.first.gradient_norm, 0.1)
+                         ? ""
+                         : fmt::format("norm {}", first.gradient_norm);
+            }) == "");
+    }
+}
+
+TEST_CASE("fast numerics between processes are those of one rank, nearly", "[spmd]") {
+  const Expected expected = alone(test::options_for("fast", {}));
+  const std::vector<Layout> layouts = test::layouts_of(test::world().size());
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    const Worlds worlds(open_world(backend.name, test::world(), clock));
+    for (std::size_t i = 0; i < layouts.size(); i += 5) {
+      INFO(to_string(layouts[i]) << " on " << backend.name);
+      const TrainingOptions options = test::options_for("fast", layouts[i]);
+      REQUIRE_ALL(strays(options, Mesh(layouts[i], worlds, {}), worlds.memory(), expected) == "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chorale
