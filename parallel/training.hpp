@@ -71,6 +71,8 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
+  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // seams: another one may stand before these, or in their place
+  std::unique_ptr<Joint>& joint() { return joint_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
   void publish();  // after the optimizer's state was written to: everybody's values follow
 

@@ -17,11 +17,11 @@ inline ModelShape small_shape() {
 }
 
 inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
-  TrainingOptions o{.shape = small_shape()};
+  TrainingOptions o{.shape = small_shape(),
+                    .rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20}};
   o.numerics = numerics;
   o.global_batch = 12;
   o.micro_batch = layout.pipeline > 1 ? 1 : 12 / layout.data;
-  o.rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20};
   o.bucket_bytes = 20000;
   return o;
 }
