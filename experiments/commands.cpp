@@ -7,6 +7,7 @@ std::unique_ptr<Command> make_data();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_prove();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
 std::unique_ptr<Command> make_train();
@@ -26,6 +27,8 @@ const std::vector<CommandRow>& all_commands() {
        make_generate},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},
+      {"prove", "train on every layout, and prove that all have the bits of one rank",
+       "build/chorale prove --steps 2 --run-dir runs", true, make_prove},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
       {"show", "a collective algorithm: its rounds, its price, the order of its sums; or a pipeline schedule",

@@ -1,0 +1,162 @@
+#include "experiments/prove/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::prove {
+namespace {
+
+bool is_all(const std::vector<std::string>& words) { return words == std::vector<std::string>{"all"}; }
+
+LayoutLimits limits_of(const Case& row) {
+  return {row.options.shape, row.layout.ranks(), row.options.global_batch, row.options.micro_batch};
+}
+
+bool possible(const Case& row) { return fits(row.layout, limits_of(row)); }
+
+Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
+  Case row = plain;
+  row.layout = layout;
+  row.options.micro_batch = micro_batch;
+  return row;
+}
+
+// The whole share of a replica at once; a pipeline wants several.
+Case suited(const Layout& layout, const Case& plain) {
+  const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
+  std::vector<std::int64_t> sizes{layout.pipeline > 1 ? 2 : batch / layout.data, 1};
+  if (asked < batch) sizes.insert(sizes.begin(), asked);  // the whole batch is what stands there when nothing was asked
+  for (const std::int64_t size : sizes)
+    if (const Case row = on(layout, plain, size); possible(row)) return row;
+  return on(layout, plain, 1);
+}
+
+Layout layout_named(const std::string& word, std::int64_t world) {
+  Layout layout = parse_layout(word, 0);
+  if (layout.data == 0) layout = infer_data(layout, world);
+  return layout;
+}
+
+std::vector<Layout> few_with_every_strategy(std::int64_t world) {
+  std::vector<Layout> layouts;
+  for (const char* word : {"dp2.z3", "dp2.tp2.z2.sp", "dp2.pp2.z1", "dp1.tp2.pp2", "dp2.tp2.pp2.z1.sp"})
+    if (const Layout layout = parse_layout(word, 0); layout.ranks() <= world) layouts.push_back(layout);
+  return layouts;
+}
+
+using Change = std::function<void(Case&)>;
+
+struct Variation {
+  std::string words;
+  Change change;
+};
+
+std::vector<Variation> of_backends() {
+  std::vector<Variation> all;
+  for (const Backend& backend : all_backends())
+    if (backend.open && probe(backend).works)
+      all.push_back({fmt::format("backend {}", backend.name), [&](Case& row) { row.backend = backend.name; }});
+  return all;
+}
+
+std::vector<Variation> of_algorithms(const std::string& backend) {
+  std::vector<std::string> names;
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == Collective::all_reduce) names.emplace_back(row.name);
+  if (backend == "mpi") names.emplace_back("native");
+  std::vector<Variation> all;
+  for (const std::string& name : names)
+    all.push_back({fmt::format("algorithm {}", name), [name](Case& row) { row.algorithm = name; }});
+  return all;
+}
+
+std::vector<Variation> of_buckets() {
+  std::vector<Variation> all;
+  for (const std::int64_t bytes : {1 << 10, 64 << 10, 1 << 20})
+    all.push_back({fmt::format("bucket {}", human_bytes(bytes)), [bytes](Case& row) { row.options.bucket_bytes = bytes; }});
+  return all;
+}
+
+std::vector<Variation> of_micro_batches() {
+  std::vector<Variation> all;
+  for (const std::int64_t size : {1, 2, 4})
+    all.push_back({fmt::format("micro-batch {}", size), [size](Case& row) { row.options.micro_batch = size; }});
+  return all;
+}
+
+// Only pipelines have one; layouts of one stage do not change, and are left out.
+std::vector<Variation> of_schedules() {
+  std::vector<Variation> all;
+  for (const std::string& name : schedule_names())
+    all.push_back({fmt::format("schedule {}", name), [name](Case& row) {
+                     row.layout.schedule = name;
+                     row.layout.chunks = name == "interleaved" ? 2 : 1;
+                   }});
+  return all;
+}
+
+std::vector<Variation> of_recomputing() {
+  const std::pair<const char*, Remake> ways[] = {
+      {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
+  std::vector<Variation> all;
+  for (const auto& [name, remake] : ways)
+    all.push_back({fmt::format("recompute {}", name), [remake = remake](Case& row) { row.options.remake = remake; }});
+  return all;
+}
+
+std::vector<Variation> variations_of(const std::string& what, const std::string& backend) {
+  if (what == "backend") return of_backends();
+  if (what == "algorithm") return of_algorithms(backend);
+  if (what == "bucket") return of_buckets();
+  if (what == "micro-batch") return of_micro_batches();
+  if (what == "schedule") return of_schedules();
+  return of_recomputing();
+}
+
+}  // namespace
+
+std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain) {
+  std::vector<Case> cases;
+  if (is_all(words)) {
+    for (std::int64_t ranks = 1; ranks <= world; ++ranks)
+      for (const Layout& layout : all_layouts({plain.options.shape, ranks, plain.options.global_batch}))
+        cases.push_back(suited(layout, plain));
+    return cases;
+  }
+  for (const std::string& word : words) {
+    const Case row = suited(layout_named(word, world), plain);
+    if (row.layout.ranks() > world)
+      usage_error("there are too few ranks", fmt::format("{} has {}, {} were started", word, row.layout.ranks(), world),
+                  fmt::format("start it with mpirun -n {}", row.layout.ranks()));
+    require_fits(row.layout, limits_of(row));
+    cases.push_back(row);
+  }
+  return cases;
+}
+
+std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
+                         const std::vector<std::string>& what) {
+  std::vector<Case> bases, rows;
+  if (is_all(words))
+    for (const Layout& layout : few_with_every_strategy(world)) bases.push_back(suited(layout, plain));
+  else
+    bases = cases_of(words, world, plain);
+  for (const std::string& kind : what)
+    for (const Variation& variation : variations_of(kind, plain.backend))
+      for (Case row : bases) {
+        if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.pipeline == 1)) continue;
+        variation.change(row);
+        row.variation = variation.words;
+        if (possible(row)) rows.push_back(row);
+      }
+  return rows;
+}
+
+}  // namespace chorale::prove

@@ -1,0 +1,104 @@
+#include "experiments/prove/history.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <sstream>
+
+#include "layers/gpt.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::prove {
+namespace {
+
+std::vector<ParameterPointer> in_backward_order(const ModelShape& shape, std::int64_t tensor_ranks) {
+  std::vector<ParameterPointer> all = build_gpt(shape, Remake::none, {0, tensor_ranks}).parameters();
+  std::reverse(all.begin(), all.end());
+  return all;
+}
+
+std::vector<std::string> differing_tensors(const Moment& expected, const Moment& seen) {
+  std::vector<std::string> names;
+  for (const auto& [name, print] : expected.prints) {
+    const auto theirs = seen.prints.find(name);
+    if (theirs == seen.prints.end() || theirs->second != print) names.push_back(name);
+  }
+  for (const auto& [name, print] : seen.prints)
+    if (!expected.prints.contains(name)) names.push_back(name);
+  return names;
+}
+
+// "mean/norm.gain" is a state of the parameter "norm.gain".
+std::string parameter_of(const std::string& tensor) { return tensor.substr(tensor.find('/') + 1); }  // npos + 1 is 0
+
+std::string first_of(const std::vector<std::string>& names, const ModelShape& shape) {
+  for (const ParameterPointer& p : in_backward_order(shape, 1))
+    for (const std::string& name : names)
+      if (parameter_of(name) == p->name) return name;
+  return names.front();
+}
+
+bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+}  // namespace
+
+std::string History::text() const {
+  std::string text = fmt::format("{}\n", seconds);
+  for (const Moment& step : steps) {
+    text += fmt::format("step {} {} {}\n", step.prints.size(), std::bit_cast<std::uint64_t>(step.loss),
+                        std::bit_cast<std::uint64_t>(step.gradient_norm));
+    for (const auto& [name, print] : step.prints) text += fmt::format("{} {}\n", name, print);
+  }
+  return text;
+}
+
+History History::read(const std::string& text) {
+  History history;
+  std::istringstream in(text);
+  in >> history.seconds;
+  for (std::string word; in >> word;) {
+    std::size_t prints = 0;
+    std::uint64_t loss = 0, norm = 0;
+    in >> prints >> loss >> norm;
+    Moment step{std::bit_cast<double>(loss), std::bit_cast<double>(norm), {}};
+    for (std::string name; step.prints.size() < prints && in >> name;) in >> step.prints[name];
+    history.steps.push_back(std::move(step));
+  }
+  return history;
+}
+
+std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape) {
+  for (std::size_t i = 0; i < expected.steps.size(); ++i) {
+    const auto step = static_cast<std::int64_t>(i + 1);
+    if (i >= seen.steps.size()) return Difference{step, "its end", 0};
+    const Moment &a = expected.steps[i], &b = seen.steps[i];
+    const std::vector<std::string> names = differing_tensors(a, b);
+    const auto many = static_cast<std::int64_t>(names.size());
+    if (!same_bits(a.loss, b.loss)) return Difference{step, "loss", many};  // it was there before any gradient
+    if (!names.empty()) return Difference{step, first_of(names, shape), many};
+    if (!same_bits(a.gradient_norm, b.gradient_norm)) return Difference{step, "gradient norm", 0};
+  }
+  return std::nullopt;
+}
+
+std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
+  std::vector<std::string> all;
+  if (layout.ranks() > 1 && (tensor == "loss" || tensor == "gradient norm")) all.emplace_back("world all_reduce");
+  if (tensor == "loss") {
+    if (layout.tensor > 1) all.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
+    if (layout.pipeline > 1) all.emplace_back("pp send");
+    if (layout.zero == 3) all.emplace_back("dp all_gather");
+  }
+  for (const ParameterPointer& p : in_backward_order(shape, layout.tensor)) {
+    if (parameter_of(tensor) != p->name) continue;
+    if (layout.pipeline > 1 && shape.tied && p->name == "embedding.weight") all.emplace_back("ends all_reduce");
+    if (layout.sequence && p->of_stream) all.emplace_back("tp all_reduce");
+    if (layout.data > 1) all.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
+    if (layout.zero > 0) all.emplace_back("dp all_gather");
+    break;
+  }
+  return all.empty() ? "no collective: a rank has it for itself" : join(all, ", ");
+}
+
+}  // namespace chorale::prove

@@ -1,0 +1,38 @@
+// What a training was at every step, as numbers that can be held against another's: the loss and the norm to their bits, and a fingerprint of
+// every weight and moment. And what to say where two histories part: the step, the tensor, and the collective that brings it together.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/layout.hpp"
+
+namespace chorale::prove {
+
+struct Moment {
+  double loss = 0, gradient_norm = 0;
+  std::map<std::string, std::uint64_t> prints;  // by tensor
+};
+
+struct History {
+  std::vector<Moment> steps;
+  double seconds = 0;
+
+  std::string text() const;  // to travel between ranks, losing no bit
+  static History read(const std::string& text);
+};
+
+struct Difference {
+  std::int64_t step = 0;       // from 1
+  std::string tensor;          // or "loss", "gradient norm"
+  std::int64_t differing = 0;  // tensors at that step
+};
+
+// Nothing, or where `seen` first differs from `expected`. Of the tensors of one step the first in the order of the backward pass.
+std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
+
+// The collectives between ranks of this layout through which a tensor goes: "tp all_reduce, dp reduce_scatter".
+std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout);
+
+}  // namespace chorale::prove

@@ -1,0 +1,58 @@
+// What tells two runs apart, and what it says of it.
+#include "experiments/prove/history.hpp"
+
+#include "tests/catch.hpp"
+
+namespace chorale::prove {
+namespace {
+
+ModelShape shape() { return {"gpt2", 2, 2, 2, 16, 32, 8, 32}; }
+
+History history() {
+  const std::map<std::string, std::uint64_t> prints{
+      {"embedding.weight", 1}, {"block.0.mlp.up.weight", 2}, {"mean/block.1.mlp.norm.gain", 3}, {"norm.gain", ~0ull}};
+  return {{{0.1, 0.3, prints}, {0.2, 0.4, prints}}, 1.5};
+}
+
+TEST_CASE("a history travels as text without losing a bit") {
+  const History there = History::read(history().text());
+  CHECK(there.steps.size() == 2);
+  CHECK(!first_difference(history(), there, shape()));
+  CHECK(there.seconds == 1.5);
+  CHECK(there.steps[1].prints == history().steps[1].prints);
+}
+
+TEST_CASE("the first step and the first tensor of the backward pass are named") {
+  const auto named = [](auto change) {
+    History other = history();
+    change(other.steps[1]);
+    const auto found = first_difference(history(), other, shape());
+    return found ? fmt::format("{} {} {}", found->step, found->tensor, found->differing) : "equal";
+  };
+  CHECK(named([](Moment&) {}) == "equal");
+  CHECK(named([](Moment& m) { m.loss += 1e-16; }) == "2 loss 0");
+  CHECK(named([](Moment& m) { m.gradient_norm += 1e-15; }) == "2 gradient norm 0");
+  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
+  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==
+        "2 mean/block.1.mlp.norm.gain 2");
+  CHECK(named([](Moment& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
+  CHECK(named([](Moment& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");
+  History shorter = history();
+  shorter.steps.pop_back();
+  CHECK(first_difference(history(), shorter, shape())->step == 2);
+}
+
+TEST_CASE("the collectives behind a tensor follow from the layout") {
+  const auto behind = [](const char* tensor, const char* word) {
+    return collectives_behind(tensor, shape(), parse_layout(word, 0));
+  };
+  CHECK(behind("mean/norm.gain", "dp1.tp2.sp") == "tp all_reduce");
+  CHECK(behind("norm.gain", "dp2.tp2.sp.z1") == "tp all_reduce, dp reduce_scatter, dp all_gather");
+  CHECK(behind("block.0.mlp.up.weight", "dp2.tp2.sp") == "dp all_reduce");
+  CHECK(behind("block.0.mlp.up.weight", "dp1.tp2") == "no collective: a rank has it for itself");
+  CHECK(behind("embedding.weight", "dp1.pp2") == "ends all_reduce");
+  CHECK(behind("loss", "dp1.tp2.pp2") == "world all_reduce, tp all_reduce, pp send");
+}
+
+}  // namespace
+}  // namespace chorale::prove
