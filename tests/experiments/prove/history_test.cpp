@@ -1,6 +1,8 @@
 // What tells two runs apart, and what it says of it.
 #include "experiments/prove/history.hpp"
 
+#include <fmt/format.h>
+
 #include "tests/catch.hpp"
 
 namespace chorale::prove {
