@@ -55,9 +55,10 @@ class Train final : public Command {
                   "give one of the two");
     require_writable(run_dir_);
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
-      const Layout layout = layout_flags_.choice(read_launch(process_environment()).size).layout;
+      const Launch launch = read_launch(process_environment());
+      const Layout layout = layout_flags_.choice(launch.size).layout;
       const TrainingOptions options = flags_.training(1, layout);
-      require_fits(layout, {options.shape, layout.ranks(), options.global_batch, options.micro_batch});
+      require_fits(layout, flags_.limits(options, launch.launcher.empty() ? layout.ranks() : launch.size));
       train::Dataset(data_, options.shape, options.seed);
     }
     signals_.emplace();
@@ -79,7 +80,7 @@ class Train final : public Command {
     const train::ParallelChoice choice = layout_flags_.choice(world);
     TrainingOptions options = flags_.training(threads, choice.layout);
     layout_flags_.complete(options);
-    require_fits(choice.layout, {options.shape, world, options.global_batch, options.micro_batch});
+    require_fits(choice.layout, flags_.limits(options, world));
     const train::Dataset data(data_, options.shape, options.seed);
 
     train::Team team(choice, session);

@@ -15,6 +15,10 @@ class Flags {
  public:
   void declare(Options& options);
   TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error for what cannot be
+  // What a layout must fit, a micro-batch that follows from the layout left open, so that others may be recommended.
+  LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
+    return {options.shape, world, options.global_batch, micro_batch_};
+  }
   std::int64_t steps() const { return rate_.steps; }
   void take_shape(const ModelShape& shape);  // of a model that comes with its own
 

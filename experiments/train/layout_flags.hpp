@@ -20,8 +20,7 @@ struct ParallelChoice {
 class LayoutFlags {
  public:
   void declare(Options& options);
-  Layout layout(
-      std::int64_t world) const;  // a usage error for a word that is none; whether it fits is asked by require_fits
+  Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;
   void complete(TrainingOptions& options) const;  // with the reducer, its buckets, and the limit of memory
 

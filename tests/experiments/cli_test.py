@@ -47,6 +47,7 @@ class CommandLine(unittest.TestCase):
     def test_an_error_is_printed_once_for_all_ranks(self):
         self.refused("info", "--format", "xml", says=["text, json"], ranked=4)
         self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"], ranked=4)
+        self.refused("train", "--preset", "tiny", "--layout", "dp3", says=["3 ranks; there are 4", "try dp4, dp2.tp2"], ranked=4)
 
     def test_a_rank_with_other_settings_is_refused(self):
         ranked = [*launch, "-n", "1", chorale, "info", ":", "-n", "2", chorale, "info", "--log-level", "debug"]
