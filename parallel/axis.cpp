@@ -50,7 +50,8 @@ std::int64_t Axis::foreseen(const Wish& wish) {
   if (algorithm_ == "native") return -1;
   const std::int64_t total = wish.what == Collective::all_gather ? wish.output.count() : wish.input.count();
   const std::int64_t element = size_of(wish.input.dtype());
-  const bool in_place = total >= size_ && wish.input.storage() == wish.output.storage();
+  const bool cut = wish.what == Collective::all_gather || wish.what == Collective::reduce_scatter;
+  const bool in_place = (!cut || total >= size_) && wish.input.storage() == wish.output.storage();
   const auto [place, is_new] = bytes_.try_emplace({wish.what, total, element, in_place, wish.root});
   if (is_new) {
     Problem problem = Problem::even(wish.what, total, size_, wish.root, in_place);

@@ -1,0 +1,115 @@
+// `chorale plan`: what a step would ask of every kind of rank, before anybody has the machine for it. The real code runs on tensors that
+// have shapes and no bytes.
+//
+//   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
+//   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line a stage
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "experiments/command.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/layout_flags.hpp"
+#include "parallel/plan.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale {
+namespace {
+
+std::string decimal_bytes(std::int64_t bytes) {  // as papers count: 2.8 TB
+  constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(units)) value /= 1000, ++unit;
+  return bytes < 0 ? "?" : fmt::format("{:.{}f} {}", value, unit > 0 ? 2 : 0, units[unit]);
+}
+
+class PlanCommand final : public Command {
+ public:
+  std::vector<Preset> presets() const override { return train::presets(); }
+
+  void declare(Options& o) override {
+    flags_.declare(o);
+    layout_flags_.declare(o);
+    o.add("ranks", ranks_, "of the world that is planned for; 0: as many as the layout has").range(0, 1e7);
+    o.add("format", format_, "of the tables").one_of(TextTable::formats());
+  }
+
+  void check() override {
+    train::ParallelChoice choice = layout_flags_.choice(ranks_ ? ranks_ : own_ranks());
+    request_.layout = choice.layout;
+    request_.options = flags_.training(1, choice.layout);
+    layout_flags_.complete(request_.options);
+    for (auto& [axis, backend] : choice.backends)
+      if (backend == "auto") backend = "shm";
+    for (auto& [axis, algorithm] : choice.algorithms)
+      if (algorithm == "auto") algorithm = "ring";
+    request_.backends = choice.backends;
+    request_.algorithms = choice.algorithms;
+    require_fits(request_.layout, {request_.options.shape, request_.layout.ranks(), request_.options.global_batch,
+                                   request_.options.micro_batch});
+  }
+
+  int run(Session&) override {
+    const Layout& l = request_.layout;
+    TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
+                      "data", "peak", "TFLOP"});
+    TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
+    for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
+      const RankPlan plan = plan_rank(request_, static_cast<int>(stage * l.data * l.tensor));
+      add_memory(memory, stage, plan);
+      add_traffic(traffic, stage, plan);
+    }
+    const TrainingOptions& o = request_.options;
+    if (format_ == "text")
+      fmt::print(
+          "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} a step, {} at once\n"
+          "bubble {:.2f} %, if stages take as long as their arithmetic\n\n"
+          "replica 0, shard 0 of each stage: bytes held after a step (states) and, of the others, at most\n",
+          to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
+          o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
+    fmt::print("{}", memory.print(format_));
+    if (format_ == "text") fmt::print("\nsent by that rank in a step; where no algorithm is named, by ring\n");
+    if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
+    return 0;
+  }
+
+ private:
+  // Without --ranks, a layout that leaves dp out has one replica.
+  std::int64_t own_ranks() const {
+    const Layout layout = layout_flags_.layout(0);
+    return std::max<std::int64_t>(layout.data, 1) * layout.tensor * layout.pipeline;
+  }
+
+  static void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan) {
+    const auto held = [&](Category c) { return plan.held[static_cast<std::size_t>(c)]; };
+    const auto peak = [&](Category c) { return decimal_bytes(plan.peak[static_cast<std::size_t>(c)]); };
+    const std::int64_t states = held(Category::params) + held(Category::grads) + held(Category::optimizer);
+    table.add({std::to_string(stage), std::to_string(plan.parameters), decimal_bytes(held(Category::params)),
+               decimal_bytes(held(Category::grads)), decimal_bytes(held(Category::optimizer)), decimal_bytes(states),
+               peak(Category::activations), peak(Category::comm), peak(Category::workspace), peak(Category::data),
+               decimal_bytes(plan.peak_bytes), fmt::format("{:.4g}", plan.flops / 1e12)});
+  }
+
+  static void add_traffic(TextTable& table, std::int64_t stage, const RankPlan& plan) {
+    for (const auto& [axis, account] : plan.axes)
+      for (std::size_t i = 0; i < operations; ++i)
+        if (const Account::Entry& entry = account.entries[i]; entry.calls > 0)
+          table.add(
+              {std::to_string(stage), axis, operation_name(i), std::to_string(entry.calls), decimal_bytes(entry.bytes)});
+  }
+
+  train::Flags flags_;
+  train::LayoutFlags layout_flags_;
+  std::int64_t ranks_ = 0;
+  std::string format_ = "text";
+  PlanRequest request_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_plan() { return std::make_unique<PlanCommand>(); }
+
+}  // namespace chorale
