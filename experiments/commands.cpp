@@ -7,8 +7,8 @@ std::unique_ptr<Command> make_data();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
-std::unique_ptr<Command> make_prove();
 std::unique_ptr<Command> make_plan();
+std::unique_ptr<Command> make_prove();
 std::unique_ptr<Command> make_report();
 std::unique_ptr<Command> make_show();
 std::unique_ptr<Command> make_train();
@@ -28,10 +28,10 @@ const std::vector<CommandRow>& all_commands() {
        make_generate},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},
-      {"prove", "train on every layout, and prove that all have the bits of one rank",
-       "build/chorale prove --steps 2 --run-dir runs", true, make_prove},
       {"plan", "memory, traffic and arithmetic of a step on any layout, before anybody runs it",
        "build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp", false, make_plan},
+      {"prove", "train on every layout, and prove that all have the bits of one rank",
+       "build/chorale prove --steps 2 --run-dir runs", true, make_prove},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
        make_report},
       {"show", "a collective algorithm: its rounds, its price, the order of its sums; or a pipeline schedule",

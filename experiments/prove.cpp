@@ -82,14 +82,14 @@ class Prove final : public Command {
   void check() override {
     require_writable(run_dir_);
     backend_named(backend_);
-    flags_.training(1);
+    flags_.training(1, {});
     if (layouts_ != std::vector<std::string>{"all"})
       for (const std::string& word : layouts_) parse_layout(word, 0);
   }
 
   int run(Session& session) override {
     const int world = session.runtime->size();
-    const Case plain{Layout(), backend_, algorithm_, flags_.training(1)};
+    const Case plain{Layout(), backend_, algorithm_, flags_.training(1, {})};
     std::vector<Case> cases = cases_of(layouts_, world, plain);
     for (Case& row : varied(layouts_, world, plain, vary_)) cases.push_back(std::move(row));
     const train::Dataset data("synthetic", plain.options.shape, plain.options.seed);
