@@ -140,10 +140,18 @@ class Train(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("rank-0.safetensors", result.stderr)
 
-    def test_more_ranks_than_training_knows_of_are_refused(self):
-        result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder)
+    def test_two_stages_go_on_where_two_replicas_stopped(self):
+        exact = [chorale, "train", *tiny, "--numerics", "exact", "--run-dir", self.folder]
+        first = ranks(2, *exact, "--train-iters", "2", "--layout", "dp2.z2")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        second = ranks(2, *exact, "--train-iters", "3", "--layout", "pp2", "--load", os.path.join(self.folder, "latest"))
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertIn("stage 1", second.stdout)  # the pipeline as it was measured
+
+    def test_a_layout_that_does_not_fit_is_refused(self):
+        result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("training runs on one rank for now", result.stderr)
+        self.assertIn("try dp1.tp2, dp2 or dp1.pp2", result.stderr)
 
 
 if __name__ == "__main__":
