@@ -34,7 +34,7 @@ class BenchCommand final : public Command {
     options.add("out", out_, "keep every sample of every rank in this new record").words("FILE.h5");
   }
 
-  void check() override {
+  void check(const Launch&) override {
     asked_.check();
     if (out_.empty()) return;
     if (fs::exists(out_))

@@ -1,8 +1,8 @@
 // One subcommand of `chorale`: a row of the table in commands.cpp, and an object that lives for one run of it.
 //
 //   declare   its options, so that they can be set, listed and explained
-//   check     what can be refused before MPI starts: missing files, folders that cannot be written. Every rank runs it and
-//             must come to the same end: a rank that went on alone would wait in MPI for ever
+//   check     what can be refused before MPI starts: missing files, folders that cannot be written, layouts that do not fit the ranks
+//             of the launch. Every rank runs it and must come to the same end: a rank that went on alone would wait in MPI for ever
 //   run       the work; returns the exit code
 #pragma once
 #include <memory>
@@ -20,6 +20,7 @@ struct Session {
   const std::string& log_level;  // of the console
   Clock& clock;
   const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks
+  std::string run_name = "";    // in a suite: the name of its folder; the console is then the suite's
 };
 
 class Command {
@@ -28,7 +29,7 @@ class Command {
   virtual void declare(Options& options) = 0;
   virtual std::vector<Preset> presets() const { return {}; }         // what its --preset NAME stands for
   virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files it reads settings from
-  virtual void check() {}
+  virtual void check(const Launch&) {}
   virtual int run(Session& session) = 0;
 };
 
@@ -41,5 +42,6 @@ struct CommandRow {
 };
 
 const std::vector<CommandRow>& all_commands();
+const CommandRow& find_command(const std::string& name);  // a usage error when there is none
 
 }  // namespace chorale

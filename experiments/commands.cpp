@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
 #include "experiments/command.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -44,6 +48,17 @@ const std::vector<CommandRow>& all_commands() {
        make_verify},
   };
   return table;
+}
+
+const CommandRow& find_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandRow& row : all_commands()) {
+    if (name == row.name) return row;
+    names.emplace_back(row.name);
+  }
+  const std::string near = nearest(name, names);
+  usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
+              near.empty() ? "chorale --help explains them" : fmt::format("did you mean \"{}\"?", near));
 }
 
 }  // namespace chorale

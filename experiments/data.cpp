@@ -36,7 +36,7 @@ class Data final : public Command {
     options.add("sequence", sequence_, "tokens of a sample, whose floor is wanted").range(1, 1 << 20);
   }
 
-  void check() override {
+  void check(const Launch&) override {
     const std::vector<std::string> known = names();
     const std::string action = words_.empty() ? "" : words_[0];
     row_ = std::find_if(std::begin(actions), std::end(actions), [&](const Action& row) { return row.name == action; });

@@ -15,7 +15,7 @@ class Export final : public Command {
     o.add("dtype", dtype_, "of the numbers in it").one_of({"f32", "bf16", "f16"});
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (load_.empty() || out_.empty())
       usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
                   "chorale export --load runs/latest --out model");

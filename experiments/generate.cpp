@@ -32,7 +32,7 @@ class Generate final : public Command {
     o.add("threads", threads_, "0: all cores").range(0, 4096);
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (load_.empty())
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
   }

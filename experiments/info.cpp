@@ -125,7 +125,7 @@ class Info final : public Command {
     options.add("run-dir", run_dir_, "keep a record in a new folder below this one").words("DIR");
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank: each keeps a log there
   }
 

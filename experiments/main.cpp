@@ -46,17 +46,6 @@ Every option can also be set by CHORALE_NAME=â€¦ in the environment or name = â€
   return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text());
 }
 
-const CommandRow& find_command(const std::string& name) {
-  std::vector<std::string> names;
-  for (const CommandRow& row : all_commands()) {
-    if (name == row.name) return row;
-    names.emplace_back(row.name);
-  }
-  const std::string near = nearest(name, names);
-  usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
-              near.empty() ? "chorale --help explains them" : fmt::format("did you mean \"{}\"?", near));
-}
-
 void declare(Command& command, Options& options, std::string& log_level) {
   command.declare(options);
   options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
@@ -99,7 +88,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   resolve(options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
-  command->check();
+  command->check(launch);
 
   SystemClock clock;
   if (row.needs_ranks) {

@@ -37,7 +37,7 @@ class PlanCommand final : public Command {
     o.add("format", format_, "of the tables").one_of(TextTable::formats());
   }
 
-  void check() override {
+  void check(const Launch&) override {
     train::ParallelChoice choice = layout_flags_.choice(ranks_ ? ranks_ : own_ranks());
     request_.layout = choice.layout;
     request_.options = flags_.training(1, choice.layout);

@@ -79,7 +79,7 @@ class Prove final : public Command {
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
   }
 
-  void check() override {
+  void check(const Launch&) override {
     require_writable(run_dir_);
     backend_named(backend_);
     flags_.training(1, {});

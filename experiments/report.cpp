@@ -73,7 +73,7 @@ class Report final : public Command {
     options.add("format", format_, "how to print").one_of(TextTable::formats());
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (files_.empty()) usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
     for (const std::string& file : files_) readers_.emplace_back(file);
     for (std::size_t i = 0; i < files_.size() && !group_.empty(); ++i) require_group(files_[i], readers_[i]);

@@ -41,7 +41,7 @@ class Show final : public Command {
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (words_.size() > 2)
       usage_error("show wants a collective and an algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring");

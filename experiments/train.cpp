@@ -49,13 +49,12 @@ class Train final : public Command {
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
   }
 
-  void check() override {
+  void check(const Launch& launch) override {
     if (!load_.empty() && !load_hf_.empty())
       usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
                   "give one of the two");
     require_writable(run_dir_);
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
-      const Launch launch = read_launch(process_environment());
       const Layout layout = layout_flags_.choice(launch.size).layout;
       const TrainingOptions options = flags_.training(1, layout);
       require_fits(layout, flags_.limits(options, launch.launcher.empty() ? layout.ranks() : launch.size));

@@ -28,7 +28,7 @@ class Tune final : public Command {
 
   void declare(Options& options) override { asked_.declare(options); }
 
-  void check() override {
+  void check(const Launch&) override {
     asked_.check();
     if (asked_.tuning_file().empty())
       usage_error("there is no place for the table", "neither XDG_CACHE_HOME nor HOME is set",

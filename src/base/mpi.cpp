@@ -42,11 +42,21 @@ Life::~Life() {
 Runtime::Runtime(const Launch& launch) {
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
+  enter(world);
+  require_same_world(launch, size_, library_name());
+}
+
+Runtime::Runtime(const Runtime& whole, int ranks) : rank_(-1), size_(ranks) {
+  MPI_Comm world = MPI_COMM_NULL;
+  check(PMPI_Comm_split(whole.world(), whole.rank() < ranks ? 0 : MPI_UNDEFINED, whole.rank(), &world));
+  if (world != MPI_COMM_NULL) enter(world);
+}
+
+void Runtime::enter(MPI_Comm world) {
   world_.reset(world);
   check(PMPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
   check(PMPI_Comm_rank(world, &rank_));
   check(PMPI_Comm_size(world, &size_));
-  require_same_world(launch, size_, library_name());
 }
 
 void Runtime::abort(int exit_code) const {

@@ -44,6 +44,8 @@ class Life {
 class Runtime {
  public:
   explicit Runtime(const Launch& launch = read_launch(process_environment()));
+  // A world of the first `ranks` of another's, which outlives it. Every rank of the other calls it; those left out get a rank of −1.
+  Runtime(const Runtime& whole, int ranks);
 
   MPI_Comm world() const { return world_.get(); }
   int rank() const { return rank_; }
@@ -54,6 +56,8 @@ class Runtime {
   [[noreturn]] void abort(const std::exception& error) const;  // says it first
 
  private:
+  void enter(MPI_Comm world);
+
   Life life_;  // first, so that it ends last, also when the constructor throws
   Comm world_;
   int rank_ = 0;

@@ -105,6 +105,20 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
   return settings;
 }
 
+void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
+           const std::vector<ForeignConfig>& foreign) {
+  for (const ForeignConfig& other : foreign)
+    if (const Setting* file = last_of(settings, other.option)) {
+      const auto values = other.read(file->text);
+      settings.insert(settings.begin(), values.begin(), values.end());
+    }
+  if (const Setting* preset = last_of(settings, "preset")) {
+    const auto values = from_preset(preset->text, preset->origin, presets);
+    settings.insert(settings.begin(), values.begin(), values.end());
+  }
+  for (const Setting& setting : settings) options.set(setting);
+}
+
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
              const std::vector<std::string>& known, const std::vector<Preset>& presets,
              const std::vector<ForeignConfig>& foreign) {
@@ -117,16 +131,7 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
     usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
                 "put its lines into this file");
   rising.insert(rising.end(), given.begin(), given.end());
-  for (const ForeignConfig& other : foreign)
-    if (const Setting* file = last_of(rising, other.option)) {
-      const auto values = other.read(file->text);
-      rising.insert(rising.begin(), values.begin(), values.end());
-    }
-  if (const Setting* preset = last_of(rising, "preset")) {
-    const auto values = from_preset(preset->text, preset->origin, presets);
-    rising.insert(rising.begin(), values.begin(), values.end());
-  }
-  for (const Setting& setting : rising) options.set(setting);
+  apply(options, std::move(rising), presets, foreign);
 }
 
 }  // namespace chorale

@@ -27,7 +27,11 @@ struct ForeignConfig {
 std::string config_text(const std::filesystem::path& file, const std::string& option);  // the file that --option names
 std::size_t line_at(const std::string& text, std::size_t position);                     // from 1
 
-// Foreign files stand between preset and config file.
+// Settings in rising precedence, after what the preset and the foreign files that they name say.
+void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
+           const std::vector<ForeignConfig>& foreign = {});
+
+// From everywhere: foreign files stand between preset and config file.
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
              const std::vector<std::string>& known, const std::vector<Preset>& presets,
              const std::vector<ForeignConfig>& foreign = {});

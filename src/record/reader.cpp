@@ -19,7 +19,9 @@ using h5::own;
 
 constexpr std::int64_t most_cells = 20'000'000;  // sizes come from the file: bounded before they are believed
 
-h5::File open_ours(const std::filesystem::path& path) {
+}  // namespace
+
+h5::File open_record_file(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   const auto refuse = [&](const std::string& why, const std::string& fix) {
@@ -63,6 +65,8 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
   H5Eclear2(H5E_DEFAULT);
   return names;
 }
+
+namespace {
 
 // Each group once: hard links can make a circle of them.
 void find_groups(hid_t group, const std::string& path, std::set<haddr_t>& seen, std::vector<std::string>& found) {
@@ -118,6 +122,8 @@ std::vector<std::string> read_cells(hid_t dataset, hid_t memory, hid_t selected,
   }
 }
 
+}  // namespace
+
 std::string dimension_name(hid_t dataset, unsigned axis) {
   if (H5DSis_scale(dataset) > 0) {
     char name[256] = "";
@@ -137,6 +143,8 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
       &found);
   return found;
 }
+
+namespace {
 
 // A dataset may keep its values in other files, which need not be the writer's to show.
 void refuse_foreign_storage(hid_t dataset, const std::string& name) {
@@ -179,7 +187,7 @@ Variable read_variable(hid_t group, const std::string& name, std::int64_t commit
 
 }  // namespace
 
-Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_ours(path)) {}
+Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_record_file(path)) {}
 
 std::vector<std::pair<std::string, std::string>> Reader::attributes() const {
   std::vector<std::pair<std::string, std::string>> all;

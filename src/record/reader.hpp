@@ -20,6 +20,10 @@ struct Variable {
   std::vector<std::string> cells;  // row-major, as text; codes with labels as their meaning
 };
 
+h5::File open_record_file(const std::filesystem::path& path);       // one of ours, or a usage error
+std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names, in the order they were written in
+std::string dimension_name(hid_t dataset, unsigned axis);           // of the scale on it; of itself, if it is one
+
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path);

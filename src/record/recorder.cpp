@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "src/record/adopt.hpp"
 #include "src/record/reader.hpp"
 
 namespace chorale {
@@ -80,6 +81,7 @@ h5::Dataset Recorder::along(const std::string& group, const std::string& name, c
   require(H5Sget_simple_extent_npoints(space.get()) == static_cast<hssize_t>(count),
           "{} values of {} do not fit the dimension {}", count, name, dimension);
   const auto parent = group_named(group);
+  if (h5::exists(parent.get(), name)) return own<h5::Dataset>(H5Dopen2(parent.get(), name.c_str(), H5P_DEFAULT));
   auto dataset =
       own<h5::Dataset>(H5Dcreate2(parent.get(), name.c_str(), stored, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   check(H5DSattach_scale(dataset.get(), scale.get(), 0));
@@ -107,6 +109,10 @@ void Recorder::numbers(const std::string& group, const std::string& name, const 
   const auto dataset = along(group, name, dimension, H5T_STD_I64LE, values.size());
   describe_variable(dataset.get(), units, about);
   check(H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
+}
+
+void Recorder::adopt(const std::string& group, const std::filesystem::path& record) {
+  adopt_record(file_.get(), group, record);
 }
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }

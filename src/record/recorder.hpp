@@ -40,11 +40,13 @@ class Recorder {
   // One text for each index of a shared dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
-  // One number for each index of a shared dimension.
+  // One number for each index of a shared dimension; said again, it takes the old one's place.
   void numbers(const std::string& group, const std::string& name, const std::string& dimension,
                const std::vector<double>& values, const std::string& units, const std::string& about);
   void numbers(const std::string& group, const std::string& name, const std::string& dimension,
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
+  // All that a finished run's record holds, as a group of this one.
+  void adopt(const std::string& group, const std::filesystem::path& record);
   Table& table(const TableSpec& spec);
   template <class Row>
   Table& table(const TableSpec& spec) {
