@@ -10,7 +10,7 @@
 
 #include "experiments/bench/fit.hpp"
 #include "experiments/bench/options.hpp"
-#include "experiments/bench/statistics.hpp"
+#include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 

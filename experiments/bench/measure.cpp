@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "experiments/bench/ceiling.hpp"
-#include "experiments/bench/statistics.hpp"
+#include "experiments/statistics.hpp"
 
 namespace chorale::bench {
 

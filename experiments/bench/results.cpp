@@ -8,7 +8,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
-#include "experiments/bench/statistics.hpp"
+#include "experiments/statistics.hpp"
 #include "experiments/bench/values.hpp"
 #include "src/base/text_table.hpp"
 
