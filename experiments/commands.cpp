@@ -56,9 +56,8 @@ const CommandRow& find_command(const std::string& name) {
     if (name == row.name) return row;
     names.emplace_back(row.name);
   }
-  const std::string near = nearest(name, names);
   usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
-              near.empty() ? "chorale --help explains them" : fmt::format("did you mean \"{}\"?", near));
+              did_you_mean(name, names, "chorale --help explains them"));
 }
 
 }  // namespace chorale

@@ -41,10 +41,8 @@ class Data final : public Command {
     const std::string action = words_.empty() ? "" : words_[0];
     row_ = std::find_if(std::begin(actions), std::end(actions), [&](const Action& row) { return row.name == action; });
     if (row_ == std::end(actions)) {
-      const std::string near = nearest(action, known);
       usage_error(action.empty() ? "data wants to know what to do" : fmt::format("data cannot {}", escape_control(action)),
-                  "it knows " + join(known, ", "),
-                  near.empty() ? "for example: chorale data floor" : fmt::format("did you mean {}?", near));
+                  "it knows " + join(known, ", "), did_you_mean(action, known, "for example: chorale data floor"));
     }
     const std::size_t wanted = row_->wants_file ? 2 : 1;
     if (words_.size() != wanted)

@@ -97,10 +97,9 @@ class Report final : public Command {
   void require_group(const std::string& file, const Reader& reader) const {
     const auto groups = reader.groups();
     if (std::count(groups.begin(), groups.end(), path_of(group_))) return;
-    const std::string near = nearest(path_of(group_), groups);
     usage_error(fmt::format("no group {} in this record", path_of(group_)),
                 fmt::format("{} has {}", file, join(groups, ", ")),
-                near.empty() ? "name one of these" : fmt::format("did you mean {}?", near));
+                did_you_mean(path_of(group_), groups, "name one of these"));
   }
 
   static std::string path_of(const std::string& group) { return group.starts_with("/") ? group : "/" + group; }

@@ -86,10 +86,8 @@ class Show final : public Command {
     }
     if (!chosen_.empty()) return;
     if (words_.size() == 1) known.push_back("pipeline");
-    const std::string near = nearest(join(words_, " "), known);
     usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", join(words_, " ")),
-                "there are " + join(known, ", "),
-                near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
+                "there are " + join(known, ", "), did_you_mean(join(words_, " "), known, "name one of these"));
   }
 
   std::int64_t count() const { return count_ ? count_ : std::max<std::int64_t>(2, chunks_) * ranks_; }

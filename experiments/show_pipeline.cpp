@@ -28,9 +28,8 @@ const PipelineAlgorithm& row_of(const PipelineQuestion& question) {
   for (const PipelineAlgorithm& row : all_pipeline_schedules()) known.push_back(row.name);
   const std::string& name = question.words.at(1);
   if (const PipelineAlgorithm* row = find_pipeline_schedule(name)) return *row;
-  const std::string near = nearest(name, known);
   usage_error(fmt::format("no pipeline schedule \"{}\"", name), "there are " + join(known, ", "),
-              near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
+              did_you_mean(name, known, "name one of these"));
 }
 
 PipelineTimeline timeline_of(const PipelineSchedule& schedule) { return simulate(schedule, equal_parts(schedule)); }

@@ -40,9 +40,8 @@ const Backend& backend_named(const std::string& name) {
     if (backend.name == name) return backend;
     names.push_back(backend.name);
   }
-  const std::string near = nearest(name, names);
   usage_error(fmt::format("no backend \"{}\"", name), "there are " + join(names, ", "),
-              near.empty() ? "name one of these" : fmt::format("did you mean \"{}\"?", near));
+              did_you_mean(name, names, "name one of these"));
 }
 
 }  // namespace chorale

@@ -49,9 +49,8 @@ void require_known(const char* kind, const Words& wanted, Words known) {
   known.emplace_back("all");
   for (const std::string& word : wanted) {
     if (std::count(known.begin(), known.end(), word)) continue;
-    const std::string near = nearest(word, known);
     usage_error(fmt::format("unknown {} \"{}\"", kind, word), "there are " + join(known, ", "),
-                near.empty() ? "choose some of these" : fmt::format("did you mean {}?", near));
+                did_you_mean(word, known, "choose some of these"));
   }
 }
 

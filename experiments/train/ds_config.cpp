@@ -62,9 +62,8 @@ class Translation {
     std::vector<std::string> paths;
     for (const DsKey& key : ds_keys()) paths.emplace_back(key.path);
     for (const DsKey& key : ds_keys()) paths.push_back(split(key.path, '.').front());
-    const std::string near = nearest(path, paths);
     usage_error(fmt::format("unknown key \"{}\"", path), fmt::format("{}: DeepSpeed has no such key that we know", name_),
-                near.empty() ? "remove it" : fmt::format("did you mean \"{}\"?", near));
+                did_you_mean(path, paths, "remove it"));
   }
 
   void translate(const std::string& path, const Json& value) {

@@ -131,4 +131,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? std::string(otherwise) : fmt::format("did you mean \"{}\"?", near);
+}
+
 }  // namespace chorale

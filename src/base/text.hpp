@@ -23,5 +23,7 @@ std::string human_seconds(double seconds);                       // 0.00012 → 
 
 // The candidate with the smallest edit distance, or "" when none is near enough to be what was meant.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+// The fix for a word that is none of the candidates: `did you mean "ring"?`, or else what one can do anyway.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise);
 
 }  // namespace chorale

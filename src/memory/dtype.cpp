@@ -30,9 +30,8 @@ DType dtype_named(const std::string& name) {
     if (name == name_of(dtype)) return dtype;
     names.emplace_back(name_of(dtype));
   }
-  const std::string near = nearest(name, names);
   usage_error(fmt::format("unknown type \"{}\"", name), "the types are " + join(names, ", "),
-              near.empty() ? "choose one of these" : fmt::format("did you mean {}?", near));
+              did_you_mean(name, names, "choose one of these"));
 }
 
 bool is_floating(DType dtype) {

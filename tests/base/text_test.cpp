@@ -46,6 +46,8 @@ TEST_CASE("the nearest name is offered only when it is near") {
   CHECK(nearest("bakcend", names) == "backend");
   CHECK(nearest("dtyp", names) == "dtype");
   CHECK(nearest("zzzzzz", names) == "");
+  CHECK(did_you_mean("bakcend", names, "name one") == "did you mean \"backend\"?");
+  CHECK(did_you_mean("zzzzzz", names, "name one") == "name one");
 }
 
 TEST_CASE("a table prints as text, CSV, JSON and Markdown") {

@@ -92,8 +92,8 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "0", "--format", "json"]))}, {None})
 
     def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
-        for words, says in ((["--backend", "smh"], "no value for backend"), (["al_reduce"], "did you mean all_reduce?"),
-                            (["--algorithm", "rnig"], "did you mean ring?"), (["-b", "9", "-e", "8"], "end before they begin")):
+        for words, says in ((["--backend", "smh"], "no value for backend"), (["al_reduce"], 'did you mean "all_reduce"?'),
+                            (["--algorithm", "rnig"], 'did you mean "ring"?'), (["-b", "9", "-e", "8"], "end before they begin")):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)

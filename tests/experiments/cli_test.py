@@ -117,7 +117,7 @@ class CommandLine(unittest.TestCase):
                     self.assertEqual([row["rank"] for row in found["groups"]["/ranks"]], [0, 1, 2])
                     self.assertEqual(found["attributes"]["status"], "ok")
                     self.assertIn("run-dir = command line", found["groups"]["/config"][0]["origins"])
-            self.refused("report", file, "--group", "rnaks", says=["did you mean /ranks?"])
+            self.refused("report", file, "--group", "rnaks", says=['did you mean "/ranks"?'])
 
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
         # As srun would start us without a way for our MPI to find its peers: three ranks, each alone.

@@ -89,7 +89,7 @@ class Data(unittest.TestCase):
 
     def test_what_cannot_be_is_refused(self):
         self.refused(says=["what to do", "tokenize, train-bpe, show, floor"])
-        self.refused("tokenise", self.book, says=["did you mean tokenize?"])
+        self.refused("tokenise", self.book, says=['did you mean "tokenize"?'])
         self.refused("tokenize", says=["wants one file", "0 were given"])
         self.refused("floor", self.book, says=["wants no file"])
         self.refused("tokenize", f"{self.folder}/no.txt", says=["No such file"])
