@@ -2,28 +2,20 @@
 // A third more arithmetic, for a block's activations reduced to one tensor. Random masks are functions of their place, so they come again.
 // Ranks that share the layer may share what is kept (ZeRO-R's P_a, Rajbhandari et al. 2020).
 #pragma once
-#include "layers/layer.hpp"
+#include "layers/wrapping.hpp"
 
 namespace chorale {
 
-class Recompute final : public Layer {
+class Recompute final : public WrappingLayer {
  public:
-  explicit Recompute(LayerPointer inner) : inner_(std::move(inner)) {}
+  using WrappingLayer::WrappingLayer;
 
-  const std::string& name() const override { return inner_->name(); }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
-  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
-    inner_->each_parameter(visit);
-  }
-  void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
   Keeps keeps(std::int64_t rows, const Context& context) const override {
     const std::int64_t here = context.joint->rows(rows);
     return {.input = inner_->keeps(rows, context).input / here * context.joint->kept_rows(rows)};
   }
-
- private:
-  LayerPointer inner_;
 };
 
 }  // namespace chorale

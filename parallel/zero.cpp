@@ -55,7 +55,7 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, const Mesh& mesh) {
 }
 
 ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets, const Mesh& mesh)
-    : inner_(std::move(inner)), buckets_(buckets), mesh_(mesh) {
+    : WrappingLayer(std::move(inner)), buckets_(buckets), mesh_(mesh) {
   for (const ParameterPointer& p : uses) {
     Bucket* const bucket = &buckets_.of(*p);
     if (std::find(mine_.begin(), mine_.end(), bucket) == mine_.end()) mine_.push_back(bucket);

@@ -7,33 +7,26 @@
 // Per micro-batch and parameter, with ring and N ranks: ZeRO-2 sends (N−1)/N once, and as much once a step for the values; ZeRO-3 sends it
 // three times. State for f32: 4Ψ + 12Ψ/N and 16Ψ/N bytes, beside the live units.
 #pragma once
-#include "layers/layer.hpp"
+#include "layers/wrapping.hpp"
 #include "parallel/reducer.hpp"
 
 namespace chorale {
 
 // A unit: a layer whose values or gradients are whole only when it needs them.
-class ZeroUnit final : public Layer {
+class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets, const Mesh& mesh);
   // The neighbours in the order of the forward pass, whose values are fetched ahead; null where there is none.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
-  const std::string& name() const override { return inner_->name(); }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
-  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
-    inner_->each_parameter(visit);
-  }
-  void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
-  Keeps keeps(std::int64_t rows, const Context& context) const override { return inner_->keeps(rows, context); }
 
  private:
   void fetch();    // begins to gather
   void need();     // waits until the values are there
   void release();  // drops them
 
-  LayerPointer inner_;
   Buckets& buckets_;
   const Mesh& mesh_;
   std::vector<Bucket*> mine_;

@@ -1,0 +1,24 @@
+// A layer around another: to everybody else it is that layer, with something done before and after.
+#pragma once
+#include <utility>
+
+#include "layers/layer.hpp"
+
+namespace chorale {
+
+class WrappingLayer : public Layer {
+ public:
+  explicit WrappingLayer(LayerPointer inner) : inner_(std::move(inner)) {}
+
+  const std::string& name() const override { return inner_->name(); }
+  void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
+    inner_->each_parameter(visit);
+  }
+  void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
+  Keeps keeps(std::int64_t rows, const Context& context) const override { return inner_->keeps(rows, context); }
+
+ protected:
+  LayerPointer inner_;
+};
+
+}  // namespace chorale
