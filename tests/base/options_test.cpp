@@ -4,10 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "src/base/error.hpp"
 #include "src/base/launch.hpp"
 #include "src/base/settings.hpp"
-#include "tests/catch.hpp"
+#include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
 using namespace chorale;
@@ -41,15 +40,7 @@ struct Fields {
 };
 
 std::string refused(const Words& arguments, const Words& variables = {}) {
-  try {
-    Fields().resolve(arguments, variables, {"ranks", "seed"});
-  } catch (const Error& error) {
-    CHECK(error.exit() == Exit::usage);
-    const std::string text = error.what();
-    CHECK(std::count(text.begin(), text.end(), '\n') == 2);  // three lines, whatever was wrong
-    return text;
-  }
-  return "accepted";
+  return test::refused([&] { Fields().resolve(arguments, variables, {"ranks", "seed"}); });
 }
 
 // A file that goes with the test.

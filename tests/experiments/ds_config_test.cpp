@@ -5,8 +5,7 @@
 
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
-#include "src/base/error.hpp"
-#include "tests/catch.hpp"
+#include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
 using namespace chorale;
@@ -36,15 +35,7 @@ struct Fields {
 };
 
 std::string refused(const std::string& json, std::int64_t replicas = 1) {
-  try {
-    Fields(json).training(replicas);
-  } catch (const Error& error) {
-    CHECK(error.exit() == Exit::usage);
-    const std::string text = error.what();
-    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
-    return text;
-  }
-  return "accepted";
+  return test::refused([&] { Fields(json).training(replicas); });
 }
 
 }  // namespace

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "src/base/error.hpp"
 #include "src/base/settings.hpp"
-#include "tests/catch.hpp"
+#include "tests/refused.hpp"
 
 using namespace chorale;
 using Words = std::vector<std::string>;
@@ -24,15 +23,7 @@ std::string layout_of(const Words& arguments, std::int64_t world = 8) {
   return to_string(Fields(arguments).flags.layout(world));
 }
 std::string refused(const Words& arguments) {
-  try {
-    Fields(arguments).flags.choice(8);
-  } catch (const Error& error) {
-    CHECK(error.exit() == Exit::usage);
-    const std::string text = error.what();
-    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
-    return text;
-  }
-  return "accepted";
+  return test::refused([&] { Fields(arguments).flags.choice(8); });
 }
 
 }  // namespace

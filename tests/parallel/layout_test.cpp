@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "src/base/error.hpp"
-#include "tests/catch.hpp"
+#include "tests/refused.hpp"
 
 using namespace chorale;
 
@@ -16,25 +15,11 @@ LayoutLimits limits_of(const std::string& preset, std::int64_t world) {
   throw std::logic_error("no preset " + preset);
 }
 
-// The three lines with which something is refused.
-template <class Call>
-std::string refused(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.exit() == Exit::usage);
-    const std::string text = error.what();
-    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
-    return text;
-  }
-  return "accepted";
-}
-
 std::string unfit(const std::string& word, const LayoutLimits& limits) {
-  return refused([&] { require_fits(parse_layout(word, 0), limits); });
+  return test::refused([&] { require_fits(parse_layout(word, 0), limits); });
 }
 std::string unread(const std::string& word, std::int64_t world = 8) {
-  return refused([&] { parse_layout(word, world); });
+  return test::refused([&] { parse_layout(word, world); });
 }
 
 }  // namespace
