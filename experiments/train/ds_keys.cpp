@@ -61,6 +61,24 @@ Text decay_style(const Json& v) {
 
 constexpr const char *number = "a number", *only_on = "only true";
 
+// Numbers that are an option of ours as they stand.
+constexpr const char* numbers[][2] = {{"train_batch_size", "global-batch-size"},
+                                      {"train_micro_batch_size_per_gpu", "micro-batch-size"},
+                                      {"gradient_accumulation_steps", "gradient-accumulation-steps"},
+                                      {"gradient_clipping", "clip-grad"},
+                                      {"steps_per_print", "log-interval"},
+                                      {"optimizer.params.lr", "lr"},
+                                      {"optimizer.params.betas.0", "adam-beta1"},
+                                      {"optimizer.params.betas.1", "adam-beta2"},
+                                      {"optimizer.params.eps", "adam-eps"},
+                                      {"optimizer.params.weight_decay", "weight-decay"},
+                                      {"optimizer.params.momentum", "sgd-momentum"},
+                                      {"scheduler.params.warmup_max_lr", "lr"},
+                                      {"scheduler.params.warmup_num_steps", "lr-warmup-iters"},
+                                      {"scheduler.params.total_num_steps", "train-iters"},
+                                      {"fp16.loss_scale_window", "loss-scale-window"},
+                                      {"fp16.hysteresis", "hysteresis"}};
+
 // What steers DeepSpeed's own engine, and no result.
 constexpr const char* without_effect[] = {"optimizer.params.torch_adam",
                                           "optimizer.legacy_fusion",
@@ -132,26 +150,11 @@ constexpr const char* refused_unless_off[] = {"optimizer.params.amsgrad",
 const std::vector<DsKey>& ds_keys() {
   static const std::vector<DsKey> table = [] {
     std::vector<DsKey> all{
-        {"train_batch_size", "global-batch-size", plain, number},
-        {"train_micro_batch_size_per_gpu", "micro-batch-size", plain, number},
-        {"gradient_accumulation_steps", "gradient-accumulation-steps", plain, number},
-        {"gradient_clipping", "clip-grad", plain, number},
-        {"steps_per_print", "log-interval", plain, number},
-
         {"optimizer.type", "optimizer", optimizer, "Adam, AdamW or SGD"},
-        {"optimizer.params.lr", "lr", plain, number},
-        {"optimizer.params.betas.0", "adam-beta1", plain, number},
-        {"optimizer.params.betas.1", "adam-beta2", plain, number},
-        {"optimizer.params.eps", "adam-eps", plain, number},
-        {"optimizer.params.weight_decay", "weight-decay", plain, number},
-        {"optimizer.params.momentum", "sgd-momentum", plain, number},
         {"optimizer.params.adam_w_mode", "", on, only_on},
         {"optimizer.params.bias_correction", "", on, only_on},
 
         {"scheduler.type", "lr-decay-style", decay_style, "WarmupLR, WarmupDecayLR or WarmupCosineLR"},
-        {"scheduler.params.warmup_max_lr", "lr", plain, number},
-        {"scheduler.params.warmup_num_steps", "lr-warmup-iters", plain, number},
-        {"scheduler.params.total_num_steps", "train-iters", plain, number},
         {"scheduler.params.cos_min_ratio", "", [](const Json& v) { return v.is_number() ? Text("") : Text(); }, number},
         {"scheduler.params.warmup_min_lr", "", off, "only 0"},
         {"scheduler.params.warmup_min_ratio", "", off, "only 0"},
@@ -160,8 +163,6 @@ const std::vector<DsKey>& ds_keys() {
         {"bf16.enabled", "dtype", [](const Json& v) { return if_true(v, "bf16"); }, "true or false"},
         {"fp16.enabled", "dtype", [](const Json& v) { return if_true(v, "f16"); }, "true or false"},
         {"fp16.initial_scale_power", "initial-loss-scale", power_of_two, "0 to 40"},
-        {"fp16.loss_scale_window", "loss-scale-window", plain, number},
-        {"fp16.hysteresis", "hysteresis", plain, number},
         {"fp16.loss_scale", "", off, "only 0, which is dynamic"},
         {"fp16.min_loss_scale", "", one, "only 1"},
 
@@ -178,6 +179,7 @@ const std::vector<DsKey>& ds_keys() {
         {"gradient_predivide_factor", "", one, "only 1"},
         {"communication_data_type", "", [](const Json& v) { return v == "fp32" ? Text("") : off(v); }, "only fp32"},
     };
+    for (const auto& [path, option] : numbers) all.push_back({path, option, plain, number});
     for (const char* path : without_effect) all.push_back({path, "", nothing, ""});
     for (const char* path : refused_unless_off) all.push_back({path, "", off, "only off"});
     return all;
