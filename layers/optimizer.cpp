@@ -1,7 +1,5 @@
 #include "layers/optimizer.hpp"
 
-#include <cstring>
-
 #include "layers/gpt.hpp"
 #include "src/math/optimizer_steps.hpp"
 
@@ -16,8 +14,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
     initialise(*owned.parameter, owned.first, mine.weights.slice(), seed);
     for (std::size_t m = 0; m < rule_->moments().size(); ++m) {
       mine.moments.push_back(state());
-      const Slice moment = mine.moments.back().slice();
-      if (moment.data) std::memset(moment.data, 0, static_cast<std::size_t>(moment.bytes()));
+      clear(mine.moments.back());
     }
     states_.push_back(std::move(mine));
   }

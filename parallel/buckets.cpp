@@ -1,15 +1,9 @@
 #include "parallel/buckets.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace chorale {
 namespace {
-
-void clear(const Tensor& tensor) {
-  const Slice all = tensor.slice();
-  if (all.data) std::memset(all.data, 0, static_cast<std::size_t>(all.bytes()));
-}
 
 Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
   if (!whole) return {};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "parallel/assemble.hpp"
 #include "parallel/birth.hpp"
@@ -12,11 +11,6 @@
 
 namespace chorale {
 namespace {
-
-void clear(const Tensor& tensor) {
-  const Slice all = tensor.slice();
-  if (all.data) std::memset(all.data, 0, static_cast<std::size_t>(all.bytes()));
-}
 
 // What the account of all axes says so far.
 Account waits_of(const Mesh& mesh) {

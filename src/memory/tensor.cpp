@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace chorale {
 
@@ -76,6 +77,11 @@ Slice Tensor::slice() const {
 void Tensor::require_values() const {
   require(!phantom(), "a phantom tensor of shape {} has no values to read", shape_);
   require(device().kind != Device::Kind::cuda, "the values of a tensor on {} cannot be read on the host", name_of(device()));
+}
+
+void clear(const Tensor& tensor) {
+  const Slice all = tensor.slice();
+  if (all.data) std::memset(all.data, 0, static_cast<std::size_t>(all.bytes()));
 }
 
 }  // namespace chorale

@@ -54,4 +54,6 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
+void clear(const Tensor& tensor);  // zeros, where there are bytes
+
 }  // namespace chorale
