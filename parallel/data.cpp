@@ -52,23 +52,17 @@ class Bucketed final : public Reducer {
   void finish() override {
     for (const Bucket& bucket : buckets_.all())
       require(bucket.waits_for == 0, "a bucket still waits for {} gradients", bucket.waits_for);
-    wait();
+    for (Axis::Pending& pending : under_way_) pending.wait();
+    under_way_.clear();
     add_tied(buckets_, mesh_);
   }
 
   void publish() override {
-    if (!scatters()) return;
-    for (const Bucket& bucket : buckets_.all())
-      under_way_.push_back(mesh_.data().start_all_gather(bucket.value_shard, bucket.values));
-    wait();
+    if (scatters()) gather_values(buckets_, mesh_);
   }
 
  private:
   bool scatters() const { return mesh_.layout().zero == 1; }
-  void wait() {
-    for (Axis::Pending& pending : under_way_) pending.wait();
-    under_way_.clear();
-  }
 
   Buckets& buckets_;
   const Mesh& mesh_;
@@ -80,6 +74,13 @@ class Bucketed final : public Reducer {
 void add_tied(Buckets& buckets, const Mesh& mesh) {
   for (const Bucket& bucket : buckets.all())
     if (bucket.tied) mesh.ends().all_reduce(mesh.layout().zero == 0 ? bucket.gradients : bucket.gradient_shard);
+}
+
+void gather_values(Buckets& buckets, const Mesh& mesh) {
+  std::vector<Axis::Pending> under_way;
+  for (const Bucket& bucket : buckets.all())
+    under_way.push_back(mesh.data().start_all_gather(bucket.value_shard, bucket.values));
+  for (Axis::Pending& pending : under_way) pending.wait();
 }
 
 std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, const Mesh& mesh) { return std::make_unique<Naive>(buckets, mesh); }

@@ -23,5 +23,7 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, const Mesh& mesh);   
 // The copies of a tied table on the first and the last stage have one gradient. After the data axis: both copies are cut alike, so the sum is
 // over what each rank owns, and no larger than it must be.
 void add_tied(Buckets& buckets, const Mesh& mesh);
+// Every bucket's values from the shards of all.
+void gather_values(Buckets& buckets, const Mesh& mesh);
 
 }  // namespace chorale

@@ -36,11 +36,7 @@ class Sharded final : public Reducer {
   void finish() override { add_tied(buckets_, mesh_); }
 
   void publish() override {
-    if (buckets_.options().zero >= 3) return;
-    std::vector<Axis::Pending> under_way;
-    for (const Bucket& bucket : buckets_.all())
-      under_way.push_back(mesh_.data().start_all_gather(bucket.value_shard, bucket.values));
-    for (Axis::Pending& pending : under_way) pending.wait();
+    if (buckets_.options().zero < 3) gather_values(buckets_, mesh_);  // of ZeRO-3 a unit gathers its own
   }
 
  private:
