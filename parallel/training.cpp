@@ -12,9 +12,13 @@
 namespace chorale {
 namespace {
 
-// What the account of all axes says so far.
-Account waits_of(const Mesh& mesh) {
-  Account sum;
+// The seconds of communication on all axes so far.
+struct Waits {
+  double exposed = 0, hidden = 0;
+};
+
+Waits waits_of(const Mesh& mesh) {
+  Waits sum;
   for (const auto& axis : mesh.axes()) sum.exposed += axis->account().exposed, sum.hidden += axis->account().hidden;
   return sum;
 }
@@ -57,11 +61,9 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
   context.loss = totals_.narrow(0, 1);
-  context.step_tokens = options_.global_batch * sequence;
   return context;
 }
 
-// Tokens are counted where the loss is, once.
 std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
                                            std::int64_t samples) {
   const double start = clock_.seconds();
@@ -79,38 +81,58 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-PipelineTimes Training::run_batch(const ReadSamples& read, const Look& prepare) {
-  const std::int64_t micro = options_.micro_batch, share = options_.global_batch / mesh_.data().size();
-  const std::int64_t first = share * mesh_.data().rank();
-  const PipelinePart part{[&](std::int64_t i) {
-                            auto batch = open(read, samples_ + first + i * micro, first + i * micro, micro);
-                            batch->context.tape = &batch->tape;
-                            batch->context.loss_scale = options_.scaler.scale;
-                            prepare(*batch);
-                            return batch;
-                          },
-                          stage_.chunks(),
-                          {joint_->rows(micro * options_.shape.sequence), options_.shape.width}};
-  return run_pipeline(schedule_, mesh_.pipeline(), part, clock_);
+// Where the loss is, once.
+void Training::count_tokens(const MicroBatch& batch) {
+  if (totals_.phantom() || mesh_.tensor().rank() > 0) return;
+  const auto targets = batch.context.targets.values<std::int32_t>();
+  const auto counted = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
+  visit(totals_.dtype(), [&]<class T>(Type<T>) {
+    T& tokens = totals_.values<T>()[1];
+    tokens = static_cast<T>(static_cast<double>(tokens) + static_cast<double>(counted));
+  });
+}
+
+// This rank's part of samples 0 … samples − 1 after the cursor, through the pipeline.
+PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
+                                    const PipelineSchedule& schedule, const Prepare& prepare) {
+  clear(totals_);
+  data_seconds_ = 0;
+  const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
+  const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
+  const std::int64_t end = std::min(first + share, samples);
+  const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
+    const std::int64_t place = first + i * micro;
+    auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
+    batch->context.step_tokens = samples * options_.shape.sequence;
+    if (mesh_.last_stage() && chunk + 1 == schedule.chunks) count_tokens(*batch);
+    prepare(*batch);
+    return batch;
+  };
+  const Shape message{joint_->rows(micro * options_.shape.sequence), options_.shape.width};
+  return run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
+}
+
+PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepare) {
+  return run_samples(read, samples_, options_.global_batch, schedule_, [&](MicroBatch& batch) {
+    batch.context.tape = &batch.tape;
+    batch.context.loss_scale = options_.scaler.scale;
+    prepare(batch);
+  });
 }
 
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
-  const Account before = waits_of(mesh_);
-  data_seconds_ = 0;
+  const Waits before = waits_of(mesh_);
   buckets_->clear_gradients();
-  clear(totals_);
   reducer_->begin(schedule_.micro_batches);
-  PipelineTimes times = run_batch(read, [&](MicroBatch& batch) {
-    batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); };
-    if (!batch.inputs.phantom() && mesh_.last_stage())
-      for (const std::int32_t target : batch.context.targets.values<std::int32_t>()) result.tokens += target >= 0;
-  });
+  PipelineTimes times = run_batch(
+      read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   const double run = clock_.seconds();
   reducer_->finish();
-  if (schedule_.chunks > 1) result.tokens /= schedule_.chunks;  // every chunk has read them
-  result.loss = add_up(!sums_are_sound(), result.tokens, options_.global_batch * options_.shape.sequence);
-  if (result.loss < 0) name_birth(read);
+  const std::optional<Totals> totals = add_up(options_.global_batch * options_.shape.sequence);
+  if (!totals) name_birth(read);
+  result.loss = totals->loss;
+  result.tokens = totals->tokens;
   const double scale = 1 / (static_cast<double>(std::max<std::int64_t>(result.tokens, 1)) * options_.scaler.scale);
   result.gradient_norm = gradient_norm(scale);
   const bool finite = std::isfinite(result.gradient_norm) || totals_.phantom();
@@ -123,7 +145,7 @@ StepResult Training::step(const ReadSamples& read) {
   }
   ++steps_;
   samples_ += options_.global_batch;
-  const Account after = waits_of(mesh_);
+  const Waits after = waits_of(mesh_);
   for (const PipelineEvent& event : times.events)
     (event.action.kind == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
   result.data = data_seconds_;
@@ -136,27 +158,24 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
-// The mean loss of what all ranks added to the totals; NaN of a plan. Negative if any rank's sums cannot be trusted: losses are not.
-double Training::add_up(std::int64_t bad, std::int64_t& tokens, std::int64_t most_tokens) {
+// Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.
+std::optional<Training::Totals> Training::add_up(std::int64_t most_tokens) {
+  const bool sound = sums_are_sound();
   if (totals_.phantom()) {
     mesh_.world().all_reduce(totals_);
-    tokens = most_tokens;
-    return NAN;
+    return Totals{NAN, most_tokens};
   }
-  double loss = 0;
+  double loss = 0, tokens = 0, bad = 0;
   visit(totals_.dtype(), [&]<class T>(Type<T>) {
     const auto totals = totals_.values<T>();
-    if (!mesh_.last_stage() || mesh_.tensor().rank() > 0) totals[0] = T{}, tokens = 0;
-    totals[1] = static_cast<T>(static_cast<double>(tokens));
-    totals[2] = static_cast<T>(static_cast<double>(bad));
+    if (!mesh_.last_stage() || mesh_.tensor().rank() > 0) totals[0] = T{};
+    totals[2] = static_cast<T>(sound ? 0 : 1);
     mesh_.world().all_reduce(totals_);
-    loss = static_cast<double>(totals[0]);
-    tokens = static_cast<std::int64_t>(totals[1]);
-    bad = static_cast<std::int64_t>(totals[2]);
+    loss = static_cast<double>(totals[0]), tokens = static_cast<double>(totals[1]), bad = static_cast<double>(totals[2]);
   });
-  if (bad > 0) return -1;
+  if (bad > 0) return std::nullopt;
   const Site site{.sum = SumOf::losses, .addends = most_tokens};
-  return loss * numerics_->unit(site) / static_cast<double>(std::max<std::int64_t>(tokens, 1));
+  return Totals{loss * numerics_->unit(site) / std::max(tokens, 1.0), static_cast<std::int64_t>(tokens)};
 }
 
 // Each distinct element once: of what several shards or both ends of the pipeline hold, one rank counts.
@@ -194,33 +213,15 @@ bool Training::sums_are_sound() try {
 }
 
 double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
-  clear(totals_);
-  std::int64_t tokens = 0;
-  const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
-  const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
-  const PipelinePart part{[&](std::int64_t i) {
-                            const std::int64_t at = first + i * micro;
-                            const std::int64_t here =
-                                std::clamp<std::int64_t>(std::min(first + share, samples) - at, 0, micro);
-                            auto batch = open(read, at, at, here);
-                            batch->context.training = false;
-                            batch->context.step_tokens = samples * options_.shape.sequence;
-                            if (mesh_.last_stage())
-                              for (const std::int32_t target : batch->context.targets.values<std::int32_t>())
-                                tokens += target >= 0;
-                            return batch;
-                          },
-                          stage_.chunks(),
-                          {joint_->rows(micro * options_.shape.sequence), options_.shape.width}};
-  const PipelineSchedule schedule = forward_only({schedule_.stages, (share + micro - 1) / micro, schedule_.chunks});
-  run_pipeline(schedule, mesh_.pipeline(), part, clock_);
-  tokens /= schedule_.chunks;
-  const double loss = add_up(!sums_are_sound(), tokens, samples * options_.shape.sequence);
-  if (loss < 0)
+  const std::int64_t whole = options_.micro_batch * mesh_.data().size();
+  const PipelineSchedule schedule = forward_only({schedule_.stages, (samples + whole - 1) / whole, schedule_.chunks});
+  run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
+  const std::optional<Totals> totals = add_up(samples * options_.shape.sequence);
+  if (!totals)
     throw Error(Exit::runtime, "the sums of an evaluation overflowed, or are of what are no numbers",
                 fmt::format("after step {}, on rank {} or another", steps_, mesh_.world().rank()),
                 "the next step of training would name the layer");
-  return loss;
+  return totals->loss;
 }
 
 void Training::publish() {

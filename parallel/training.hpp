@@ -9,6 +9,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "layers/learning_rate.hpp"
@@ -83,11 +84,19 @@ class Training {
   std::int64_t declared_activation_bytes();
 
  private:
-  using Look = std::function<void(MicroBatch&)>;
+  using Prepare = std::function<void(MicroBatch&)>;
+  // What all ranks come to.
+  struct Totals {
+    double loss = 0;  // the mean over the tokens
+    std::int64_t tokens = 0;
+  };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  PipelineTimes run_batch(const ReadSamples& read, const Look& prepare);
-  double add_up(std::int64_t bad, std::int64_t& tokens, std::int64_t most_tokens);
+  void count_tokens(const MicroBatch& batch);
+  PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
+                            const PipelineSchedule& schedule, const Prepare& prepare);
+  PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
+  std::optional<Totals> add_up(std::int64_t most_tokens);
   double gradient_norm(double scale);
   void each_site(const std::function<void(Site&)>& visit);
   void check_sums();

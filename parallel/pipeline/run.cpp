@@ -26,7 +26,7 @@ class Run {
 
   void act(const PipelineAction& action) {
     const std::pair key{action.micro_batch, action.chunk};
-    if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch);
+    if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
     MicroBatch& mine = *flying_.at(key);
     const double asked = clock_.seconds();
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);

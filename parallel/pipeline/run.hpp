@@ -28,7 +28,7 @@ struct MicroBatch {
 };
 
 struct PipelinePart {
-  std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch)> open;
+  std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
   Shape message;  // of what goes from stage to stage
 };
