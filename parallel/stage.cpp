@@ -43,7 +43,14 @@ Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh) {
       uses_.push_back(units_.back());
       chunk.add(std::move(layer));
     };
-    if (mine && part == 0) add(std::move(layers[0]));
+    if (mine && part == 0) {
+      add(std::move(layers[0]));
+      if (auto& unit = units_.back(); shape.tied && unit.size() > 1) {
+        const std::vector<ParameterPointer> others(unit.begin() + 1, unit.end());
+        unit.resize(1);
+        units_.push_back(others);
+      }
+    }
     for (std::int64_t i = 0; i < blocks[part]; ++i, ++next)
       if (mine) add(std::move(layers[next]));
     if (mine && part + 1 == blocks.size()) {

@@ -13,7 +13,8 @@ class Stage {
   Stage(const ModelShape& shape, Remake remake, const Mesh& mesh);
 
   std::vector<Sequence>& chunks() { return chunks_; }
-  // Of every unit, in the order of the forward pass: the parameters that it brings, each once.
+  // Of every unit, in the order of the forward pass: the parameters that it brings, each once. A table that a tied head reads too stands
+  // alone, or the head would have to gather the positions with it.
   const std::vector<std::vector<ParameterPointer>>& units() const { return units_; }
   std::vector<ParameterPointer> parameters() const;
   bool tied_apart() const { return tied_apart_; }       // the table is on the first and the last stage
