@@ -118,4 +118,21 @@ inline Metadata known_metadata(std::int64_t step) {
 
 inline Log quiet() { return Log({.level = "off"}); }
 
+inline void save_step(const std::filesystem::path& folder, std::int64_t step) {
+  KnownState state = whole_state();
+  state.fill(step);
+  save_checkpoint(folder, known_metadata(step), state.tensors);
+}
+
+// The step that loads, whole; throws when none does.
+inline std::int64_t step_loaded(const std::filesystem::path& path) {
+  Log log = quiet();
+  const Checkpoint checkpoint = Checkpoint::open(path, log);
+  KnownState state = whole_state();
+  checkpoint.read(state.tensors);
+  const std::int64_t step = checkpoint.metadata().step;
+  if (state.wrong(step) != 0) throw std::logic_error("what was loaded is not what was saved");
+  return step;
+}
+
 }  // namespace chorale::test

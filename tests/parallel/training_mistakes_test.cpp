@@ -1,0 +1,86 @@
+// Training on one rank: what goes wrong is named, and what cannot be is refused.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/parallel/small_training.hpp"
+#include "tests/refused.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+void spoil(SmallRun& run, const std::string& parameter) {
+  for (const ParameterPointer& p : run.training.parameters())
+    if (p->name == parameter)
+      visit_floating(p->value.dtype(),
+                     [&]<class T>(Type<T>) { p->value.values<T>()[5] = T(std::numeric_limits<float>::quiet_NaN()); });
+}
+
+}  // namespace
+
+TEST_CASE("a NaN is named where it was born") {
+  for (const auto& [numerics, compute] : {std::tuple{"fast", DType::f32}, {"fast", DType::bf16}, {"exact", DType::f32}})
+    for (const Remake remake : {Remake::none, Remake::full})
+      for (const std::string layer : {"block.1.mlp.up", "block.1.mlp.down", "block.1.attention.qkv"}) {
+        TrainingOptions options = small(numerics, compute);
+        options.remake = remake;
+        SmallRun run(options);
+        run.steps(2);
+        spoil(run, layer + ".weight");
+        const auto before = run.state();
+        try {
+          run.steps(1);
+          FAIL("nobody noticed");
+        } catch (const Error& error) {
+          const std::string what = error.what();
+          INFO(numerics << " " << name_of(compute) << " " << layer << ": " << what);
+          CHECK(what.find("step 3") != std::string::npos);
+          CHECK(what.find(layer) != std::string::npos);
+        }
+        if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are as they were
+      }
+}
+
+TEST_CASE("an evaluation does not sum what are no numbers") {
+  SmallRun exact(small("exact")), fast(small("fast"));
+  for (SmallRun* run : {&exact, &fast}) spoil(*run, "block.1.mlp.down.weight");
+  CHECK_THROWS_AS(exact.training.evaluate(exact.read(), 8), Error);
+  CHECK(std::isnan(fast.training.evaluate(fast.read(), 8)));
+}
+
+TEST_CASE("numbers that do not go together are refused") {
+  TrainingOptions o = small();
+  o.micro_batch = 3;
+  CHECK(refused([&] { SmallRun run(o); }).find("global-batch-size 8 is no multiple of micro-batch-size 3") !=
+        std::string::npos);
+  CHECK(refused([] { SmallRun run(small("exact", DType::bf16)); }).find("exact numerics compute in f32") !=
+        std::string::npos);
+}
+
+TEST_CASE("a checkpoint of other numbers is refused") {
+  const TemporaryFolder folder;
+  Log log({.level = "off"});
+  SmallRun run(small());
+  save_checkpoint(folder.path(), metadata_of(run.training, ""), state_of(run.training));
+  const auto refused = [&](const TrainingOptions& options) -> std::string {
+    SmallRun other(options);
+    try {
+      resume(other.training, Checkpoint::open(folder.path(), log));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  TrainingOptions wider = small();
+  wider.shape.width = 64;
+  CHECK_FALSE(refused(wider).empty());
+  CHECK(refused(small("exact")).find("other numerics") != std::string::npos);
+  TrainingOptions seed = small();
+  seed.seed = 5;
+  CHECK(refused(seed).find("another seed") != std::string::npos);
+  CHECK(refused(small()).empty());
+}
+
+}  // namespace chorale::test
