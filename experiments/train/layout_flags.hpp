@@ -1,7 +1,7 @@
 // The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and reduces what.
 //
 //   --layout dp2.tp2.pp2.z1     or the same by --dp 2 --tp 2 --pp 2 --zero 1; a part that is also given by its long flag is the flag's
-//   --backend tp=shm,dp=ucx     a word for all axes of the mesh, or one for each; `dp=ring,mpi`: mpi on the axes that are not named
+//   --backend tp=shm,dp=ucx     a word for all axes of the mesh, or one for each; `dp=ucx,mpi`: mpi on the axes that are not named
 #pragma once
 #include <string>
 #include <vector>
