@@ -149,7 +149,7 @@ StepResult Training::step(const ReadSamples& read) {
   for (const PipelineEvent& event : times.events)
     (event.action.kind == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
   result.data = data_seconds_;
-  result.bubble = times.waited - data_seconds_;
+  result.bubble = times.waited;
   result.hidden = after.hidden - before.hidden;
   result.exposed = after.exposed - before.exposed - times.waited;
   result.optimizer = clock_.seconds() - run;

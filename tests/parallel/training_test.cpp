@@ -18,6 +18,7 @@ TEST_CASE("a small model learns, whatever it computes in") {
     const auto steps = run.steps(60);
     INFO(numerics << " " << name_of(compute));
     CHECK(steps.front().loss == Approx(std::log(96.0)).epsilon(0.02));
+    CHECK(steps.front().bubble >= 0);
     CHECK(steps.back().loss < 0.9 * steps.front().loss);
     const double held_out = run.training.evaluate(run.read(), 16);
     CHECK(held_out == Approx(steps.back().loss).epsilon(0.1));
