@@ -8,8 +8,8 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
-#include "experiments/statistics.hpp"
 #include "experiments/bench/values.hpp"
+#include "experiments/statistics.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::bench {
