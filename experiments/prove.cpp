@@ -213,11 +213,11 @@ class Prove final : public Command {
     texts("algorithm", [](const Proof& p) { return p.row.algorithm; });
     texts("variation", [](const Proof& p) { return p.row.variation; });
     texts("verdict", [](const Proof& p) { return p.verdict(); });
-    recorder.numbers("cases", "ranks", "number", each(proofs, [](const Proof& p) { return p.row.layout.ranks(); }), "1",
+    recorder.numbers("cases", "ranks", {"number"}, each(proofs, [](const Proof& p) { return p.row.layout.ranks(); }), "1",
                      "of the layout");
-    recorder.numbers("cases", "micro_batch", "number",
+    recorder.numbers("cases", "micro_batch", {"number"},
                      each(proofs, [](const Proof& p) { return p.row.options.micro_batch; }), "1", "sequences at once");
-    recorder.numbers("cases", "time", "number", each(proofs, [](const Proof& p) { return p.history.seconds; }), "s",
+    recorder.numbers("cases", "time", {"number"}, each(proofs, [](const Proof& p) { return p.history.seconds; }), "s",
                      "of its steps and their hashes");
     Table& table = recorder.table<ProveRow>({.group = "prove", .rows = "row"});
     for (std::size_t c = 0; c < proofs.size(); ++c)

@@ -62,11 +62,11 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
   recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
   recorder.texts("ranks", "cpuset", "rank", column_of(ranks, &RankFacts::cpuset));
-  recorder.numbers("ranks", "cpu", "rank", column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
-  recorder.numbers("ranks", "local_rank", "rank", column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
-  recorder.numbers("ranks", "threads", "rank", column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
-  recorder.numbers("ranks", "pid", "rank", column_of(ranks, &RankFacts::pid), "1", "process");
-  recorder.numbers("ranks", "clock_offset", "rank", column_of(ranks, &RankFacts::clock_offset), "s",
+  recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
+  recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
+  recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
+  recorder.numbers("ranks", "pid", {"rank"}, column_of(ranks, &RankFacts::pid), "1", "process");
+  recorder.numbers("ranks", "clock_offset", {"rank"}, column_of(ranks, &RankFacts::clock_offset), "s",
                    "add to its clock to read rank 0's");
 }
 

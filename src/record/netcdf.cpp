@@ -46,6 +46,8 @@ void mark_fill(hid_t dataset, DType dtype) {
   check(H5Awrite(attribute.get(), H5T_NATIVE_DOUBLE, &nan));
 }
 
+}  // namespace
+
 h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name) {
   const bool local = check(H5Lexists(group, name.c_str(), H5P_DEFAULT)) > 0;
   require(local || check(H5Lexists(root, name.c_str(), H5P_DEFAULT)) > 0,
@@ -57,8 +59,6 @@ hsize_t length_of(hid_t scale) {
   const auto space = own<h5::Space>(H5Dget_space(scale));
   return static_cast<hsize_t>(check(H5Sget_simple_extent_npoints(space.get())));
 }
-
-}  // namespace
 
 void write_dimension(hid_t group, const Dimension& dimension) {
   const bool labelled = !dimension.labels.empty();

@@ -30,6 +30,10 @@ void write_dimension(hid_t group, const Dimension& dimension);
 // Units and a sentence, where they are not empty.
 void describe_variable(hid_t dataset, const std::string& units, const std::string& about);
 
+// The scale of a dimension, which is looked for in the group, then in the root.
+h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name);
+hsize_t length_of(hid_t scale);
+
 // An empty variable (rows*, further dimensions…). The dimensions are looked for in the group, then in the root; the
 // column named like `rows` becomes the coordinate itself and must be made first.
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column);

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
+#include "src/base/text.hpp"
 #include "src/record/adopt.hpp"
 #include "src/record/reader.hpp"
 
@@ -62,7 +64,9 @@ Recorder::~Recorder() {
 
 void Recorder::number(const std::string& name, std::int64_t value) { h5::set_attribute(file_.get(), name, value); }
 
-void Recorder::dimension(const Dimension& dimension) { write_dimension(file_.get(), dimension); }
+void Recorder::dimension(const Dimension& dimension, const std::string& group) {
+  write_dimension(group_named(group).get(), dimension);
+}
 
 h5::Group Recorder::group_named(const std::string& path) {
   return h5::exists(file_.get(), path) ? own<h5::Group>(H5Gopen2(file_.get(), path.c_str(), H5P_DEFAULT))
@@ -73,40 +77,45 @@ void Recorder::text(const std::string& group, const std::string& name, const std
   h5::write_text(group_named(group).get(), name, value);
 }
 
-// A variable over one of the root's dimensions, with nothing in it yet.
-h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::string& dimension, hid_t stored,
-                            std::size_t count) {
-  const auto scale = own<h5::Dataset>(H5Dopen2(file_.get(), dimension.c_str(), H5P_DEFAULT));
-  const auto space = own<h5::Space>(H5Dget_space(scale.get()));
-  require(H5Sget_simple_extent_npoints(space.get()) == static_cast<hssize_t>(count),
-          "{} values of {} do not fit the dimension {}", count, name, dimension);
+// A variable over dimensions of its group or of the root, with nothing in it yet.
+h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
+                            hid_t stored, std::size_t count) {
   const auto parent = group_named(group);
+  std::vector<h5::Dataset> scales;
+  std::vector<hsize_t> size;
+  for (const std::string& dimension : dimensions) {
+    scales.push_back(scale_named(file_.get(), parent.get(), dimension));
+    size.push_back(length_of(scales.back().get()));
+  }
+  require(std::accumulate(size.begin(), size.end(), hsize_t{1}, std::multiplies<>()) == count,
+          "{} values of {} do not fit the dimension {}", count, name, join(dimensions, " × "));
   if (h5::exists(parent.get(), name)) return own<h5::Dataset>(H5Dopen2(parent.get(), name.c_str(), H5P_DEFAULT));
+  const auto space = own<h5::Space>(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr));
   auto dataset =
       own<h5::Dataset>(H5Dcreate2(parent.get(), name.c_str(), stored, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-  check(H5DSattach_scale(dataset.get(), scale.get(), 0));
+  for (unsigned i = 0; i < scales.size(); ++i) check(H5DSattach_scale(dataset.get(), scales[i].get(), i));
   return dataset;
 }
 
 void Recorder::texts(const std::string& group, const std::string& name, const std::string& dimension,
                      const std::vector<std::string>& values) {
   const auto type = h5::text_type();
-  const auto dataset = along(group, name, dimension, type.get(), values.size());
+  const auto dataset = along(group, name, {dimension}, type.get(), values.size());
   std::vector<const char*> starts;
   for (const std::string& value : values) starts.push_back(value.c_str());
   check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, starts.data()));
 }
 
-void Recorder::numbers(const std::string& group, const std::string& name, const std::string& dimension,
+void Recorder::numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                        const std::vector<double>& values, const std::string& units, const std::string& about) {
-  const auto dataset = along(group, name, dimension, H5T_IEEE_F64LE, values.size());
+  const auto dataset = along(group, name, dimensions, H5T_IEEE_F64LE, values.size());
   describe_variable(dataset.get(), units, about);
   check(H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
 }
 
-void Recorder::numbers(const std::string& group, const std::string& name, const std::string& dimension,
+void Recorder::numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                        const std::vector<std::int64_t>& values, const std::string& units, const std::string& about) {
-  const auto dataset = along(group, name, dimension, H5T_STD_I64LE, values.size());
+  const auto dataset = along(group, name, dimensions, H5T_STD_I64LE, values.size());
   describe_variable(dataset.get(), units, about);
   check(H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
 }

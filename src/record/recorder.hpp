@@ -34,16 +34,17 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  void number(const std::string& name, std::int64_t value);  // a whole-number attribute of the root
-  void dimension(const Dimension& dimension);                // shared: it stands in the root
+  void number(const std::string& name, std::int64_t value);                    // a whole-number attribute of the root
+  void dimension(const Dimension& dimension, const std::string& group = "/");  // in the root it is shared
   void text(const std::string& group, const std::string& name, const std::string& value);
   // One text for each index of a shared dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
-  // One number for each index of a shared dimension; said again, it takes the old one's place.
-  void numbers(const std::string& group, const std::string& name, const std::string& dimension,
+  // One number for each index of a dimension, or of several, the last fastest; each stands in the group or in the root. Said again, it
+  // takes the old one's place.
+  void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<double>& values, const std::string& units, const std::string& about);
-  void numbers(const std::string& group, const std::string& name, const std::string& dimension,
+  void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
   // All that a finished run's record holds, as a group of this one.
   void adopt(const std::string& group, const std::filesystem::path& record);
@@ -70,8 +71,8 @@ class Recorder {
     void operator()(std::FILE* stream) const { std::fclose(stream); }
   };
   h5::Group group_named(const std::string& path);
-  h5::Dataset along(const std::string& group, const std::string& name, const std::string& dimension, hid_t stored,
-                    std::size_t count);
+  h5::Dataset along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
+                    hid_t stored, std::size_t count);
   void write_line(const std::string& line);
 
   std::filesystem::path folder_;

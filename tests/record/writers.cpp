@@ -14,8 +14,8 @@ void write_sample_record(const std::filesystem::path& folder) {
   recorder.text("config", "toml", "ranks = 3\n");
   recorder.dimension({.name = "rank", .size = 3});
   recorder.texts("ranks", "host", "rank", {"north", "søuth", ""});
-  recorder.numbers("ranks", "cpu", "rank", std::vector<std::int64_t>{0, 1, -1}, "1", "core");
-  recorder.numbers("ranks", "clock_offset", "rank", std::vector<double>{0, 1e-6, -1e-6}, "s", "to rank 0's clock");
+  recorder.numbers("ranks", "cpu", {"rank"}, std::vector<std::int64_t>{0, 1, -1}, "1", "core");
+  recorder.numbers("ranks", "clock_offset", {"rank"}, std::vector<double>{0, 1e-6, -1e-6}, "s", "to rank 0's clock");
 
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
   Table& phases = recorder.table<PhaseRow>(
