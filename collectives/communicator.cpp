@@ -126,6 +126,8 @@ void Communicator::go_by(std::shared_ptr<const Selector> selector) {
   forget_routes();
 }
 
+std::shared_ptr<const Selector> Communicator::selector() const { return state_->engine->selector; }
+
 Choice Communicator::choice(const Call& call) const { return state_->route_of(call)->choice; }
 
 void Communicator::run(const Call& call) { state_->run(call); }

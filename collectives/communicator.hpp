@@ -86,7 +86,8 @@ class Communicator {
   void block_in_native(bool on);
   void pretend_nodes(int ranks);  // so many consecutive ranks are one node to hierarchical algorithms; 0: all are
   void go_by(std::shared_ptr<const Selector> selector);  // what auto asks; it must know the same on all ranks
-  Choice choice(const Call& call) const;                 // what a call would run, and why
+  std::shared_ptr<const Selector> selector() const;
+  Choice choice(const Call& call) const;  // what a call would run, and why
 
   // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
   Communicator split(int color, int key) const;

@@ -32,6 +32,7 @@ struct Account {
   std::array<Entry, operations> entries{};
   double exposed = 0, hidden = 0;  // seconds that nothing else was done; that calls were under way beside other work
 };
+using Accounts = std::map<std::string, Account>;  // by axis
 
 class Axis {
  public:

@@ -51,6 +51,8 @@ Memory& Worlds::memory() const {
   return (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();
 }
 
+std::shared_ptr<const Selector> Worlds::selector() const { return worlds_.begin()->second.selector(); }
+
 Worlds Worlds::split(int color) const {
   Worlds part;
   part.backends_ = backends_;
@@ -87,6 +89,16 @@ Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, con
                                                 choice_for(backends, line.name), choice_for(algorithms, line.name),
                                                 selector));
   return mesh;
+}
+
+Accounts accounts_of(const Mesh& mesh) {
+  Accounts accounts;
+  for (const auto& axis : mesh.axes()) accounts[axis->name()] = axis->account();
+  return accounts;
+}
+
+void clear_accounts(const Mesh& mesh) {
+  for (const auto& axis : mesh.axes()) axis->clear_account();
 }
 
 }  // namespace chorale

@@ -25,7 +25,8 @@ class Worlds {
   explicit Worlds(Communicator world);
 
   const Communicator& for_axis(const std::string& axis) const;
-  Memory& memory() const;  // what peers reach fastest on the backends here
+  Memory& memory() const;                            // what peers reach fastest on the backends here
+  std::shared_ptr<const Selector> selector() const;  // what auto asks: it knows the same on all of them
   // On all ranks: the ranks of one color, in their order, on the same backends; an empty handle for a negative color.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }
@@ -58,5 +59,8 @@ class Mesh {
   Layout layout_;
   std::vector<std::unique_ptr<Axis>> axes_;
 };
+
+Accounts accounts_of(const Mesh& mesh);
+void clear_accounts(const Mesh& mesh);
 
 }  // namespace chorale

@@ -1,5 +1,7 @@
 #include "parallel/plan.hpp"
 
+#include <fmt/format.h>
+
 #include "parallel/assemble.hpp"
 #include "src/memory/memory.hpp"
 
@@ -13,11 +15,38 @@ double flops_per_token(const Training& training) {
   for (const ParameterPointer& p : training.parameters()) {
     const Shape local = p->local_shape();
     const bool looked_up = p->name == "embedding.weight" && !(shape.tied && training.mesh().last_stage());
-    if (p->name != "position.weight" && !looked_up) flops += 6.0 * static_cast<double>(elements_of(local));
+    const auto sharers = static_cast<double>(p->slab.dim < 0 ? training.mesh().tensor().size() : 1);
+    if (p->name != "position.weight" && !looked_up) flops += 6.0 * static_cast<double>(elements_of(local)) / sharers;
     if (p->name.ends_with(".attention.out.weight")) flops += 6.0 * static_cast<double>(shape.sequence * local[0]);
   }
   return flops;
 }
+
+void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<std::int32_t>) {}
+
+// One rank without the others, and its accounts at nothing.
+class Pretence {
+ public:
+  Pretence(const PlanRequest& r, int rank)
+      : training_(r.options, Mesh::pretended(r.layout, rank, r.backends, r.algorithms, r.selector), nothing_, still_) {}
+
+  // What `act` sends.
+  template <class Act>
+  Accounts sent_by(Act&& act) {
+    clear_accounts(training_.mesh());
+    act(training_);
+    return accounts_of(training_.mesh());
+  }
+  RankPlan step() {
+    sent_by([](Training& t) { t.step(no_samples); });
+    return observed(training_);
+  }
+
+ private:
+  PhantomMemory nothing_;
+  VirtualClock still_;
+  Training training_;
+};
 
 }  // namespace
 
@@ -31,22 +60,50 @@ RankPlan observed(const Training& training) {
   }
   plan.held_bytes = ledger.total();
   plan.peak_bytes = ledger.total_peak();
-  for (const auto& axis : training.mesh().axes()) plan.axes[axis->name()] = axis->account();
+  plan.axes = accounts_of(training.mesh());
   const std::int64_t share = training.options().global_batch / training.mesh().data().size();
   plan.flops = flops_per_token(training) * static_cast<double>(share * training.options().shape.sequence);
   return plan;
 }
 
-RankPlan plan_rank(const PlanRequest& request, int rank) {
-  PhantomMemory nothing;
-  VirtualClock still;
-  Training training(
-      request.options,
-      Mesh::pretended(request.layout, rank, request.backends, request.algorithms, std::make_shared<const Selector>()),
-      nothing, still);
-  for (const auto& axis : training.mesh().axes()) axis->clear_account();
-  training.step([](std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<std::int32_t>) {});
-  return observed(training);
+RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
+
+RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples) {
+  Pretence pretence(request, rank);
+  RunPlan plan{.step = pretence.step()};
+  plan.publication = pretence.sent_by([](Training& t) { t.publish(); });
+  if (evaluation_samples > 0)
+    plan.evaluation = pretence.sent_by([&](Training& t) { t.evaluate(no_samples, evaluation_samples); });
+  return plan;
+}
+
+Accounts RunPlan::after(const RunCounts& counts) const {
+  Accounts sum;
+  const auto add = [&](const Accounts& accounts, std::int64_t times) {
+    for (const auto& [axis, account] : accounts)
+      for (std::size_t i = 0; i < operations; ++i) {
+        Account::Entry& entry = sum[axis].entries[i];
+        entry.calls += times * account.entries[i].calls;
+        if (times == 0 || account.entries[i].calls == 0) continue;
+        entry.bytes = entry.bytes < 0 || account.entries[i].bytes < 0 ? -1 : entry.bytes + times * account.entries[i].bytes;
+      }
+  };
+  add(step.axes, counts.steps);
+  add(evaluation, counts.evaluations);
+  add(publication, -counts.skipped);
+  return sum;
+}
+
+std::string difference(const Accounts& planned, const Accounts& made) {
+  for (const auto& [axis, account] : planned)
+    for (std::size_t i = 0; i < operations; ++i) {
+      const Account::Entry &a = account.entries[i], &b = made.at(axis).entries[i];
+      const bool counted = a.bytes >= 0 && b.bytes >= 0;
+      if (a.calls != b.calls || (counted && a.bytes != b.bytes))
+        return fmt::format("{} {}: planned {} calls and {} bytes, made {} and {}", axis, operation_name(i), a.calls, a.bytes,
+                           b.calls, b.bytes);
+    }
+  return "";
 }
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {

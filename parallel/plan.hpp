@@ -5,10 +5,11 @@
 //     ledger    →  bytes by category: held after the step (states), and at most
 //     accounts  →  calls and bytes by axis and operation
 //
+// All steps of a run send the same, so what a run sends is a sum: steps · (a step) − skipped · (a publication) + evaluations · (one of them).
+//
 // What only a run can know: under a pipeline a message stays until its taker has it, so a measured peak may hold some messages more.
 #pragma once
 #include <array>
-#include <map>
 
 #include "parallel/training.hpp"
 
@@ -17,20 +18,39 @@ namespace chorale {
 struct PlanRequest {
   TrainingOptions options;
   Layout layout;
-  ByAxis backends{{"", "shm"}}, algorithms{{"", "ring"}};  // what `auto` would take depends on the backend
+  ByAxis backends{{"", "shm"}}, algorithms{{"", "ring"}};
+  std::shared_ptr<const Selector> selector = std::make_shared<const Selector>();  // what auto asks, as in a run
 };
 
 struct RankPlan {
   std::int64_t parameters = 0;  // of this rank's stage and shard
   std::array<std::int64_t, categories> held{}, peak{};
   std::int64_t held_bytes = 0, peak_bytes = 0;  // of all categories; the peaks need not coincide
-  std::map<std::string, Account> axes;
-  double flops = 0;  // of the step, by the formula of ModelShape::flops_per_token; what is computed twice counts once
+  Accounts axes;
+  // Of the step, by the formula of ModelShape::flops_per_token; what is computed twice counts once, what all tensor ranks compute is shared
+  // among them: so the ranks' flops add up to the model's.
+  double flops = 0;
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
 // Of a training that ran, or pretended to, one step since its axes' accounts were cleared.
 RankPlan observed(const Training& training);
+
+// How often what a run does was done.
+struct RunCounts {
+  std::int64_t steps = 0, skipped = 0, evaluations = 0;
+};
+
+struct RunPlan {
+  RankPlan step;
+  Accounts publication, evaluation;  // what a skipped step leaves out; what an evaluation sends
+  Accounts after(const RunCounts& counts) const;
+};
+
+RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_samples);
+
+// What differs first, in words; "" when nothing does. Bytes that one of the two could not count are not compared, calls are.
+std::string difference(const Accounts& planned, const Accounts& made);
 
 // The part of all stages' time that is idle, if stages take as long as their arithmetic and messages no time.
 double planned_bubble(const TrainingOptions& options, const Layout& layout);
