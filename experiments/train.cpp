@@ -9,6 +9,7 @@
 #include <cmath>
 #include <optional>
 
+#include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
@@ -100,15 +101,20 @@ class Train final : public Command {
     if (run.recorder) announce(run, training, data);
     const double peak = measured_product_peak(options.compute, options.threads) * world;
     if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
-    const std::string status = loop(session, run, training, data, peak);
+    std::optional<train::Records> records;
+    if (run.recorder) records.emplace(*run.recorder);
+    train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
+    const std::string status = loop(session, run, training, data, peak, records, accounting);
     if (choice.layout.pipeline > 1 && !training.events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline);
     }
-    if (!run.recorder) return 0;
-    run.recorder->finish(status);
-    run.log.info("recorded in {}", run.recorder->file().string());
-    return 0;
+    const bool as_planned = accounting.settle(run, training);
+    if (run.recorder) {
+      run.recorder->finish(as_planned ? status : "failed");
+      run.log.info("recorded in {}", run.recorder->file().string());
+    }
+    return static_cast<int>(as_planned ? Exit::ok : Exit::check);
   }
 
  private:
@@ -129,10 +135,9 @@ class Train final : public Command {
   }
 
   // Returns how the run ended. All ranks go through it; what is said and recorded, rank 0 does.
-  std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak) {
+  std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak,
+                   std::optional<train::Records>& records, train::Accounting& accounting) {
     const std::int64_t last = flags_.steps();
-    std::optional<train::Records> records;
-    if (run.recorder) records.emplace(*run.recorder);
     const Progress::Screen screen = run.recorder ? Progress::screen_of(stderr) : Progress::Screen{};
     Progress progress("train", last, session.clock, screen);
     const double began = session.clock.seconds();
@@ -140,6 +145,7 @@ class Train final : public Command {
     while (training.steps() < last) {
       const double start = session.clock.seconds();
       const StepResult result = training.step(read);
+      accounting.stepped(result);
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
       const double mfu = rate * training.options().shape.flops_per_token() / peak;
       check_activations(training);
@@ -151,7 +157,7 @@ class Train final : public Command {
       if (records) records->step(result, now - began, now - start, mfu, shares);
       if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
-        evaluate(run, records, training, data);
+        evaluate(run, records, training, data, accounting);
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
       if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
@@ -159,7 +165,7 @@ class Train final : public Command {
       return "stopped";
     }
     if (screen.terminal) progress.finish();
-    evaluate(run, records, training, data);
+    evaluate(run, records, training, data, accounting);
     return "ok";
   }
 
@@ -181,11 +187,14 @@ class Train final : public Command {
             training.activation_bytes());
   }
 
-  void evaluate(RunRecord& run, std::optional<train::Records>& records, Training& training,
-                const train::Dataset& data) const {
-    const std::int64_t samples = std::min(eval_samples_, data.held_out());
+  std::int64_t eval_samples(const train::Dataset& data) const { return std::min(eval_samples_, data.held_out()); }
+
+  void evaluate(RunRecord& run, std::optional<train::Records>& records, Training& training, const train::Dataset& data,
+                train::Accounting& accounting) const {
+    const std::int64_t samples = eval_samples(data);
     if (samples == 0) return;
     const double loss = training.evaluate(data.validation(), samples);
+    accounting.evaluated();
     if (!records) return;
     records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
     run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),

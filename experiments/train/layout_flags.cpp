@@ -91,7 +91,7 @@ void LayoutFlags::declare(Options& o) {
   o.add_bytes("memory-limit", memory_limit_, "of a rank; 0: what there is").range(0, 1e15);
 }
 
-Layout LayoutFlags::layout(std::int64_t world) const {
+Layout LayoutFlags::asked() const {
   Layout layout = parse_layout(word_, 0);
   if (data_) layout.data = data_;
   if (tensor_) layout.tensor = tensor_;
@@ -105,8 +105,10 @@ Layout LayoutFlags::layout(std::int64_t world) const {
   if (chunks_) layout.chunks = chunks_;
   if (chunks_ > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
   if (schedule_ != "auto") layout.schedule = schedule_;
-  return infer_data(layout, world);
+  return layout;
 }
+
+Layout LayoutFlags::layout(std::int64_t world) const { return infer_data(asked(), world); }
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const {
   return {layout(world), by_axis(backend_, "backend", with_auto(backend_names()), "auto"),

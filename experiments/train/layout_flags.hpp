@@ -20,6 +20,7 @@ struct ParallelChoice {
 class LayoutFlags {
  public:
   void declare(Options& options);
+  Layout asked() const;                     // data 0 where it is left out
   Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;
   void complete(TrainingOptions& options) const;  // with the reducer, its buckets, and the limit of memory

@@ -1,29 +1,29 @@
 #include "experiments/train/team.hpp"
 
-#include "collectives/backends/backends.hpp"
-
 namespace chorale::train {
-namespace {
 
-// The first that works on every rank: mapped memory where all ranks share a host.
-std::string best_backend(const mpi::Runtime& runtime) {
+std::string best_backend(const std::function<bool(const Backend&)>& works) {
   for (const char* name : {"shm", "ucx"})
-    for (const Backend& backend : all_backends())
-      if (backend.name == std::string(name) &&
-          mpi::ranks_where(runtime.world(), !(backend.open && probe(backend).works)).empty())
-        return name;
+    if (works(backend_named(name))) return name;
   return "mpi";
 }
 
-}  // namespace
-
 Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choice) {
+  const auto works_everywhere = [&](const Backend& backend) {
+    return mpi::ranks_where(session.runtime->world(), !(backend.open && probe(backend).works)).empty();
+  };
   for (auto& [axis, backend] : choice_.backends)
-    if (backend == "auto") backend = best_backend(*session.runtime);
+    if (backend == "auto") backend = best_backend(works_everywhere);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : host_);
 }
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(); }
+
+PlanRequest Team::plans(const TrainingOptions& options) const {
+  PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
+  if (worlds_) request.selector = worlds_->selector();
+  return request;
+}
 
 }  // namespace chorale::train

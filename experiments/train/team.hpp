@@ -1,12 +1,18 @@
 // The ranks of a run as a mesh: which backends carry its axes, and where its tensors lie so that peers reach them fastest.
 #pragma once
+#include <functional>
 #include <optional>
 
+#include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
 #include "experiments/train/layout_flags.hpp"
+#include "parallel/plan.hpp"
 #include "src/memory/pool.hpp"
 
 namespace chorale::train {
+
+// What `auto` is: the first that works, where it must; mapped memory where all ranks share a host.
+std::string best_backend(const std::function<bool(const Backend&)>& works);
 
 class Team {
  public:
@@ -15,6 +21,7 @@ class Team {
   Mesh mesh() const;  // collective: a new one, of its own groups
   Memory& memory() { return *pool_; }
   const ByAxis& backends() const { return choice_.backends; }  // as resolved
+  PlanRequest plans(const TrainingOptions& options) const;     // of this team
 
  private:
   ParallelChoice choice_;
