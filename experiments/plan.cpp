@@ -5,12 +5,13 @@
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line a stage
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <filesystem>
 
+#include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
 #include "experiments/train/flags.hpp"
-#include "experiments/train/layout_flags.hpp"
-#include "parallel/plan.hpp"
+#include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
@@ -33,23 +34,21 @@ class PlanCommand final : public Command {
   void declare(Options& o) override {
     flags_.declare(o);
     layout_flags_.declare(o);
-    o.add("ranks", ranks_, "of the world that is planned for; 0: as many as the layout has").range(0, 1e7);
+    o.add("ranks", ranks_,
+          "of the world that is planned for; 0: what the layout says, with one replica where it leaves dp out")
+        .range(0, 1e7);
     o.add("format", format_, "of the tables").one_of(TextTable::formats());
   }
 
   void check(const Launch&) override {
-    train::ParallelChoice choice = layout_flags_.choice(ranks_ ? ranks_ : own_ranks());
-    request_.layout = choice.layout;
-    request_.options = flags_.training(1, choice.layout);
+    const Layout asked = layout_flags_.asked();
+    const std::int64_t one_replica = asked.tensor * asked.pipeline;  // where dp is left out, and the world
+    const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.data, 1) * one_replica;
+    const train::ParallelChoice choice = layout_flags_.choice(world);
+    request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
     layout_flags_.complete(request_.options);
-    for (auto& [axis, backend] : choice.backends)
-      if (backend == "auto") backend = "shm";
-    for (auto& [axis, algorithm] : choice.algorithms)
-      if (algorithm == "auto") algorithm = "ring";
-    request_.backends = choice.backends;
-    request_.algorithms = choice.algorithms;
-    require_fits(request_.layout, {request_.options.shape, request_.layout.ranks(), request_.options.global_batch,
-                                   request_.options.micro_batch});
+    require_fits(request_.layout, flags_.limits(request_.options, world));
+    assume();
   }
 
   int run(Session&) override {
@@ -71,16 +70,31 @@ class PlanCommand final : public Command {
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
           o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
     fmt::print("{}", memory.print(format_));
-    if (format_ == "text") fmt::print("\nsent by that rank in a step; where no algorithm is named, by ring\n");
+    if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
     return 0;
   }
 
  private:
-  // Without --ranks, a layout that leaves dp out has one replica.
-  std::int64_t own_ranks() const {
-    const Layout layout = layout_flags_.layout(0);
-    return std::max<std::int64_t>(layout.data, 1) * layout.tensor * layout.pipeline;
+  // What a run would find out, as far as it can be known here; what is left to assume is said.
+  void assume() {
+    const std::string here =
+        train::best_backend([](const Backend& backend) { return backend.open && probe(backend).works; });
+    bool backend_assumed = false;
+    for (auto& [axis, backend] : request_.backends)
+      if (backend == "auto") backend = here, backend_assumed = true;
+    if (backend_assumed) assumed_ += fmt::format("; by {}, if all ranks are on one host like this one (--backend)", here);
+
+    if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
+                     [](const auto& a) { return a.second == "auto"; }))
+      return;
+    const std::filesystem::path file = default_tuning_file();
+    const bool tuned = !file.empty() && std::filesystem::exists(file);
+    const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
+    assumed_ += table.machine == machine_signature()
+                    ? "; auto chooses by what `chorale tune` measured here"
+                    : "; auto chooses by the cost model, as it would where `chorale tune` was never run";
+    request_.selector = std::make_shared<const Selector>(table);
   }
 
   static void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan) {
@@ -106,6 +120,7 @@ class PlanCommand final : public Command {
   std::int64_t ranks_ = 0;
   std::string format_ = "text";
   PlanRequest request_;
+  std::string assumed_;
 };
 
 }  // namespace

@@ -28,7 +28,10 @@ void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<s
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank)
-      : training_(r.options, Mesh::pretended(r.layout, rank, r.backends, r.algorithms, r.selector), nothing_, still_) {}
+      : training_(r.options,
+                  Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
+                                  r.selector ? r.selector : std::make_shared<const Selector>()),
+                  nothing_, still_) {}
 
   // What `act` sends.
   template <class Act>

@@ -19,7 +19,7 @@ struct PlanRequest {
   TrainingOptions options;
   Layout layout;
   ByAxis backends{{"", "shm"}}, algorithms{{"", "ring"}};
-  std::shared_ptr<const Selector> selector = std::make_shared<const Selector>();  // what auto asks, as in a run
+  std::shared_ptr<const Selector> selector = nullptr;  // what auto asks, as in a run; none: one that knows costs alone
 };
 
 struct RankPlan {

@@ -1,6 +1,8 @@
 // A plan against what was measured: calls and bytes by axis, bytes by category, as integers, and ring against the closed forms.
 #include "parallel/plan.hpp"
 
+#include <set>
+
 #include "collectives/algorithms.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -25,13 +27,7 @@ void read_nothing(std::int64_t, std::int64_t, std::span<std::int32_t> inputs, st
 }
 
 std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages_stay) {
-  for (const auto& [axis, account] : plan.axes)
-    for (std::size_t i = 0; i < operations; ++i) {
-      const Account::Entry &a = account.entries[i], &b = seen.axes.at(axis).entries[i];
-      if (!(a == b))
-        return fmt::format("{} {}: planned {} calls of {} bytes, made {} of {}", axis, operation_name(i), a.calls, a.bytes,
-                           b.calls, b.bytes);
-    }
+  if (const std::string sent = difference(plan.axes, seen.axes); !sent.empty()) return sent;
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])
       return fmt::format("{}: planned to hold {} bytes, held {}", category_names[c], plan.held[c], seen.held[c]);
@@ -50,7 +46,7 @@ void planned_is_measured(const PlanRequest& request) {
           SystemClock clock;
           const Worlds worlds(open_world(world.transport(me.rank()), clock));
           Training training(request.options, Mesh(request.layout, worlds, request.algorithms), worlds.memory(), clock);
-          for (const auto& axis : training.mesh().axes()) axis->clear_account();
+          clear_accounts(training.mesh());
           training.step(read_nothing);
           const std::string trouble =
               difference(plan_rank(request, me.rank()), observed(training), request.layout.pipeline > 1);
@@ -62,6 +58,69 @@ TEST_CASE("what is planned is what is measured", "[threads]") {
   for (const int world : {2, 4, 6, 8})
     for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))
       for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
+}
+
+// Every algorithm that training may run, wherever it fits.
+bool fits_all_axes(const char* name, const Layout& layout) {
+  for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
+    for (const std::int64_t size : {layout.data, layout.tensor, layout.ranks()})
+      if (const Algorithm* row = find_algorithm(what, name); row && size > 1)
+        if (!fits(*row, Problem::even(what, 96 * size, static_cast<int>(size)))) return false;
+  return true;
+}
+
+TEST_CASE("what is planned is measured by every algorithm", "[threads]") {
+  std::set<std::string> names, ran;
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == Collective::all_reduce || row.what == Collective::reduce_scatter || row.what == Collective::all_gather)
+      names.insert(row.name);
+  const std::vector<Layout> layouts{{.data = 3},
+                                    {.data = 4},
+                                    {.data = 3, .zero = 1},
+                                    {.data = 4, .zero = 3},
+                                    {.data = 2, .tensor = 2, .zero = 2, .sequence = true}};
+  for (const std::string& name : names)
+    for (const Layout& layout : layouts)
+      if (fits_all_axes(name.c_str(), layout)) ran.insert(name), planned_is_measured(request_for(layout, name.c_str()));
+  CHECK(ran == names);
+}
+
+// Of a f16 run whose first scale is too high, some steps are skipped.
+TEST_CASE("a run sends what is planned, its skipped steps and its evaluations", "[threads]") {
+  for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1})) {
+    INFO(to_string(layout));
+    PlanRequest request = request_for(layout, "auto", DType::f16);
+    request.options.scaler = {.dynamic = true, .scale = 0x1p17, .hysteresis = 1, .patience = 1};
+    ThreadWorld world(4);
+    CHECK(test::on_threads(4, [&](test::ThreadRank& me) {
+            SystemClock clock;
+            const Worlds worlds(open_world(world.transport(me.rank()), clock));
+            Training training(request.options, Mesh(layout, worlds, request.algorithms), worlds.memory(), clock);
+            clear_accounts(training.mesh());
+            RunCounts counts{.evaluations = 2};
+            while (counts.steps - counts.skipped < 2 && counts.steps < 30)
+              ++counts.steps, counts.skipped += training.step(read_nothing).skipped;
+            for (int i = 0; i < 2; ++i) training.evaluate(read_nothing, 5);
+            const RunPlan plan = plan_run(request, me.rank(), 5);
+            me.check(counts.skipped > 0 && counts.steps == counts.skipped + 2, "{} of {} steps were skipped", counts.skipped,
+                     counts.steps);
+            const std::string trouble = difference(plan.after(counts), accounts_of(training.mesh()));
+            me.check(trouble.empty(), "{}", trouble);
+          }) == "");
+  }
+}
+
+TEST_CASE("what was sent otherwise than planned is named") {
+  Accounts planned{{"dp", {}}, {"tp", {}}};
+  planned["tp"].entries[0] = {3, 100};
+  Accounts made = planned;
+  CHECK(difference(planned, made) == "");
+  made["tp"].entries[0].bytes = 96;
+  CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 3 and 96");
+  made["tp"].entries[0].bytes = -1;  // a library's own call
+  CHECK(difference(planned, made) == "");
+  ++made["tp"].entries[0].calls;
+  CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
 }
 
 TEST_CASE("model states have the published bytes a parameter") {
@@ -103,6 +162,72 @@ TEST_CASE("by ring, data parallelism sends what its closed forms say") {
     INFO("ZeRO-" << zero);
     CHECK(sent_by(plan, "dp") == 4 * elements[zero] * (n - 1) / n);
   }
+}
+
+// By one layer more, so that neither the embedding nor the head is counted.
+TEST_CASE("by ring, tensor parallelism sends what its closed forms say") {
+  for (const std::int64_t t : {2, 3})
+    for (const bool sequence : {false, true}) {
+      constexpr std::int64_t micro_batches = 3;
+      PlanRequest request = request_for({.tensor = t, .sequence = sequence}, "ring");
+      request.options.micro_batch = request.options.global_batch / micro_batches;
+      const ModelShape& shape = request.options.shape;
+      const std::int64_t before = sent_by(plan_rank(request, 0), "tp"), h = shape.width;
+      const std::int64_t bsh = request.options.micro_batch * shape.sequence * h;
+      ++request.options.shape.layers;
+      // Rows that are shared out are gathered again for dW, and what norms and biases had of them is added once a step.
+      const std::int64_t elements = sequence ? micro_batches * 10 * bsh + 2 * 6 * h : micro_batches * 8 * bsh;
+      INFO(to_string(request.layout));
+      CHECK(sent_by(plan_rank(request, 0), "tp") - before == 4 * elements * (t - 1) / t);
+    }
+}
+
+TEST_CASE("a pipeline sends one message a boundary and micro-batch, each way") {
+  for (const auto& [schedule, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"zb-h1", 1}, {"interleaved", 2}})
+    for (const bool sequence : {false, true}) {
+      constexpr std::int64_t stages = 2, tensor = 2, micro_batches = 12;
+      PlanRequest request = request_for(
+          {.tensor = tensor, .pipeline = stages, .sequence = sequence, .schedule = schedule, .chunks = chunks}, "ring");
+      std::int64_t calls = 0, bytes = 0;
+      for (int rank = 0; rank < stages * tensor; ++rank) {
+        const Account::Entry& entry = plan_rank(request, rank).axes.at("pp").entries[messages];
+        calls += entry.calls, bytes += entry.bytes;
+      }
+      const std::int64_t bsh = request.options.shape.sequence * request.options.shape.width;
+      const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
+      INFO(to_string(request.layout));
+      CHECK(calls == crossings * tensor);
+      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // tensor ranks share the rows, or all have them
+    }
+}
+
+TEST_CASE("the flops of all ranks are the model's") {
+  for (const bool llama : {false, true})
+    for (const int world : {1, 2, 4, 6, 8})
+      for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1})) {
+        PlanRequest request = request_for(layout, "ring");
+        ModelShape& shape = request.options.shape;
+        if (llama) shape.family = "llama", shape.tied = false;
+        double flops = 0;
+        for (int rank = 0; rank < world; ++rank) flops += plan_rank(request, rank).flops;
+        INFO(to_string(layout) << " " << shape.family);
+        CHECK(flops == Approx(shape.flops_per_token() * 12 * static_cast<double>(shape.sequence)).epsilon(1e-12));
+      }
+}
+
+// The vocabulary is such that the head is as much work as a block, so that stages of two are equal.
+TEST_CASE("the planned bubble of equal stages is the closed form") {
+  for (const std::int64_t stages : {2, 4})
+    for (const std::int64_t micro_batches : {4, 8})
+      for (const char* schedule : {"gpipe", "1f1b"}) {
+        const Layout layout{.pipeline = stages, .schedule = schedule};
+        PlanRequest request = request_for(layout, "ring");
+        request.options.shape = {"gpt2", 2 * stages - 1, 6, 6, 48, 192, 12, 12 * 48 + 11 + 12};
+        request.options.global_batch = micro_batches;
+        INFO(to_string(layout) << ", " << micro_batches << " micro-batches");
+        CHECK(planned_bubble(request.options, layout) ==
+              Approx(static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1)).epsilon(1e-12));
+      }
 }
 
 }  // namespace
