@@ -92,7 +92,7 @@ class PlanCommand final : public Command {
     const bool tuned = !file.empty() && std::filesystem::exists(file);
     const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
     assumed_ += table.machine == machine_signature()
-                    ? "; auto chooses by what `chorale tune` measured here"
+                    ? "; auto chooses by what `chorale tune` measured here, and else by the cost model"
                     : "; auto chooses by the cost model, as it would where `chorale tune` was never run";
     request_.selector = std::make_shared<const Selector>(table);
   }

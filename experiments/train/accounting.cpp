@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {
@@ -106,14 +107,16 @@ bool Accounting::settle(RunRecord& run, const Training& training) const {
   const std::vector<Sent> ranks = gathered(sent_by(mesh, plan_.after(counts_)), mesh);
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (ranks[rank].trouble[0]) troubles.push_back(fmt::format("rank {}, {}", rank, ranks[rank].trouble));
+    if (ranks[rank].trouble[0]) troubles.push_back(fmt::format("{}, {}", rank, ranks[rank].trouble));
   if (!run.recorder) return troubles.empty();
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
-    run.log.error(
-        "what was sent is not what was planned\n  {}{}\n  the plan runs the same code on phantom tensors "
-        "(parallel/plan.hpp): what one of the two does more is at fault",
-        troubles[0], troubles.size() > 1 ? fmt::format("; {} of {} ranks differ", troubles.size(), ranks.size()) : "");
+    fmt::print(
+        stderr, "{}",
+        describe(Error(Exit::check, "what was sent is not what was planned",
+                       fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.size()),
+                       "the plan runs the same code on phantom tensors (parallel/plan.hpp): one of the two does more"),
+                 0, static_cast<int>(ranks.size())));
   else if (ranks.size() > 1)
     run.log.info("bytes sent: as planned, {}", in_words(mesh));
   return troubles.empty();

@@ -11,7 +11,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, ranks, start
+from programs import chorale, launch, ranks, start
 
 tiny = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8"]
 
@@ -147,6 +147,46 @@ class Train(unittest.TestCase):
         second = ranks(2, *exact, "--train-iters", "3", "--layout", "pp2", "--load", os.path.join(self.folder, "latest"))
         self.assertEqual(second.returncode, 0, second.stderr)
         self.assertIn("stage 1", second.stdout)  # the pipeline as it was measured
+
+    def test_what_was_sent_is_recorded_and_as_planned(self):
+        result = ranks(4, chorale, "train", *tiny, "--train-iters", "5", "--eval-interval", "2", "--micro-batch-size", "2",
+                       "--layout", "dp2.tp2.z1.sp", "--run-dir", self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("bytes sent: as planned, ", result.stderr)
+        run = f"{self.folder}/latest/run.h5"
+        with xarray.open_dataset(run, group="traffic") as traffic:
+            self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
+            self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp ends world")
+            self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
+            calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
+            self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
+        with h5py.File(run) as file:
+            self.assertEqual([list(file[f"ranks/{axis}"]) for axis in ("dp", "tp", "pp")], [[0, 0, 1, 1], [0, 1, 0, 1], [0] * 4])
+            self.assertTrue((file["memory/planned"][:] == file["memory/peak"][0]).all())
+
+    def test_steps_that_are_skipped_and_runs_that_go_on_are_planned_as_they_were(self):
+        common = ["train", *tiny, "--dtype", "f16", "--initial-loss-scale", "1e9", "--hysteresis", "1", "--layout", "dp2.z1",
+                  "--run-dir", self.folder]
+        for words in ([], ["--load", f"{self.folder}/latest"]):
+            result = ranks(2, chorale, *common, "--train-iters", "22" if words else "20", *words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("bytes sent: as planned, ", result.stderr)
+        skipped = [int(h5py.File(f"{self.folder}/{run}/run.h5")["train/skipped"][:].sum()) for run in sorted(os.listdir(self.folder))[:-1]]
+        self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
+
+    def test_a_run_of_ranks_that_is_told_to_stop_has_sent_what_it_should(self):
+        process = subprocess.Popen([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2",
+                                    "--run-dir", self.folder, "--log-interval", "1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if "step 3/" in line:
+                break
+        with h5py.File(f"{self.folder}/latest/run.h5") as file:
+            os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, rest)
+        self.assertIn("told to stop", rest)
+        self.assertIn("bytes sent: as planned, ", rest)
 
     def test_a_layout_that_does_not_fit_is_refused(self):
         result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
