@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <exception>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/flight.hpp"
@@ -127,6 +126,15 @@ void Communicator::go_by(std::shared_ptr<const Selector> selector) {
 }
 
 std::shared_ptr<const Selector> Communicator::selector() const { return state_->engine->selector; }
+
+void Communicator::give_up(const std::exception& why) {
+  state_->give_up(why);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    state_->pair(rank(), peer).give_up(why);
+    state_->pair(peer, rank()).give_up(why);
+  }
+}
 
 Choice Communicator::choice(const Call& call) const { return state_->route_of(call)->choice; }
 

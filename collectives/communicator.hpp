@@ -12,6 +12,7 @@
 // wait(), test() and in every blocking call, for all that this rank has in flight, on any group.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,6 +93,9 @@ class Communicator {
   // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
+
+  // This rank will not call here again: whoever waits for it on this group, or for a message of it, is told why.
+  void give_up(const std::exception& why);
 
   void run(const Call& call);  // blocks; throws on failure
   Request start(const Call& call);

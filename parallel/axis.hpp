@@ -61,6 +61,9 @@ class Axis {
   bool pretends() const { return !group_; }
   const Account& account() const { return account_; }
   void clear_account() { account_ = {}; }
+  void give_up(const std::exception& why) {  // this rank leaves: the others need not wait for it
+    if (!pretends() && size_ > 1) group_.give_up(why);
+  }
   std::vector<std::string> exchange(const std::string& mine);  // everybody's text, in the order of ranks
 
   // Even blocks: every size is a multiple of the ranks. One tensor may be a view of the other, its block where it belongs.

@@ -32,6 +32,13 @@ const std::string& choice_for(const ByAxis& choices, const std::string& axis) {
   return named != choices.end() ? named->second : other != choices.end() ? other->second : nothing;
 }
 
+std::string to_string(const ByAxis& choices) {
+  std::string words;
+  for (const auto& [axis, choice] : choices)
+    words += (words.empty() ? "" : ",") + (axis.empty() ? choice : axis + "=" + choice);
+  return words;
+}
+
 Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock) : backends_(backends) {
   for (const auto& [axis, backend] : backends)
     if (!worlds_.contains(backend)) worlds_.emplace(backend, open_world(backend, runtime, clock));

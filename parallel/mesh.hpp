@@ -16,6 +16,7 @@ namespace chorale {
 
 // By axis ("dp", "tp", "pp", "world"); "" is for all that are not named.
 using ByAxis = std::map<std::string, std::string>;
+std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 // The same ranks joined by several backends at once.

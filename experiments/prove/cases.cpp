@@ -62,18 +62,18 @@ std::vector<Variation> of_backends() {
   std::vector<Variation> all;
   for (const Backend& backend : all_backends())
     if (backend.open && probe(backend).works)
-      all.push_back({fmt::format("backend {}", backend.name), [&](Case& row) { row.backend = backend.name; }});
+      all.push_back({fmt::format("backend {}", backend.name), [&](Case& row) { row.backends = {{"", backend.name}}; }});
   return all;
 }
 
-std::vector<Variation> of_algorithms(const std::string& backend) {
+std::vector<Variation> of_algorithms(const ByAxis& backends) {
   std::vector<std::string> names;
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce) names.emplace_back(row.name);
-  if (backend == "mpi") names.emplace_back("native");
+  if (backends == ByAxis{{"", "mpi"}}) names.emplace_back("native");
   std::vector<Variation> all;
   for (const std::string& name : names)
-    all.push_back({fmt::format("algorithm {}", name), [name](Case& row) { row.algorithm = name; }});
+    all.push_back({fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; }});
   return all;
 }
 
@@ -111,9 +111,9 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
-std::vector<Variation> variations_of(const std::string& what, const std::string& backend) {
+std::vector<Variation> variations_of(const std::string& what, const ByAxis& backends) {
   if (what == "backend") return of_backends();
-  if (what == "algorithm") return of_algorithms(backend);
+  if (what == "algorithm") return of_algorithms(backends);
   if (what == "bucket") return of_buckets();
   if (what == "micro-batch") return of_micro_batches();
   if (what == "schedule") return of_schedules();
@@ -149,7 +149,7 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
   else
     bases = cases_of(words, world, plain);
   for (const std::string& kind : what)
-    for (const Variation& variation : variations_of(kind, plain.backend))
+    for (const Variation& variation : variations_of(kind, plain.backends))
       for (Case row : bases) {
         if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.pipeline == 1)) continue;
         variation.change(row);

@@ -10,7 +10,7 @@ namespace chorale::prove {
 
 struct Case {
   Layout layout;
-  std::string backend, algorithm;
+  ByAxis backends, algorithms;
   TrainingOptions options;
   std::string variation = "";  // "bucket 1 KiB"
 };

@@ -44,7 +44,7 @@ bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == s
 }  // namespace
 
 std::string History::text() const {
-  std::string text = fmt::format("{}\n", seconds);
+  std::string text = fmt::format("{} {} {}\n", seconds, failed_at, replace_all(failure, '\n', ';'));
   for (const Moment& step : steps) {
     text += fmt::format("step {} {} {}\n", step.prints.size(), std::bit_cast<std::uint64_t>(step.loss),
                         std::bit_cast<std::uint64_t>(step.gradient_norm));
@@ -56,7 +56,8 @@ std::string History::text() const {
 History History::read(const std::string& text) {
   History history;
   std::istringstream in(text);
-  in >> history.seconds;
+  (in >> history.seconds >> history.failed_at).ignore();  // the blank
+  std::getline(in, history.failure);
   for (std::string word; in >> word;) {
     std::size_t prints = 0;
     std::uint64_t loss = 0, norm = 0;
@@ -71,6 +72,7 @@ History History::read(const std::string& text) {
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape) {
   for (std::size_t i = 0; i < expected.steps.size(); ++i) {
     const auto step = static_cast<std::int64_t>(i + 1);
+    if (i >= seen.steps.size() && !seen.failure.empty()) break;
     if (i >= seen.steps.size()) return Difference{step, "its end", 0};
     const Moment &a = expected.steps[i], &b = seen.steps[i];
     const std::vector<std::string> names = differing_tensors(a, b);

@@ -18,6 +18,8 @@ struct Moment {
 struct History {
   std::vector<Moment> steps;
   double seconds = 0;
+  std::string failure = "";  // why it ended before its last step, and when
+  double failed_at = 0;      // seconds, by the clock of the rank that has written this
 
   std::string text() const;  // to travel between ranks, losing no bit
   static History read(const std::string& text);
@@ -29,7 +31,7 @@ struct Difference {
   std::int64_t differing = 0;  // tensors at that step
 };
 
-// Nothing, or where `seen` first differs from `expected`. Of the tensors of one step the first in the order of the backward pass.
+// Nothing, or where `seen` first differs from `expected`, as far as it got if it failed. Of the tensors of one step the first in the order of the backward pass.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives between ranks of this layout through which a tensor goes: "tp all_reduce, dp reduce_scatter".

@@ -42,7 +42,6 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
   return names;
 }
 
-// "shm", or "tp=shm,dp=ucx": a word for each axis, and one for those that are not named.
 ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, const std::vector<std::string>& known,
                const std::string& otherwise) {
   ByAxis words;
@@ -62,6 +61,14 @@ ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, c
 }
 
 }  // namespace
+
+ByAxis backends_by_axis(const std::vector<std::string>& parts) {
+  return by_axis(parts, "backend", with_auto(backend_names()), "auto");
+}
+
+ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
+  return by_axis(parts, "algorithm", algorithm_names(), "auto");
+}
 
 void LayoutFlags::declare(Options& o) {
   o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
@@ -111,8 +118,7 @@ Layout LayoutFlags::asked() const {
 Layout LayoutFlags::layout(std::int64_t world) const { return infer_data(asked(), world); }
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const {
-  return {layout(world), by_axis(backend_, "backend", with_auto(backend_names()), "auto"),
-          by_axis(algorithm_, "algorithm", algorithm_names(), "auto")};
+  return {layout(world), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -12,6 +12,10 @@
 
 namespace chorale::train {
 
+// "shm", or "tp=shm,dp=ucx": a word for each axis, and one for those that are not named; auto where there is none.
+ByAxis backends_by_axis(const std::vector<std::string>& parts);
+ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
+
 struct ParallelChoice {
   Layout layout;
   ByAxis backends, algorithms;

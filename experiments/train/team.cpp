@@ -8,22 +8,21 @@ std::string best_backend(const std::function<bool(const Backend&)>& works) {
   return "mpi";
 }
 
-Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choice) {
+ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime) {
   const auto works_everywhere = [&](const Backend& backend) {
-    return mpi::ranks_where(session.runtime->world(), !(backend.open && probe(backend).works)).empty();
+    return mpi::ranks_where(runtime.world(), !(backend.open && probe(backend).works)).empty();
   };
-  for (auto& [axis, backend] : choice_.backends)
+  for (auto& [axis, backend] : backends)
     if (backend == "auto") backend = best_backend(works_everywhere);
+  return backends;
+}
+
+Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choice) {
+  choice_.backends = resolved(choice_.backends, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : host_);
 }
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(); }
-
-PlanRequest Team::plans(const TrainingOptions& options) const {
-  PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
-  if (worlds_) request.selector = worlds_->selector();
-  return request;
-}
 
 }  // namespace chorale::train

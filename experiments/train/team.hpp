@@ -14,6 +14,9 @@ namespace chorale::train {
 // What `auto` is: the first that works, where it must; mapped memory where all ranks share a host.
 std::string best_backend(const std::function<bool(const Backend&)>& works);
 
+// In place of auto the first that works on every rank: mapped memory where all ranks share a host. Collective.
+ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime);
+
 class Team {
  public:
   Team(const ParallelChoice& choice, const Session& session);  // collective

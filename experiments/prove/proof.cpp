@@ -1,0 +1,72 @@
+#include "experiments/prove/proof.hpp"
+
+#include <fmt/format.h>
+
+namespace chorale::prove {
+namespace {
+
+template <class Row, class Of>
+auto each(const std::vector<Row>& rows, Of of) {
+  std::vector<decltype(of(rows[0]))> values;
+  for (const Row& row : rows) values.push_back(of(row));
+  return values;
+}
+
+}  // namespace
+
+Proof::Outcome Proof::outcome() const {
+  if (difference) return Outcome::differs;
+  return history.failure.empty() ? Outcome::equal : Outcome::failed;
+}
+
+std::string Proof::verdict() const {
+  std::string words;
+  if (difference) {
+    const Difference& d = *difference;
+    const std::string others = d.differing > 1 ? fmt::format(" and {} more tensors", d.differing - 1) : "";
+    words = fmt::format("DIFFERS at step {}: {}{}; through {}", d.step, d.tensor, others,
+                        collectives_behind(d.tensor, row.options.shape, row.layout));
+  }
+  if (!history.failure.empty())
+    words += fmt::format("{}FAILED after {} steps on rank {}: {}", words.empty() ? "" : "; ", history.steps.size(),
+                         failed_on, history.failure);
+  return words.empty() ? "equal" : words;
+}
+
+Records::Records(Recorder& recorder, const std::vector<Case>& cases)
+    : recorder_(recorder),
+      proofs_(recorder.table<ProofRow>({.group = "proofs", .rows = "row", .live = true})),
+      steps_(recorder.table<StepRow>({.group = "prove", .rows = "row"})) {
+  recorder.dimension({.name = "number", .size = static_cast<std::int64_t>(cases.size())});
+  const auto texts = [&](const char* name, auto of) { recorder.texts("cases", name, {"number"}, each(cases, of)); };
+  texts("layout", [](const Case& c) { return to_string(c.layout); });
+  texts("backend", [](const Case& c) { return to_string(c.backends); });
+  texts("algorithm", [](const Case& c) { return to_string(c.algorithms); });
+  texts("variation", [](const Case& c) { return c.variation; });
+  recorder.numbers("cases", "ranks", {"number"}, each(cases, [](const Case& c) { return c.layout.ranks(); }), "1",
+                   "of the layout");
+  recorder.numbers("cases", "micro_batch", {"number"}, each(cases, [](const Case& c) { return c.options.micro_batch; }), "1",
+                   "sequences at once");
+  recorder.flush();
+}
+
+void Records::add(std::int64_t case_number, const Proof& proof) {
+  const History& history = proof.history;
+  const Difference difference = proof.difference.value_or(Difference{});
+  recorder_.append(proofs_, ProofRow{case_number, static_cast<std::uint8_t>(proof.outcome()),
+                                     static_cast<std::int64_t>(history.steps.size()), difference.step, difference.differing,
+                                     history.seconds});
+  for (std::size_t i = 0; i < history.steps.size(); ++i) {
+    const Moment& seen = history.steps[i];
+    const auto step = static_cast<std::int64_t>(i + 1);
+    const bool equal = !proof.difference || step < difference.step;
+    recorder_.append(steps_, StepRow{case_number, step, equal, seen.loss, seen.gradient_norm});
+  }
+}
+
+void Records::finish(const std::vector<Proof>& proofs) {
+  recorder_.texts("cases", "verdict", "number", each(proofs, [](const Proof& p) { return p.verdict(); }));
+  recorder_.finish("ok");
+}
+
+}  // namespace chorale::prove
