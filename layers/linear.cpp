@@ -25,6 +25,8 @@ std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bo
   const Tensor partial = context.typed({x.dim(0), w.dim(transposed ? 0 : 1)}, type,
                                        type == context.compute ? Category::activations : Category::workspace);
   context.numerics.partial_product(x, w, transposed, block, partial, site, context.queue);
+  context.look(site.sum == SumOf::activations ? "partial output" : "partial input gradient",
+               site.name.substr(0, site.name.find(' ')), partial);
   return context.joint->start_sum(partial, site, context);
 }
 

@@ -30,7 +30,7 @@ class TensorParallel : public Joint {
   bool partitioned_ = false;
 };
 
-class SequenceParallel final : public TensorParallel {
+class SequenceParallel : public TensorParallel {
  public:
   explicit SequenceParallel(Axis& axis) : TensorParallel(axis) {}  // what is kept is a part already
   Tensor whole(const Tensor& x, Context& context) const override;

@@ -160,7 +160,7 @@ StepResult Training::step(const ReadSamples& read) {
 
 // Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.
 std::optional<Training::Totals> Training::add_up(std::int64_t most_tokens) {
-  const bool sound = sums_are_sound();
+  const bool sound = !trouble_of_sums();
   if (totals_.phantom()) {
     mesh_.world().all_reduce(totals_);
     return Totals{NAN, most_tokens};
@@ -194,22 +194,18 @@ void Training::each_site(const std::function<void(Site&)>& visit) {
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
 
-void Training::check_sums() {
-  each_site([&](const Site& site) {
+// What is wrong with one of this rank's sums since they were last asked for.
+std::optional<Error> Training::trouble_of_sums() {
+  std::optional<Error> trouble;
+  each_site([&](Site& site) {
     try {
       numerics_->check(site);
     } catch (const Error& error) {
-      throw_at_step(steps_ + 1, error);
+      if (!trouble) trouble = error;
     }
+    site.highest = 0;
   });
-  each_site([](Site& site) { site.highest = 0; });
-}
-
-bool Training::sums_are_sound() try {
-  check_sums();
-  return true;
-} catch (const Error&) {
-  return false;
+  return trouble;
 }
 
 double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
@@ -244,23 +240,36 @@ std::int64_t Training::declared_activation_bytes() {
   return all.input + all.inside + all.output;
 }
 
+// All ranks go through the step to its end, so that none waits for one that has left.
 void Training::name_birth(const ReadSamples& read) {
   buckets_->clear_gradients();
-  each_site([](Site& site) { site.highest = 0; });
+  trouble_of_sums();  // those are known
+  Births births(steps_ + 1);
+  for (const ParameterPointer& p : parameters_)
+    if (p->value) births.look({}, "value", p->name, p->value);
+  for (const Owned& owned : buckets_->owned()) births.look({}, "value", owned.parameter->name, owned.value);
+  std::vector<PipelineAction> forward;
+  for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(mesh_.pipeline().rank())))
+    if (action.kind == Pass::forward) forward.push_back(action);
+  std::size_t opened = 0;
   run_batch(read, [&](MicroBatch& batch) {
-    batch.context.inspect = [&](const char* what, const std::string& layer, const Tensor& tensor) {
-      check_sums();  // exact sums of what is no number are numbers
-      throw_if_not_finite(steps_ + 1, what, layer, tensor);
+    const PipelineAction action = forward.at(opened++);
+    const std::int64_t part = schedule_.part(mesh_.pipeline().rank(), action.chunk), last = schedule_.parts() - 1;
+    const Births::Place there{action.micro_batch, false, part}, back{action.micro_batch, true, last - part};
+    batch.context.inspect = [this, there, back, &births](const char* what, const std::string& layer, const Tensor& tensor) {
+      const Births::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
+      births.take(place, trouble_of_sums());  // exact sums of what is no number are numbers
+      births.look(place, what, layer, tensor);
     };
-    batch.context.on_gradient_ready = [&](Parameter& p) {
-      check_sums();
-      throw_if_not_finite(steps_ + 1, "gradient", p.name, p.gradient);
+    batch.context.on_gradient_ready = [this, back, &births](Parameter& p) {
+      births.take(back, trouble_of_sums());
+      births.look(back, "gradient", p.name, p.gradient);
     };
   });
-  for (const ParameterPointer& p : parameters_)
-    if (p->value) throw_if_not_finite(steps_ + 1, "value", p->name, p->value);
+  births.throw_first(mesh_.world());
   throw Error(Exit::runtime, fmt::format("the loss or the gradients of step {} are no numbers", steps_ + 1),
-              "every layer's output and gradient is finite when computed again", "this is memory that changes by itself");
+              "every layer's output and gradient is finite on its rank when computed again",
+              "their sums over ranks are too large (lower --lr, or --loss-scale), or memory changes by itself");
 }
 
 }  // namespace chorale

@@ -18,6 +18,7 @@
 #include "parallel/pipeline/run.hpp"
 #include "parallel/stage.hpp"
 #include "src/base/clock.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 
@@ -99,8 +100,7 @@ class Training {
   std::optional<Totals> add_up(std::int64_t most_tokens);
   double gradient_norm(double scale);
   void each_site(const std::function<void(Site&)>& visit);
-  void check_sums();
-  bool sums_are_sound();
+  std::optional<Error> trouble_of_sums();
   [[noreturn]] void name_birth(const ReadSamples& read);
 
   TrainingOptions options_;

@@ -1,0 +1,75 @@
+// A NaN on one rank of many: all ranks stop alike, and say where it was born, whoever met it first.
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+// What every rank throws when rank `spoiled` has `value` in all of a parameter's places from the second step on.
+std::vector<std::string> said(const char* word, const char* numerics, int spoiled, const std::string& parameter,
+                              float value) {
+  const Layout layout = parse_layout(word, 0);
+  TrainingOptions options = test::options_for(numerics, layout);
+  options.micro_batch = 2;
+  std::vector<std::string> all(static_cast<std::size_t>(layout.ranks()), "nothing");
+  CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+          const int rank = mesh.world().rank();
+          test::Run run(options, std::move(mesh), memory);
+          run.steps(1);
+          bool found = rank != spoiled;
+          for (const ParameterPointer& p : run.training.parameters())
+            if (rank == spoiled && p->name == parameter) {
+              found = true;
+              for (float& x : p->value.values<float>()) x = value;
+            }
+          all[static_cast<std::size_t>(rank)] = test::thrown_by([&] { run.steps(1); });
+          return found ? "" : "the rank does not have " + parameter;
+        }) == "");
+  return all;
+}
+
+void named(const char* word, int spoiled, const std::string& parameter, float value, const std::string& what) {
+  for (const char* numerics : {"fast", "exact"}) {
+    const std::vector<std::string> all = said(word, numerics, spoiled, parameter, value);
+    INFO(word << " " << numerics << ", rank " << spoiled << ": " << parameter << " = " << value);
+    const std::string layer = parameter.substr(0, parameter.rfind('.'));
+    const bool exact = std::string(numerics) == "exact" && what.starts_with("partial");  // such a sum names its site
+    for (const std::string& words : all) {
+      CHECK_THAT(words, Catch::Contains("step 2: " + (exact ? layer : what)));
+      CHECK_THAT(words, Catch::Contains(fmt::format("on rank {}\n", spoiled)));
+      CHECK(words == all[0]);
+    }
+  }
+}
+
+TEST_CASE("a NaN of one rank is named on all", "[threads]") {
+  for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp", "dp2.z1"})
+    for (const int spoiled : {0, 1})
+      for (const std::string layer : {"block.1.mlp.up", "block.2.mlp.down"})
+        named(word, spoiled, layer + ".weight", NAN, "value of " + layer + ".weight is nan");
+  for (const char* word : {"dp1.pp2", "dp2.pp2", "dp1.tp2.pp2"})
+    for (const auto& [rank, layer] : {std::pair{0, "block.0.mlp.down"}, {1, "block.2.mlp.up"}}) {
+      const int spoiled = rank * static_cast<int>(parse_layout(word, 0).ranks() / 2);
+      const std::string name = layer;
+      named(word, spoiled, name + ".weight", NAN, "value of " + name + ".weight is nan");
+    }
+}
+
+// Weights that are numbers, of a layer whose output is not: it is the layer that is named, and not the first to take it up.
+TEST_CASE("what overflows on one rank is named on all", "[threads]") {
+  const float much = 3e38f;
+  for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp"})
+    for (const int spoiled : {0, 1})
+      for (const auto& [layer, what] :
+           {std::pair{"block.1.mlp.up", "output of"}, {"block.2.mlp.down", "partial output of"}}) {
+        const std::string name = layer;
+        named(word, spoiled, name + ".weight", much, fmt::format("{} {} is", what, name));
+      }
+  for (const char* word : {"dp1.pp2", "dp1.pp2.interleaved.v2", "dp1.pp2.zb-h1"}) {
+    named(word, 0, "block.0.mlp.down.weight", much, "partial output of block.0.mlp.down is");
+    named(word, 1, "block.3.mlp.up.weight", much, "output of block.3.mlp.up is");
+  }
+}
+
+}  // namespace
+}  // namespace chorale
