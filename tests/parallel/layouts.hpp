@@ -35,7 +35,9 @@ inline ReadSamples samples_of(const ModelShape& shape) {
     std::vector<std::int64_t> which;
     for (std::int64_t i = 0; i < samples; ++i) which.push_back(first + i);
     fill_batch(language, which, sequence, inputs, targets);
-    for (std::int64_t i = 0; i < samples; ++i) targets[static_cast<std::size_t>(i * sequence + (first + i) % 5)] = -1;
+    for (std::int64_t i = 0; i < samples; ++i)
+      for (std::int64_t masked = 0; masked < (first + i) % 5; ++masked)
+        targets[static_cast<std::size_t>(i * sequence + masked)] = -1;
   };
 }
 

@@ -2,7 +2,10 @@
 // mistake that nobody notices here would be one that our tests of layouts cannot see.
 //
 // Label smoothing with the shard's vocabulary is not here: there is no label smoothing.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "parallel/tensor.hpp"
 #include "tests/catch.hpp"
@@ -70,6 +73,62 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
+// Each replica takes the mean over its own tokens, and the mean of these over the replicas. Right only where nothing is masked.
+struct LocalMeans : Before {
+  explicit LocalMeans(Run& to) : Before(to) {
+    to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, auto inputs, auto targets) {
+      read(first, samples, inputs, targets);
+      own_ += counted(targets);
+      std::vector<std::int32_t> all(static_cast<std::size_t>(12 * run.training.options().shape.sequence)), next(all.size());
+      read(first / 12 * 12, 12, all, next);
+      all_ = counted(next);
+    };
+  }
+  void begin(std::int64_t micro_batches) override {
+    last_ = micro_batches;
+    own_ = 0;
+    seen_.clear();
+    inner->begin(micro_batches);
+  }
+  void ready(const Parameter& p) override {
+    if (++seen_[&p] == last_) {
+      const double replicas = run.training.mesh().data().size(), right = static_cast<double>(all_) / replicas;
+      for (std::int64_t& g : p.gradient.values<std::int64_t>())
+        g = std::llround(static_cast<double>(g) * right / static_cast<double>(own_));
+    }
+    inner->ready(p);
+  }
+
+ private:
+  static std::int64_t counted(std::span<const std::int32_t> targets) {
+    return std::count_if(targets.begin(), targets.end(), [](std::int32_t t) { return t >= 0; });
+  }
+  std::int64_t last_ = 0, own_ = 0, all_ = 0;
+  std::map<const Parameter*, std::int64_t> seen_;
+};
+
+// Rank 1 finds an overflow and skips the step; nobody else hears of it.
+struct SkipsAlone : Before {
+  using Before::Before;
+  void finish() override {
+    inner->finish();
+    if (run.training.mesh().world().rank() != 1) return;
+    for (const Owned& owned : run.training.buckets().owned()) {
+      const auto values = owned.value.values<float>();
+      before_.emplace_back(values.begin(), values.end());
+    }
+  }
+  void publish() override {
+    for (std::size_t i = 0; i < before_.size(); ++i)
+      std::copy(before_[i].begin(), before_[i].end(), run.training.buckets().owned()[i].value.values<float>().begin());
+    before_.clear();
+    inner->publish();
+  }
+
+ private:
+  std::vector<std::vector<float>> before_;
+};
+
 // While the norm is taken, the last stage's copy of the table passes for a tensor of its own.
 struct CountedTwice : Before {
   using Before::Before;
@@ -114,6 +173,43 @@ struct LocalPlaces : Joint {
   }
 };
 
+// Each shard counts its rows of the stream from 0.
+struct LocalRows : SequenceParallel {
+  using SequenceParallel::SequenceParallel;
+  Tensor pick(const Tensor& rows, Context& context) const override {
+    context.stream.first_row = 0;
+    return SequenceParallel::pick(rows, context);
+  }
+};
+
+// Each shard of a layer cut by rows adds the bias to its partial sum; the sum of them has it once for every shard.
+template <class Of>
+struct BiasOnEach : Of {
+  BiasOnEach(Axis& axis, const std::vector<ParameterPointer>& parameters)
+      : Of(axis), extra(static_cast<float>(axis.size() - 1)), parameters(parameters) {}
+  std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override {
+    const auto bias = std::find_if(parameters.begin(), parameters.end(),
+                                   [&](const ParameterPointer& p) { return p->name + " output" == bias_of(site.name); });
+    const auto sum = Of::start_sum(partial, site, context);
+    if (bias == parameters.end()) return sum;
+    return [sum, b = Tensor((*bias)->value), extra = extra] {
+      const Tensor y = sum();
+      const std::span<float> all = y.template values<float>(), one = b.template values<float>();
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] += extra * one[i % one.size()];
+      return y;
+    };
+  }
+  // "block.0.mlp.down output" → "block.0.mlp.down.bias output"
+  static std::string bias_of(std::string site) { return site.insert(std::min(site.find(' '), site.size()), ".bias"); }
+  float extra;
+  std::vector<ParameterPointer> parameters;
+};
+
+template <class Of>
+void add_bias_on_each(Run& run) {
+  run.training.joint() = std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters());
+}
+
 void resume_later(Run& run, std::int64_t samples) {
   run.steps(1);
   run.training.resume_at(run.training.steps(), run.training.samples() + samples);
@@ -129,6 +225,17 @@ struct Mistake {
 const Mistake mistakes[] = {
     {"a gradient N times too large", {"dp3", "dp3.z1", "dp3.z2", "dp3.z3"}, "step 1: norm", reduce_by<TooLarge>},
     {"a gradient m times too large under a pipeline", {"dp1.pp3", "dp2.pp2.z2"}, "step 1: norm", reduce_by<TooLarge>},
+    {"means over a replica's own tokens", {"dp2", "dp3", "dp3.z1", "dp2.tp2"}, "step 1: norm", reduce_by<LocalMeans>},
+    {"one shard or stage skips a step, the others do not",
+     {"dp2.z1", "dp2.z3", "dp1.tp2", "dp1.pp2"},
+     "differs",
+     reduce_by<SkipsAlone>},
+    {"one replica skips a step, the others do not", {"dp2", "dp3"}, "step 2: loss", reduce_by<SkipsAlone>},
+    {"each shard adds the bias", {"dp1.tp2", "dp2.tp3"}, "step 2: loss", add_bias_on_each<TensorParallel>},
+    {"each shard adds the bias to its rows",
+     {"dp1.tp2.sp", "dp1.tp3.sp"},
+     "step 2: loss",
+     add_bias_on_each<SequenceParallel>},
     {"the norm counts the tied table twice",
      {"dp1.pp2", "dp2.pp2.z1", "dp2.pp3.z3"},
      "step 1: norm",
@@ -169,6 +276,10 @@ const Mistake mistakes[] = {
        Axis& axis = run.training.mesh().tensor();
        run.training.joint() = std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis);
      }},
+    {"shards of the stream draw the same masks",
+     {"dp1.tp2.sp", "dp2.tp3.sp"},
+     "step 1: loss",
+     [](Run& run) { run.training.joint() = std::make_unique<LocalRows>(run.training.mesh().tensor()); }},
     {"all replicas read the same samples",
      {"dp2", "dp3.z1", "dp2.pp2"},
      "step 1: loss",
@@ -230,6 +341,58 @@ TEST_CASE("Adam hides a gradient that is too large from the loss, not from the n
           }
           return "";
         }) == "");
+}
+
+// The norm is right, and reported; what a rank scales its gradient by is not: its own shard's norm, say.
+TEST_CASE("a gradient that each rank clips by a norm of its own is caught", "[threads]") {
+  HostMemory host;
+  for (const char* word : {"dp1.tp2", "dp1.pp2", "dp2.z1"}) {
+    INFO(word);
+    for (const bool mistaken : {false, true}) {
+      TrainingOptions options = options_in(word);
+      options.clip = 0.1;
+      const test::Seen expected = Run(options, Mesh(), host).steps(2).seen;
+      CHECK(expected.steps[0].gradient_norm > options.clip);
+      const std::string trouble = test::on_thread_mesh(parse_layout(word, 0), [&](Mesh mesh, Memory& memory) {
+        TrainingOptions own = options;
+        if (mistaken) own.clip *= 1 + mesh.world().rank();
+        Run run(own, std::move(mesh), memory);
+        return difference(expected, run.steps(2).seen);
+      });
+      if (mistaken)
+        CHECK_THAT(trouble, Catch::Contains("step 1: ") && Catch::Contains("differs"));
+      else
+        CHECK(trouble == "");
+    }
+  }
+}
+
+// Of gradients in f16 one rank's overflow; each rank has what the others do not see.
+TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]") {
+  struct Overflows : Before {
+    using Before::Before;
+    void finish() override {
+      inner->finish();
+      if (run.training.steps() != 1 || run.training.mesh().world().rank() != 1) return;
+      for (const Bucket& bucket : run.training.buckets().all())
+        for (float& g : bucket.gradient_shard.values<float>()) g = INFINITY;
+    }
+  };
+  for (const char* word : {"dp2", "dp1.tp2", "dp1.pp2", "dp1.tp2.pp2"}) {
+    INFO(word);
+    TrainingOptions options = test::options_for("fast", parse_layout(word, 0));
+    options.compute = DType::f16;
+    options.scaler = {.dynamic = true, .scale = 64, .patience = 1};
+    CHECK(test::on_thread_mesh(parse_layout(word, 0), [&](Mesh mesh, Memory& memory) -> std::string {
+            Run run(options, std::move(mesh), memory);
+            reduce_by<Overflows>(run);
+            run.steps(3);
+            for (int i = 0; i < 3; ++i)
+              if (run.seen.steps[static_cast<std::size_t>(i)].skipped != (i == 1))
+                return fmt::format("step {} is {}skipped", i + 1, i == 1 ? "not " : "");
+            return run.training.scaler().scale == 32 ? "" : "the scale did not fall";
+          }) == "");
+  }
 }
 
 // A log that takes the world's size for every group's is wrong by a factor: bytes are those of the group's own ring.
