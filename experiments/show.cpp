@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 
 #include "collectives/drawing.hpp"
 #include "collectives/pipeline.hpp"
@@ -23,6 +24,7 @@ namespace {
 class Show final : public Command {
  public:
   void declare(Options& options) override {
+    options_ = &options;
     options.add_positional("algorithm", words_, "which collective or pipeline, and which algorithm for it; none: all")
         .words("COLLECTIVE ALGORITHM");
     options.add("ranks", ranks_, "how many ranks").range(1, 256);
@@ -45,6 +47,12 @@ class Show final : public Command {
     if (words_.size() > 2)
       usage_error("show wants a collective and an algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring");
+    if (of_pipeline())
+      refuse("a pipeline", {"ranks", "count", "root", "in-place", "ranks-per-node"},
+             "it has --stages, --micro-batches and --chunks");
+    else
+      refuse("a collective", {"stages", "micro-batches"},
+             "it has --ranks, --count, --root, --in-place and --ranks-per-node");
     if (root_ >= ranks_)
       usage_error("the root is no rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
     if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
@@ -73,6 +81,14 @@ class Show final : public Command {
  private:
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
+
+  // What was set elsewhere may be meant for another command.
+  void refuse(const char* subject, std::initializer_list<const char*> flags, const char* fix) const {
+    for (const char* flag : flags)
+      if (options_->origin(flag) == "command line")
+        usage_error(fmt::format("{} has no {}", subject, flag),
+                    fmt::format("--{} {} was given for \"{}\"", flag, options_->find(flag)->text, join(words_, " ")), fix);
+  }
 
   void find_algorithms() {
     std::vector<std::string> known;
@@ -120,6 +136,7 @@ class Show final : public Command {
                   "name a file that can be written");
   }
 
+  const Options* options_ = nullptr;
   std::vector<std::string> words_;
   std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
   bool in_place_ = false, steps_ = false;

@@ -44,7 +44,7 @@ bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == s
 }  // namespace
 
 std::string History::text() const {
-  std::string text = fmt::format("{} {} {}\n", seconds, failed_at, replace_all(failure, '\n', ';'));
+  std::string text = fmt::format("{} {} {}\n", seconds, failed_at, join(split(failure, '\n'), ";"));
   for (const Moment& step : steps) {
     text += fmt::format("step {} {} {}\n", step.prints.size(), std::bit_cast<std::uint64_t>(step.loss),
                         std::bit_cast<std::uint64_t>(step.gradient_norm));

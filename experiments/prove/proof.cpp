@@ -28,7 +28,7 @@ std::string Proof::verdict() const {
                         collectives_behind(d.tensor, row.options.shape, row.layout));
   }
   if (!history.failure.empty())
-    words += fmt::format("{}FAILED after {} steps on rank {}: {}", words.empty() ? "" : "; ", history.steps.size(),
+    words += fmt::format("{}FAILED in step {} on rank {}: {}", words.empty() ? "" : "; ", history.steps.size() + 1,
                          failed_on, history.failure);
   return words.empty() ? "equal" : words;
 }

@@ -221,6 +221,9 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "pipeline", "1f1", says=['no pipeline schedule "1f1"', 'did you mean "1f1b"?'])
         self.refused("show", "pipline", says=['did you mean "pipeline"?'])
         self.refused("show", "pipeline", "interleaved", "--micro-batches", "6", says=["6 micro-batches are no multiple of 4 stages", "says which do"])
+        self.refused("show", "pipeline", "1f1b", "--ranks", "4", says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
+        self.refused("show", "pipeline", "--in-place", says=["a pipeline has no in-place"])
+        self.refused("show", "all_reduce", "--stages", "2", says=["a collective has no stages", "it has --ranks"])
         self.refused("show", "pipeline", "gpipe", "--chunks", "2", says=["it has one chunk of the model on a stage, not 2"])
 
     def test_output_that_cannot_be_written_is_an_error(self):

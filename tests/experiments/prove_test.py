@@ -1,11 +1,15 @@
 """`chorale prove` from outside: the matrix, its record, how it exits, and that it finds a difference where there is one."""
 import os
+import signal
+import subprocess
 import tempfile
+import time
 import unittest
 
+import h5py
 import xarray
 
-from programs import chorale, ranks, start
+from programs import chorale, launch, ranks, start
 
 
 class Prove(unittest.TestCase):
@@ -44,6 +48,35 @@ class Prove(unittest.TestCase):
         row = next(line for line in lines if "dp4" in line)
         self.assertRegex(row, r"DIFFERS at step \d: .*; through (world|dp) all_reduce")
         self.assertIn("0 of 1 equal", lines[-1])
+
+    def test_a_layout_that_breaks_off_is_a_row_and_the_others_go_on(self):
+        lines = self.prove("--layouts", "dp3,dp2", "--algorithm", "recursive_doubling", code=1)
+        rows = {line.split()[1]: line for line in lines[1:-1]}
+        self.assertRegex(rows["dp3"], r"FAILED in step 1 on rank \d: .*recursive_doubling does not fit")
+        self.assertTrue(rows["dp2"].endswith("equal"))
+        with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
+            self.assertEqual(list(proofs.outcome.values), [2, 0])
+            self.assertEqual(list(proofs.steps.values), [0, 2])
+
+    def test_axes_may_have_backends_of_their_own(self):
+        lines = self.prove("--layouts", "dp2.tp2", "--backend", "tp=shm,dp=mpi")
+        self.assertIn("1 of 1 equal", lines[-1])
+        with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="cases") as cases:
+            self.assertIn("dp=mpi,tp=shm", str(cases.backend.values[0]))
+
+    def test_a_killed_run_keeps_what_it_proved(self):
+        words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 40 + "dp2", "--run-dir", self.folder]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        rows = os.path.join(self.folder, "latest", "metrics.jsonl")
+        deadline = time.time() + 40
+        while time.time() < deadline and not (os.path.exists(rows) and len(open(rows).readlines()) > 3):
+            time.sleep(0.1)
+        with h5py.File(os.path.join(self.folder, "latest", "run.h5")) as file:
+            os.kill(int(file["ranks/pid"][0]), signal.SIGKILL)
+        self.assertNotEqual(process.wait(), 0)
+        with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
+            self.assertGreaterEqual(proofs.sizes["row"], 2)
+            self.assertTrue((proofs.outcome == 0).all())
 
     def test_more_ranks_than_there_are_and_unknown_layouts_are_refused(self):
         for words, says in ((["--layouts", "dp8"], "there are too few ranks"), (["--layouts", "dq2"], "is no part of a layout")):

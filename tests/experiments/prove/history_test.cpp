@@ -24,6 +24,18 @@ TEST_CASE("a history travels as text without losing a bit") {
   CHECK(there.steps[1].prints == history().steps[1].prints);
 }
 
+TEST_CASE("a history that broke off tells why, and is compared as far as it goes") {
+  History cut = history();
+  cut.steps.pop_back();
+  cut.failure = "step 2: something\n  of 3 lines\n  is wrong";
+  cut.failed_at = 12.25;
+  const History there = History::read(cut.text());
+  CHECK(there.failure == "step 2: something;  of 3 lines;  is wrong");
+  CHECK(there.failed_at == 12.25);
+  CHECK(there.steps.size() == 1);
+  CHECK(!first_difference(history(), there, shape()));
+}
+
 TEST_CASE("the first step and the first tensor of the backward pass are named") {
   const auto named = [](auto change) {
     History other = history();
