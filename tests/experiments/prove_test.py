@@ -12,6 +12,13 @@ import xarray
 from programs import chorale, launch, ranks, start
 
 
+def lines_of(path):
+    if not os.path.exists(path):
+        return 0
+    with open(path) as file:
+        return len(file.readlines())
+
+
 class Prove(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory()
@@ -69,7 +76,7 @@ class Prove(unittest.TestCase):
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
         deadline = time.time() + 40
-        while time.time() < deadline and not (os.path.exists(rows) and len(open(rows).readlines()) > 3):
+        while time.time() < deadline and lines_of(rows) < 4:
             time.sleep(0.1)
         with h5py.File(os.path.join(self.folder, "latest", "run.h5")) as file:
             os.kill(int(file["ranks/pid"][0]), signal.SIGKILL)
