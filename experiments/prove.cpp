@@ -108,6 +108,7 @@ class Prove final : public Command {
         while (training.steps() < steps_) {
           const StepResult result = training.step(read);
           history.steps.push_back({result.loss, result.gradient_norm, fingerprint(training)});
+          history.steps.back().prints.merge(gradient_fingerprint(training));
         }
       } catch (const std::exception& error) {
         for (const auto& axis : training.mesh().axes()) axis->give_up(error);

@@ -18,7 +18,7 @@ std::uint64_t hash_of(const StateTensor& t) {
   const std::int64_t columns = t.shape.size() > 1 ? t.shape[1] : 1, local = slab.dim == 1 ? slab.length : columns;
   const std::int64_t first_row = slab.dim == 0 ? slab.first : 0, first_column = slab.dim == 1 ? slab.first : 0;
   std::uint64_t sum = 0;
-  visit_floating(t.data.dtype, [&]<class T>(Type<T>) {
+  visit(t.data.dtype, [&]<class T>(Type<T>) {
     const T* const values = static_cast<const T*>(t.data.data);
     for (std::int64_t i = 0; i < t.data.count; ++i) {
       const std::int64_t at = t.part.first + i, place = (first_row + at / local) * columns + first_column + at % local;
@@ -30,19 +30,27 @@ std::uint64_t hash_of(const StateTensor& t) {
   return sum;
 }
 
-}  // namespace
-
 // Every rank knows names of its own; what it does not own it learns from the others, a text a rank.
-std::map<std::string, std::uint64_t> fingerprint(Training& training) {
+std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, Axis& world) {
   std::string mine;
-  for (const StateTensor& t : state_to_save(training)) mine += t.name + " " + std::to_string(hash_of(t)) + "\n";
+  for (const StateTensor& t : tensors) mine += t.name + " " + std::to_string(hash_of(t)) + "\n";
   std::map<std::string, std::uint64_t> all;
-  for (const std::string& text : training.mesh().world().exchange(mine))
+  for (const std::string& text : world.exchange(mine))
     for (const std::string& line : split(text, '\n')) {
       const auto space = line.find(' ');
       if (space != std::string::npos) all[line.substr(0, space)] += std::stoull(line.substr(space + 1));
     }
   return all;
+}
+
+}  // namespace
+
+std::map<std::string, std::uint64_t> fingerprint(Training& training) {
+  return brought_together(state_to_save(training), training.mesh().world());
+}
+
+std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training) {
+  return brought_together(without_copies(gradients_of(training), training), training.mesh().world());
 }
 
 }  // namespace chorale

@@ -9,5 +9,7 @@ namespace chorale {
 
 // By name: weights, moments. Collective; all ranks get it.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
+// The same of the newest step's gradients, "gradient/norm.gain", which no clipping and no optimizer has touched: they tell which sum went wrong.
+std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

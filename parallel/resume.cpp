@@ -21,16 +21,29 @@ std::vector<StateTensor> state_of(Training& training) {
   return all;
 }
 
-std::vector<StateTensor> state_to_save(Training& training) {
+std::vector<StateTensor> gradients_of(Training& training) {
+  std::vector<StateTensor> all;
+  for (const Owned& owned : training.buckets().owned()) {
+    const Parameter& p = *owned.parameter;
+    all.push_back({"gradient/" + p.name,
+                   p.shape,
+                   {.slab = p.slab, .first = owned.first, .count = owned.count},
+                   owned.gradient.slice()});
+  }
+  return all;
+}
+
+std::vector<StateTensor> without_copies(std::vector<StateTensor> all, const Training& training) {
   const Mesh& mesh = training.mesh();
-  if (mesh.layout().zero == 0 && mesh.data().rank() > 0) return {};
-  std::vector<StateTensor> all = state_of(training);
+  const bool replica = mesh.layout().zero == 0 && mesh.data().rank() > 0;
   std::erase_if(all, [&](const StateTensor& t) {
     const bool copy = t.name.ends_with("embedding.weight") && training.options().shape.tied && !mesh.first_stage();
-    return copy || (t.part.slab.dim < 0 && mesh.tensor().rank() > 0);
+    return replica || copy || (t.part.slab.dim < 0 && mesh.tensor().rank() > 0);
   });
   return all;
 }
+
+std::vector<StateTensor> state_to_save(Training& training) { return without_copies(state_of(training), training); }
 
 Peers peers_of(const Mesh& mesh) {
   Axis& world = mesh.world();

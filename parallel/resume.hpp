@@ -5,8 +5,10 @@
 
 namespace chorale {
 
-std::vector<StateTensor> state_of(Training& training);       // all that this rank owns, to be read
-std::vector<StateTensor> state_to_save(Training& training);  // of that, what no other rank gives
+std::vector<StateTensor> state_of(Training& training);      // all that this rank owns, to be read
+std::vector<StateTensor> gradients_of(Training& training);  // of the newest step, summed over ranks; "gradient/norm.gain"
+std::vector<StateTensor> without_copies(std::vector<StateTensor> all, const Training& training);  // what no other rank gives
+std::vector<StateTensor> state_to_save(Training& training);                                       // of state_of
 Peers peers_of(const Mesh& mesh);
 Metadata metadata_of(Training& training, const std::string& config);
 void resume(Training& training, const Checkpoint& checkpoint);  // a usage error if it is of another model or other numerics

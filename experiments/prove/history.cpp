@@ -32,6 +32,8 @@ std::vector<std::string> differing_tensors(const Moment& expected, const Moment&
 // "mean/norm.gain" is a state of the parameter "norm.gain".
 std::string parameter_of(const std::string& tensor) { return tensor.substr(tensor.find('/') + 1); }  // npos + 1 is 0
 
+bool is_gradient(const std::string& tensor) { return tensor.starts_with("gradient/"); }
+
 std::string first_of(const std::vector<std::string>& names, const ModelShape& shape) {
   for (const ParameterPointer& p : in_backward_order(shape, 1))
     for (const std::string& name : names)
@@ -76,31 +78,44 @@ std::optional<Difference> first_difference(const History& expected, const Histor
     if (i >= seen.steps.size()) return Difference{step, "its end", 0};
     const Moment &a = expected.steps[i], &b = seen.steps[i];
     const std::vector<std::string> names = differing_tensors(a, b);
-    const auto many = static_cast<std::int64_t>(names.size());
-    if (!same_bits(a.loss, b.loss)) return Difference{step, "loss", many};  // it was there before any gradient
-    if (!names.empty()) return Difference{step, first_of(names, shape), many};
+    const auto found = [&](const std::vector<std::string>& of) {
+      return Difference{step, first_of(of, shape), static_cast<std::int64_t>(of.size())};
+    };
+    std::vector<std::string> gradients;
+    std::ranges::copy_if(names, std::back_inserter(gradients), is_gradient);
+    if (!same_bits(a.loss, b.loss)) return Difference{step, "loss", 0};
+    if (!gradients.empty()) return found(gradients);
     if (!same_bits(a.gradient_norm, b.gradient_norm)) return Difference{step, "gradient norm", 0};
+    if (!names.empty()) return found(names);
   }
   return std::nullopt;
 }
 
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
-  std::vector<std::string> all;
-  if (layout.ranks() > 1 && (tensor == "loss" || tensor == "gradient norm")) all.emplace_back("world all_reduce");
-  if (tensor == "loss") {
-    if (layout.tensor > 1) all.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
-    if (layout.pipeline > 1) all.emplace_back("pp send");
-    if (layout.zero == 3) all.emplace_back("dp all_gather");
+  const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm";
+  std::vector<std::string> sums, ways;  // over ranks, of it; and what it is made from comes by
+  if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
+  if (!is_norm) {
+    if (layout.tensor > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
+    if (layout.pipeline > 1) ways.emplace_back("pp send");
+    if (layout.zero == 3) ways.emplace_back("dp all_gather of the weights");
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.tensor)) {
     if (parameter_of(tensor) != p->name) continue;
-    if (layout.pipeline > 1 && shape.tied && p->name == "embedding.weight") all.emplace_back("ends all_reduce");
-    if (layout.sequence && p->of_stream) all.emplace_back("tp all_reduce");
-    if (layout.data > 1) all.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
-    if (layout.zero > 0) all.emplace_back("dp all_gather");
+    if (!is_gradient(tensor)) {  // its gradient is right, and so is the norm
+      sums = {"no sum over ranks: the optimizer"};
+      ways.clear();
+      if (layout.zero == 1 || layout.zero == 2) ways.emplace_back("dp all_gather of the weights");
+      break;
+    }
+    if (layout.sequence && p->of_stream) sums.emplace_back("tp all_reduce");
+    if (layout.data > 1) sums.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
+    if (layout.pipeline > 1 && shape.tied && p->name == "embedding.weight") sums.emplace_back("ends all_reduce");
     break;
   }
-  return all.empty() ? "no collective: a rank has it for itself" : join(all, ", ");
+  if (sums.empty() && ways.empty()) return "no collective: a rank has it for itself";
+  if (ways.empty()) return join(sums, ", ");
+  return (sums.empty() ? "" : join(sums, ", ") + "; or before: ") + join(ways, ", ");
 }
 
 }  // namespace chorale::prove

@@ -1,5 +1,5 @@
 // What a training was at every step, as numbers that can be held against another's: the loss and the norm to their bits, and a fingerprint of
-// every weight and moment. And what to say where two histories part: the step, the tensor, and the collective that brings it together.
+// every weight, moment and gradient. And what to say where two histories part: the step, the tensor, and the collective that brings it together.
 #pragma once
 #include <map>
 #include <optional>
@@ -28,10 +28,12 @@ struct History {
 struct Difference {
   std::int64_t step = 0;       // from 1
   std::string tensor;          // or "loss", "gradient norm"
-  std::int64_t differing = 0;  // tensors at that step
+  std::int64_t differing = 0;  // tensors of its kind at that step
 };
 
-// Nothing, or where `seen` first differs from `expected`, as far as it got if it failed. Of the tensors of one step the first in the order of the backward pass.
+// Nothing, or where `seen` first differs from `expected`, as far as it got if it failed. In the order in
+// which a step makes them: its loss, gradients as the backward pass has them, their norm, then moments and weights. A wrong gradient spoils its
+// norm, and a norm all weights, so what comes first is what tells.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives between ranks of this layout through which a tensor goes: "tp all_reduce, dp reduce_scatter".

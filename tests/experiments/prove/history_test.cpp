@@ -49,6 +49,9 @@ TEST_CASE("the first step and the first tensor of the backward pass are named") 
   CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
   CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==
         "2 mean/block.1.mlp.norm.gain 2");
+  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = 9, m.gradient_norm = 7; }) == "2 gradient norm 0");
+  CHECK(named([](Moment& m) { m.prints["gradient/embedding.weight"] = m.prints["norm.gain"] = 9, m.gradient_norm = 7; }) ==
+        "2 gradient/embedding.weight 1");
   CHECK(named([](Moment& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
   CHECK(named([](Moment& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");
   History shorter = history();
@@ -60,12 +63,18 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   const auto behind = [](const char* tensor, const char* word) {
     return collectives_behind(tensor, shape(), parse_layout(word, 0));
   };
-  CHECK(behind("mean/norm.gain", "dp1.tp2.sp") == "tp all_reduce");
-  CHECK(behind("norm.gain", "dp2.tp2.sp.z1") == "tp all_reduce, dp reduce_scatter, dp all_gather");
-  CHECK(behind("block.0.mlp.up.weight", "dp2.tp2.sp") == "dp all_reduce");
-  CHECK(behind("block.0.mlp.up.weight", "dp1.tp2") == "no collective: a rank has it for itself");
-  CHECK(behind("embedding.weight", "dp1.pp2") == "ends all_reduce");
-  CHECK(behind("loss", "dp1.tp2.pp2") == "world all_reduce, tp all_reduce, pp send");
+  CHECK(behind("gradient/norm.gain", "dp1.tp2.sp") == "tp all_reduce; or before: tp reduce_scatter and all_gather");
+  CHECK(behind("gradient/norm.gain", "dp2.tp2.sp.z1") ==
+        "tp all_reduce, dp reduce_scatter; or before: tp reduce_scatter and all_gather");
+  CHECK(behind("gradient/block.0.mlp.up.weight", "dp2") == "dp all_reduce");
+  CHECK(behind("gradient/block.0.mlp.up.weight", "dp1.tp2") == "tp all_reduce");
+  CHECK(behind("gradient/block.0.mlp.up.weight", "dp1") == "no collective: a rank has it for itself");
+  CHECK(behind("gradient/embedding.weight", "dp1.pp2") == "ends all_reduce; or before: pp send");
+  CHECK(behind("gradient/norm.gain", "dp2.z3") == "dp reduce_scatter; or before: dp all_gather of the weights");
+  CHECK(behind("gradient norm", "dp1.tp2.pp2") == "world all_reduce");
+  CHECK(behind("mean/norm.gain", "dp2.tp2") == "no sum over ranks: the optimizer");
+  CHECK(behind("norm.gain", "dp2.z1") == "no sum over ranks: the optimizer; or before: dp all_gather of the weights");
+  CHECK(behind("loss", "dp1.tp2.pp2") == "world all_reduce; or before: tp all_reduce, pp send");
 }
 
 }  // namespace
