@@ -101,22 +101,22 @@ class Prove final : public Command {
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) const {
     History history;
     const double began = clock.seconds();
+    auto pool = std::make_unique<Pool>(memory);
+    std::unique_ptr<Training> training;
     try {
-      Pool pool(memory);
-      Training training(options, std::move(mesh), pool, clock);
-      try {
-        while (training.steps() < steps_) {
-          const StepResult result = training.step(read);
-          history.steps.push_back({result.loss, result.gradient_norm, fingerprint(training)});
-          history.steps.back().prints.merge(gradient_fingerprint(training));
-        }
-      } catch (const std::exception& error) {
-        for (const auto& axis : training.mesh().axes()) axis->give_up(error);
-        throw;
+      training = std::make_unique<Training>(options, std::move(mesh), *pool, clock);
+      while (training->steps() < steps_) {
+        const StepResult result = training->step(read);
+        history.steps.push_back({result.loss, result.gradient_norm, fingerprint(*training)});
+        history.steps.back().prints.merge(gradient_fingerprint(*training));
       }
     } catch (const std::exception& error) {
       history.failure = error.what();
       history.failed_at = clock.seconds();
+      if (training) {
+        for (const auto& axis : training->mesh().axes()) axis->give_up(error);
+        training.release(), pool.release();  // calls are under way, and peers may still be at what they work on: it stays
+      }
     }
     history.seconds = clock.seconds() - began;
     return history;

@@ -98,7 +98,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   if (!is_norm) {
     if (layout.tensor > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
     if (layout.pipeline > 1) ways.emplace_back("pp send");
-    if (layout.zero == 3) ways.emplace_back("dp all_gather of the weights");
+    if (layout.zero == 3 || (is_loss && layout.zero > 0)) ways.emplace_back("dp all_gather of the weights");
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.tensor)) {
     if (parameter_of(tensor) != p->name) continue;

@@ -74,6 +74,7 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   CHECK(behind("gradient norm", "dp1.tp2.pp2") == "world all_reduce");
   CHECK(behind("mean/norm.gain", "dp2.tp2") == "no sum over ranks: the optimizer");
   CHECK(behind("norm.gain", "dp2.z1") == "no sum over ranks: the optimizer; or before: dp all_gather of the weights");
+  CHECK(behind("loss", "dp2.z1") == "world all_reduce; or before: dp all_gather of the weights");
   CHECK(behind("loss", "dp1.tp2.pp2") == "world all_reduce; or before: tp all_reduce, pp send");
 }
 
