@@ -28,7 +28,7 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale data floor --vocabulary 4096", false, make_data},
       {"export", "a run's weights as a folder that Hugging Face's libraries load",
        "build/chorale export --load runs/latest --out model", false, make_export},
-      {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", false,
+      {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", true,
        make_generate},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info},

@@ -26,7 +26,7 @@ class Export final : public Command {
     HostMemory host;
     Ledger ledger;
     Allocator memory(host, ledger);
-    const ImportedModel model = load_weights(load_, memory, log);
+    const ImportedModel model = StoredWeights(load_, memory, log).whole();
     export_folder(out_, model.shape, model.tensors, dtype_named(dtype_));
     log.info("{}: a {} model of {:.2f} million parameters in {}", out_, model.shape.family,
              static_cast<double>(model.shape.parameters()) / 1e6, dtype_);

@@ -1,17 +1,22 @@
 // `chorale generate`: text from a trained model, token by token.
 //
 //   build/chorale generate --load runs/latest --tokenizer data/english.bpe --prompt "The art of" --tokens 100
+//   mpirun -n 4 build/chorale generate --load runs/latest --layout tp2.pp2      a model that is too large for one rank
+//   mpirun -n 4 build/chorale generate --load runs/latest --samples 20          four texts at a time
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "experiments/command.hpp"
+#include "experiments/run_record.hpp"
+#include "experiments/train/team.hpp"
 #include "parallel/generation.hpp"
+#include "parallel/resume.hpp"
 #include "parallel/weights.hpp"
-#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/data/bpe.hpp"
-#include "src/memory/pool.hpp"
 
 namespace chorale {
 namespace {
@@ -21,78 +26,119 @@ class Generate final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, a checkpoint, or a folder of Hugging Face's").words("DIR");
     o.add("prompt", prompt_, "what the text begins with; with no tokenizer: numbers, as in 5,7,9");
-    o.add("tokenizer", tokenizer_, "that of the training data; none: tokens are shown as numbers").words("bytes|FILE");
+    o.add("tokenizer", tokenizer_name_, "that of the training data; none: tokens are shown as numbers").words("bytes|FILE");
     o.add("tokens", tokens_, "how many").range(1, 1e9);
+    o.add("samples", samples_, "how many texts, the seed one higher for each; 0: one for each replica").range(0, 1e9);
     o.add("temperature", sampling_.temperature, "below 1 likelier, above 1 wilder; 0: always the likeliest").range(0, 1e3);
     o.add("top-k", sampling_.top_k, "only the k likeliest; 0: all").range(0, 1e9);
     o.add("top-p", sampling_.top_p, "only the fewest that reach this probability").range(0, 1);
     o.add("seed", seed_, "another text for each").range(0, 9e18);
     o.add("dtype", dtype_, "to compute with").one_of({"f32", "bf16", "f16", "f64"});
     o.add("numerics", numerics_, "fast or exact").one_of({"fast", "exact"});
-    o.add("threads", threads_, "0: all cores").range(0, 4096);
+    o.add("threads", threads_, "of a rank; 0: its share of the cores").range(0, 4096);
+    layout_flags_.declare_layout(o);
   }
 
   void check(const Launch&) override {
     if (load_.empty())
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
+    const Layout layout = layout_flags_.choice(launch.size).layout;
+    require_generates(layout);
+    if (samples_ == 0) samples_ = layout.data;
+    if (samples_ < layout.data)
+      usage_error("there are more replicas than texts", fmt::format("{} and --samples {}", to_string(layout), samples_),
+                  fmt::format("ask for --samples {}, or let ranks share a text: --layout tp{}", layout.data, launch.size));
+    // One of each replica at a time goes through the stages: as many as any schedule wants.
+    if (const auto shape = shape_stored_in(load_))
+      require_fits(layout,
+                   {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.data * layout.pipeline, 1});
+    if (!tokenizer_name_.empty()) tokenizer_ = Tokenizer::named(tokenizer_name_);
+    read_prompt();
   }
 
   int run(Session& session) override {
-    Log log({.level = session.log_level});
+    const mpi::Runtime& runtime = *session.runtime;
+    Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
+    const int share = threads_of_a_rank(runtime, gather_rank_facts(runtime, session.clock));
+    const int threads = threads_ ? static_cast<int>(threads_) : share;
+    train::Team team(layout_flags_.choice(runtime.size()), session);
+    Mesh mesh = team.mesh();
     HostMemory host;
-    Pool pool(host);
     Ledger ledger;
-    Allocator memory(pool, ledger);
-    const Queue queue{threads_ ? static_cast<int>(threads_) : static_cast<int>(allowed_cpus().size())};
-    const DType compute = dtype_named(dtype_);
-    Model model = model_of(load_weights(load_, memory, log), memory, compute, queue);
-    const auto numerics = numerics_named(numerics_);
-    Generator generator(model, memory, *numerics, compute, queue);
-    std::optional<Tokenizer> tokenizer;
-    if (!tokenizer_.empty()) tokenizer = Tokenizer::named(tokenizer_);
-    sampling_.seed = static_cast<std::uint64_t>(seed_);
+    Allocator memory(host, ledger);
+    std::optional<StoredWeights> stored(std::in_place, load_, memory, log, peers_of(mesh));
+    Generator generator({stored->shape(), dtype_named(dtype_), numerics_, threads}, std::move(mesh), team.memory());
+    stored->read(generator.weights(), {threads});
+    stored.reset();
 
-    const std::vector<std::int32_t> prompt = read_prompt(tokenizer);
-    for (const std::int32_t token : prompt) print(tokenizer, token);
     const double start = session.clock.seconds();
-    generator.generate(prompt, tokens_, sampling_, [&](std::int32_t token) {
-      print(tokenizer, token);
-      return std::ferror(stdout) == 0;
-    });
-    std::fputs("\n", stdout);
+    for (std::int64_t first = 0; first < samples_; first += generator.mesh().data().size()) generate(generator, first);
     const double seconds = session.clock.seconds() - start;
-    log.info("{} tokens in {}, {:.1f} tokens/s", tokens_, human_seconds(seconds), static_cast<double>(tokens_) / seconds);
+    log.info("{} tokens in {}, {:.1f} tokens/s", samples_ * tokens_, human_seconds(seconds),
+             static_cast<double>(samples_ * tokens_) / seconds);
     return 0;
   }
 
  private:
-  std::vector<std::int32_t> read_prompt(const std::optional<Tokenizer>& tokenizer) const {
-    if (tokenizer) return tokenizer->encode(prompt_.empty() ? "\n" : prompt_);
-    std::vector<std::int32_t> ids;
+  // Text `first` and those after it, one on each replica. Replicas go along even where no text is left: they may need one another's weights.
+  void generate(Generator& generator, std::int64_t first) const {
+    Axis& replicas = generator.mesh().data();
+    const bool prints = generator.mesh().world().rank() == 0;
+    Sampling sampling = sampling_;
+    sampling.seed = static_cast<std::uint64_t>(seed_ + first + replicas.rank());
+    std::string text = shown(ids_);
+    if (prints) print(text);
+    generator.generate(ids_, tokens_, sampling, [&](std::int32_t token) {
+      text += shown({token});
+      if (prints) print(shown({token}));
+      return true;
+    });
+    if (prints) print("\n");
+    const std::vector<std::string> texts = replicas.exchange(text);
+    for (std::size_t i = 1; prints && i < texts.size() && first + static_cast<std::int64_t>(i) < samples_; ++i)
+      print(texts[i] + "\n");
+  }
+
+  void read_prompt() {
+    if (tokenizer_) {
+      ids_ = tokenizer_->encode(prompt_.empty() ? "\n" : prompt_);
+      return;
+    }
     for (const std::string& word : split(prompt_.empty() ? "0" : prompt_, ',')) {
       std::size_t read = 0;
       try {
-        ids.push_back(std::stoi(word, &read));
+        ids_.push_back(std::stoi(word, &read));
       } catch (const std::exception&) {}
       if (read == 0 || read != word.size())
         usage_error("the prompt is text and there is no tokenizer", fmt::format("\"{}\" is no number", word),
                     "give --tokenizer bytes or the file that made the training data");
     }
-    return ids;
+  }
+
+  std::string shown(const std::vector<std::int32_t>& tokens) const {
+    std::string text;
+    for (const std::int32_t token : tokens) {
+      if (!tokenizer_)
+        text += fmt::format("{} ", token);
+      else if (token < tokenizer_->vocabulary())
+        text += tokenizer_->bytes_of(token);
+    }
+    return text;
   }
 
   // Bytes go out as they are: a character may be more than one token.
-  static void print(const std::optional<Tokenizer>& tokenizer, std::int32_t token) {
-    if (!tokenizer)
-      fmt::print("{} ", token);
-    else if (token < tokenizer->vocabulary())
-      std::fwrite(tokenizer->bytes_of(token).data(), 1, tokenizer->bytes_of(token).size(), stdout);
-    std::fflush(stdout);
+  static void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fflush(stdout) != 0)
+      throw Error(Exit::runtime, "the text cannot be written", std::strerror(errno), "free some space where it goes");
   }
 
-  std::string load_, prompt_, tokenizer_, dtype_ = "f32", numerics_ = "fast";
-  std::int64_t tokens_ = 100, seed_ = 0, threads_ = 0;
+  train::LayoutFlags layout_flags_;
+  std::string load_, prompt_, tokenizer_name_, dtype_ = "f32", numerics_ = "fast";
+  std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;
   Sampling sampling_{.temperature = 0.8, .top_p = 0.95};
+  std::optional<Tokenizer> tokenizer_;
+  std::vector<std::int32_t> ids_;  // of the prompt
 };
 
 }  // namespace

@@ -88,6 +88,9 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   resolve(options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
+  if (!row.needs_ranks && launch.size > 1)
+    usage_error(fmt::format("{} is the work of one process", row.name),
+                fmt::format("{} started {} of it", launch.launcher, launch.size), "run it without a launcher");
   command->check(launch);
 
   SystemClock clock;

@@ -91,6 +91,10 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
   return ranks;
 }
 
+int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks) {
+  return std::stoi(mpi::broadcast(runtime.world(), ranks.empty() ? "" : std::to_string(ranks[0].threads)));
+}
+
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks) {
   auto recorder = std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock);

@@ -26,6 +26,9 @@ struct RankFacts {
 // Every rank calls it; rank 0 gets all of them.
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
 
+// Every rank gets it: rank 0's share of its cores.
+int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);
+
 struct RunRecord {
   std::filesystem::path folder;
   Log log;                             // on every rank, into log/rank-<r>.log

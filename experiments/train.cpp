@@ -66,8 +66,7 @@ class Train final : public Command {
 
   int run(Session& session) override {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
-    const auto threads =
-        std::stoi(mpi::broadcast(session.runtime->world(), ranks.empty() ? "" : std::to_string(ranks[0].threads)));
+    const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();
     HostMemory host;
     Ledger imported;

@@ -12,7 +12,9 @@ Tensor Attention::forward(const Tensor& qkv, Context& context) {
     rotate(qkv, *options_.rotary, context.tokens, false, context.queue);  // whoever made qkv keeps none of it
   const Tensor out = context.tensor({qkv.dim(0), shape.heads() * shape.width});
   if (context.cache) {
-    const KeyValueCache::Layer& mine = context.cache->layers[options_.cache_slot];
+    KeyValueCache::Layer& mine = context.cache->layers[options_.cache_slot];
+    for (Tensor* half : {&mine.keys, &mine.values})
+      if (!*half) *half = context.tensor({1, context.cache->capacity, shape.groups, shape.width});
     attention_cached(qkv, shape, mine.keys, mine.values, context.cache->past, out, context.queue);
     return out;
   }

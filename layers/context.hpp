@@ -2,6 +2,7 @@
 // Passed, never reached for.
 #pragma once
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "layers/joint.hpp"
@@ -11,12 +12,13 @@
 
 namespace chorale {
 
-// Keys and values of the tokens so far, for generation: [samples, capacity, groups, width] for each attention layer in turn.
+// Keys and values of one sample's tokens so far, for generation: [1, capacity, groups, width] of each attention layer that is here, which
+// makes its own at the first token: so a rank has those of its heads and of its stage.
 struct KeyValueCache {
   struct Layer {
     Tensor keys, values;
   };
-  std::vector<Layer> layers;
+  std::map<std::size_t, Layer> layers;  // by number, in the whole model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens that are in it
 };
@@ -39,8 +41,8 @@ struct Context {
 
   const Joint* joint = &Joint::alone();  // with the ranks that share the layers
 
-  Tape* tape = nullptr;  // null: there will be no backward pass
-  KeyValueCache* cache = nullptr;
+  Tape* tape = nullptr;            // null: there will be no backward pass
+  KeyValueCache* cache = nullptr;  // of generation: the tokens follow those in it, and the head gives the logits of the next
   // Gradients of weights need nobody's answer: a strategy may put them off. Null: they are computed at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};

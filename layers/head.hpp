@@ -15,7 +15,8 @@ class Head final : public Layer {
   void own_table() { tied_ = false; }
 
   const std::string& name() const override { return name_; }
-  Tensor forward(const Tensor& x, Context& context) override;  // the loss of each row
+  // The loss of each row; of generation, the newest row's logits, the columns that are here.
+  Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& unused, Context& context) override;
   Tensor logits(const Tensor& x, Context& context) const;
   const Site& loss_site() const { return losses_; }

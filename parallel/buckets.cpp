@@ -70,7 +70,8 @@ void Buckets::allocate(Bucket& bucket) {
     bucket.bind_values(new_values(bucket));
     bucket.value_shard = bucket.values.narrow(first, length);
   }
-  if (options_.zero >= 2) {
+  if (!options_.gradients) {
+  } else if (options_.zero >= 2) {
     bucket.gradient_shard = alone(options_.gradient, Category::grads);
   } else {
     bucket.bind_gradients(new_gradients(bucket));
@@ -111,7 +112,8 @@ std::vector<Owned> Buckets::owned() const {
     const Tensor &values = whole ? bucket.values : bucket.value_shard,
                  &gradients = whole ? bucket.gradients : bucket.gradient_shard;
     each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t within, std::int64_t n) {
-      all.push_back({place.parameter, within, n, values.narrow(at - first, n), gradients.narrow(at - first, n)});
+      all.push_back({place.parameter, within, n, values.narrow(at - first, n),
+                     gradients ? gradients.narrow(at - first, n) : Tensor()});
     });
   }
   return all;

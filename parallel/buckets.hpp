@@ -39,6 +39,7 @@ struct BucketOptions {
   std::int64_t bytes = 25 << 20;     // of gradients in a bucket, where it need not be one unit of the model
   DType compute = DType::f32, gradient = DType::f32;
   bool tied_apart = false;  // the tied table has a bucket of its own
+  bool gradients = true;    // none of a model that is only read
 };
 
 class Buckets {

@@ -3,19 +3,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
+namespace {
 
-Generator::Generator(Model& model, Allocator& memory, Numerics& numerics, DType compute, const Queue& queue)
-    : model_(model), memory_(memory), numerics_(numerics), compute_(compute), queue_(queue) {
-  const ModelShape& s = model.shape;
-  cache_.capacity = s.sequence;
-  const auto half = [&] {
-    return Tensor(memory, {1, s.sequence, s.groups, s.head_width()}, compute, Category::activations);
-  };
-  for (std::int64_t i = 0; i < s.layers; ++i) cache_.layers.push_back({half(), half()});
+std::unique_ptr<Joint> joint_for(const Mesh& mesh) {
+  if (mesh.tensor().size() == 1) return std::make_unique<Joint>();
+  return std::make_unique<TensorParallel>(mesh.tensor());
+}
+
+// ZeRO-1 and 2 cut what is not there.
+BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh, bool tied_apart) {
+  return {.zero = mesh.layout().zero >= 3 ? 3 : 0,
+          .rank = mesh.data().rank(),
+          .ranks = mesh.data().size(),
+          .compute = options.compute,
+          .tied_apart = tied_apart,
+          .gradients = false};
+}
+
+}  // namespace
+
+void require_generates(const Layout& layout) {
+  if (!layout.sequence) return;
+  Layout without = layout;
+  without.sequence = false;
+  usage_error("sequence parallelism divides rows, and a token is one", fmt::format("the layout is {}", to_string(layout)),
+              fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
+}
+
+Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory)
+    : options_(options),
+      mesh_(std::move(mesh)),
+      memory_(memory, ledger_),
+      numerics_(numerics_named(options.numerics)),
+      joint_(joint_for(mesh_)),
+      stage_(options.shape, Remake::none, mesh_) {
+  require_generates(mesh_.layout());
+  buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_, stage_.tied_apart()), memory_);
+  if (buckets_->options().zero >= 3) stage_.wrap_units(*buckets_, mesh_);
+  cache_.capacity = options.shape.sequence;
 }
 
 std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
@@ -23,26 +54,61 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   require(count > 0 && cache_.past + count <= cache_.capacity, "{} tokens after {} do not fit a context of {}", count,
           cache_.past, cache_.capacity);
   for (const std::int32_t token : tokens)
-    if (token < 0 || token >= model_.shape.vocabulary)
+    if (token < 0 || token >= options_.shape.vocabulary)
       usage_error("a token is not in the model's vocabulary",
-                  fmt::format("id {} of a vocabulary of {}", token, model_.shape.vocabulary),
+                  fmt::format("id {} of a vocabulary of {}", token, options_.shape.vocabulary),
                   "use the tokenizer of the training data");
-  Context context{.queue = queue_, .memory = memory_, .numerics = numerics_, .compute = compute_};
+  Context context{.queue = {options_.threads}, .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
   context.stream = context.tokens;
   context.training = false;
+  context.joint = joint_.get();
   context.cache = &cache_;
-  Tensor x = context.typed({count}, DType::i32, Category::data);
-  std::copy(tokens.begin(), tokens.end(), x.values<std::int32_t>().begin());
-  auto& layers = model_.layers.layers();
-  for (std::size_t i = 0; i + 1 < layers.size(); ++i) x = layers[i]->forward(x, context);
+  const Tensor ids = context.typed({count}, DType::i32, Category::data);
+  std::copy(tokens.begin(), tokens.end(), ids.values<std::int32_t>().begin());
+  const Tensor last = through_stages(ids, context);
   cache_.past += count;
-  const Tensor logits = model_.head->logits(x.narrow(count - 1, 1), context);
-  std::vector<float> all;
-  visit_floating(compute_, [&]<class T>(Type<T>) {
-    for (const T& value : logits.values<T>()) all.push_back(static_cast<float>(value));
+  return mesh_.last_stage() ? gathered(last) : std::vector<float>();
+}
+
+// One micro-batch through all chunks of all stages: a stage waits for its turn.
+Tensor Generator::through_stages(Tensor x, Context& context) {
+  Axis& stages = mesh_.pipeline();
+  const int here = stages.rank(), count = stages.size();
+  const Shape message{x.dim(0), options_.shape.width};
+  std::vector<Sequence>& chunks = stage_.chunks();
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (here > 0 || i > 0) {
+      x = context.tensor(message);
+      stages.start_recv(x, (here + count - 1) % count).wait();
+    }
+    x = chunks[i].forward(x, context);
+    if (!mesh_.last_stage() || i + 1 < chunks.size()) stages.start_send(x, (here + 1) % count).wait();
+  }
+  return x;
+}
+
+// The whole vocabulary's from the columns of each shard, with their bits: to all shards, so that they draw the same token.
+std::vector<float> Generator::gathered(const Tensor& columns) {
+  const ModelShape& shape = options_.shape;
+  const Share share{mesh_.tensor().rank(), mesh_.tensor().size()};
+  const Slab mine = share.cut(0, shape.vocabulary, shape.vocabulary_block());
+  const Tensor all(memory_, {shape.vocabulary}, DType::f32, Category::workspace);
+  const auto logits = all.values<float>();
+  std::fill(logits.begin(), logits.end(), 0.0f);
+  visit_floating(columns.dtype(), [&]<class T>(Type<T>) {
+    std::transform(columns.values<T>().begin(), columns.values<T>().end(), logits.begin() + mine.first,
+                   [](const T& value) { return static_cast<float>(value); });
   });
-  return all;
+  mesh_.tensor().all_reduce(all.as(DType::i32));
+  return {logits.begin(), logits.end()};
+}
+
+std::int32_t Generator::told_by_last_stage(std::int32_t token) {
+  const Tensor word(memory_, {1}, DType::i32, Category::data);
+  word.values<std::int32_t>()[0] = token;
+  mesh_.pipeline().broadcast(word, mesh_.pipeline().size() - 1);
+  return word.values<std::int32_t>()[0];
 }
 
 std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
@@ -58,7 +124,8 @@ std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& p
       next = newest(std::max<std::int64_t>(cache_.capacity / 2, 1));
     }
     const std::vector<float> logits = read(next);
-    const std::int32_t token = sample(logits, sampling, static_cast<std::uint64_t>(i));
+    const std::int32_t drawn = logits.empty() ? 0 : sample(logits, sampling, static_cast<std::uint64_t>(i));
+    const std::int32_t token = told_by_last_stage(drawn);
     all.push_back(token);
     next = {token};
     if (!on_token(token)) break;

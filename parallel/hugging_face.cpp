@@ -135,9 +135,13 @@ void export_folder(const fs::path& folder, const ModelShape& shape, const NamedT
   writer.finish();
 }
 
-ImportedModel import_folder(const fs::path& folder, Allocator& allocator) {
+ModelShape shape_of_folder(const fs::path& folder) {
   const fs::path config = folder / "config.json";
-  ImportedModel model{shape_of_config(text_of(config), config.string()), {}};
+  return shape_of_config(text_of(config), config.string());
+}
+
+ImportedModel import_folder(const fs::path& folder, Allocator& allocator) {
+  ImportedModel model{shape_of_folder(folder), {}};
   const std::vector<safetensors::File> files = files_of(folder);
   auto found = tensors_in(files, model.shape, folder);
   require_room_for(model.shape, files, folder);

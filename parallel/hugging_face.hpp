@@ -41,6 +41,7 @@ struct ImportedModel {
   ModelShape shape;
   NamedTensors tensors;  // by our names, in the types of the files
 };
+ModelShape shape_of_folder(const std::filesystem::path& folder);
 ImportedModel import_folder(const std::filesystem::path& folder, Allocator& allocator);
 
 }  // namespace chorale

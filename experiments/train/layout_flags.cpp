@@ -70,7 +70,7 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
   return by_axis(parts, "algorithm", algorithm_names(), "auto");
 }
 
-void LayoutFlags::declare(Options& o) {
+void LayoutFlags::declare_layout(Options& o) {
   o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
       .words("WORD");
   o.add("dp", data_, "replicas of the model; 0: what is left of the ranks").range(0, 1e6);
@@ -90,6 +90,10 @@ void LayoutFlags::declare(Options& o) {
       .alias("num-virtual-stages-per-pipeline-rank");
   o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx");
   o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct");
+}
+
+void LayoutFlags::declare(Options& o) {
+  declare_layout(o);
   o.add("reducer", reducer_, "gradients of replicas: naive, at the end; bucketed, while the backward pass runs")
       .one_of({"naive", "bucketed"});
   o.add_bytes("bucket-size", bucket_bytes_, "gradients that are reduced at once").range(1, 1e15);

@@ -24,6 +24,7 @@ struct ParallelChoice {
 class LayoutFlags {
  public:
   void declare(Options& options);
+  void declare_layout(Options& options);    // without what only training asks for
   Layout asked() const;                     // data 0 where it is left out
   Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;

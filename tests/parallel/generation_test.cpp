@@ -1,18 +1,27 @@
-// Generation: reading token by token is reading at once, and a context that is full goes on from its newer half.
+// Generation: reading token by token is reading at once, a context that is full goes on from its newer half, and every layout says the same.
 #include "parallel/generation.hpp"
 
+#include "parallel/weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/layers/small_model.hpp"
+#include "tests/parallel/layouts.hpp"
 
 namespace chorale {
 namespace {
+
+NamedTensors weights_of(const Model& model) {
+  NamedTensors all;
+  for (const ParameterPointer& p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
 
 struct Reader {
   SmallModel m;
   Generator generator;
 
-  explicit Reader(const ModelShape& shape)
-      : m(shape, DType::f32, 1), generator(m.model, m.desk.allocator, *m.numerics, DType::f32, {1}) {}
+  explicit Reader(const ModelShape& shape) : m(shape, DType::f32, 1), generator({.shape = shape}, Mesh(), m.desk.memory) {
+    take_weights(generator.weights(), weights_of(m.model), {});
+  }
   std::vector<float> afresh(const std::vector<std::int32_t>& tokens) {
     generator.forget();
     return generator.read(tokens);
@@ -73,6 +82,105 @@ TEST_CASE("generation ends when it is told to, and knows the vocabulary") {
   CHECK(r.generator.generate({1}, 50, {}, [&](std::int32_t) { return ++seen < 4; }).size() == 4);
   CHECK_THROWS_AS(r.afresh({61}), Error);
   CHECK_THROWS_AS(r.afresh({-1}), Error);
+}
+
+// Of one text: its tokens, and the logits of each token of a prompt read afterwards, in pieces.
+struct Said {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::vector<float>> logits;
+};
+
+Said said_by(Generator& generator, std::int64_t text) {
+  Said said;
+  const auto number = static_cast<std::int32_t>(text);
+  said.tokens = generator.generate({3, number}, 20, {.temperature = 1, .seed = static_cast<std::uint64_t>(text)},
+                                   [](std::int32_t) { return true; });
+  generator.forget();
+  for (const std::vector<std::int32_t>& piece : {std::vector{5, 7, number}, {9}, {60, 1}})
+    said.logits.push_back(generator.read(piece));
+  return said;
+}
+
+// What differs of two that must be equal to the bit, or to `tolerance`; the logits are on the last stage alone.
+std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
+  if (tolerance == 0 && one.tokens != many.tokens) return "other tokens";
+  for (std::size_t i = 0; i < one.logits.size(); ++i) {
+    if (!mesh.last_stage() && many.logits[i].empty()) continue;
+    if (one.logits[i].size() != many.logits[i].size()) return fmt::format("piece {}: {} logits", i, many.logits[i].size());
+    for (std::size_t j = 0; j < one.logits[i].size(); ++j)
+      if (std::abs(one.logits[i][j] - many.logits[i][j]) > tolerance)
+        return fmt::format("piece {}: logit {} is {} instead of {}", i, j, many.logits[i][j], one.logits[i][j]);
+  }
+  return "";
+}
+
+std::vector<ModelShape> shapes_of_layouts() {
+  ModelShape gpt = test::small_shape(), llama = gpt;
+  llama.family = "llama";
+  llama.tied = false;
+  return {gpt, llama};
+}
+
+// Layouts of so many ranks that a text is generated on, each replica its own.
+std::vector<Layout> generating_layouts(int world) {
+  std::vector<Layout> all = test::layouts_of(world);
+  std::erase_if(all, [](const Layout& l) { return l.sequence; });
+  if (world == 4)
+    for (const char* word : {"dp2.pp2.v2.z3", "dp1.tp2.pp2.v2"}) all.push_back(parse_layout(word, world));
+  return all;
+}
+
+// A model, and what one rank says as each of eight replicas.
+struct Spoken {
+  GenerationOptions options;
+  SmallModel m;
+  std::vector<Said> texts;
+
+  Spoken(const ModelShape& shape, const char* numerics)
+      : options{.shape = shape, .numerics = numerics}, m(shape, DType::f32, 1) {
+    Generator alone(options, Mesh(), m.desk.memory);
+    take_weights(alone.weights(), weights_of(m.model), {});
+    for (std::int64_t text = 0; text < 8; ++text) texts.push_back(said_by(alone, text));
+  }
+
+  std::string difference_on(Mesh mesh, Memory& memory) const {
+    Generator generator(options, std::move(mesh), memory);
+    take_weights(generator.weights(), weights_of(m.model), {});
+    const int replica = generator.mesh().data().rank();
+    return difference(texts[static_cast<std::size_t>(replica)], said_by(generator, replica), generator.mesh(),
+                      options.numerics == "exact" ? 0 : 1e-5);
+  }
+};
+
+TEST_CASE("every layout generates the same tokens from the same logits", "[threads]") {
+  for (const ModelShape& shape : shapes_of_layouts())
+    for (const char* numerics : {"exact", "fast"}) {
+      const Spoken spoken(shape, numerics);
+      CHECK((spoken.texts[0].tokens != spoken.texts[1].tokens && spoken.texts[0].logits != spoken.texts[1].logits));
+      for (const int world : {1, 2, 3, 4, 6, 8})
+        for (const Layout& layout : generating_layouts(world)) {
+          INFO(shape.family << ", " << numerics << ", " << to_string(layout));
+          CHECK(test::on_thread_mesh(
+                    layout, [&](Mesh mesh, Memory& memory) { return spoken.difference_on(std::move(mesh), memory); }) == "");
+        }
+    }
+}
+
+TEST_CASE("every layout generates the same tokens between processes, on every backend", "[spmd]") {
+  const Spoken spoken(test::small_shape(), "exact");
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    const Worlds worlds(open_world(backend.name, test::world(), clock));
+    for (const Layout& layout : generating_layouts(test::world().size())) {
+      INFO(to_string(layout) << " on " << backend.name);
+      REQUIRE_ALL(spoken.difference_on(Mesh(layout, worlds, {}), worlds.memory()) == "");
+    }
+  }
+}
+
+TEST_CASE("sequence parallelism is refused where tokens come one by one") {
+  CHECK_THROWS_WITH(require_generates(parse_layout("dp2.tp2.sp", 4)), says("generate on dp2.tp2: it loads"));
 }
 
 }  // namespace
