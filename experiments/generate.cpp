@@ -47,7 +47,7 @@ class Generate final : public Command {
     if (samples_ == 0) samples_ = layout.data;
     if (samples_ < layout.data)
       usage_error("there are more replicas than texts", fmt::format("{} and --samples {}", to_string(layout), samples_),
-                  fmt::format("ask for --samples {}, or let ranks share a text: --layout tp{}", layout.data, launch.size));
+                  fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.data));
     // One of each replica at a time goes through the stages: as many as any schedule wants.
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,

@@ -17,6 +17,7 @@
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/checkpoint.hpp"
+#include "parallel/plan.hpp"
 #include "parallel/resume.hpp"
 #include "parallel/weights.hpp"
 #include "src/base/host.hpp"
@@ -58,7 +59,7 @@ class Train final : public Command {
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
       const Layout layout = layout_flags_.choice(launch.size).layout;
       const TrainingOptions options = flags_.training(1, layout);
-      require_fits(layout, flags_.limits(options, launch.launcher.empty() ? layout.ranks() : launch.size));
+      require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
       train::Dataset(data_, options.shape, options.seed);
     }
     signals_.emplace();
@@ -79,7 +80,7 @@ class Train final : public Command {
     const train::ParallelChoice choice = layout_flags_.choice(world);
     TrainingOptions options = flags_.training(threads, choice.layout);
     layout_flags_.complete(options);
-    require_fits(choice.layout, flags_.limits(options, world));
+    require_place(choice.layout, world);
     const train::Dataset data(data_, options.shape, options.seed);
 
     train::Team team(choice, session);
@@ -117,6 +118,16 @@ class Train final : public Command {
   }
 
  private:
+  void require_place(const Layout& layout, std::int64_t world) const {
+    const LayoutLimits limits = flags_.limits(flags_.training(1, layout), world);
+    require_fits(layout, limits);
+    require_room(layout, limits, [&](const Layout& other) {
+      TrainingOptions options = flags_.training(1, other);
+      layout_flags_.complete(options);
+      return options;
+    });
+  }
+
   void announce(RunRecord& run, Training& training, const train::Dataset& data) const {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;

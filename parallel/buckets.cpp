@@ -70,10 +70,9 @@ void Buckets::allocate(Bucket& bucket) {
     bucket.bind_values(new_values(bucket));
     bucket.value_shard = bucket.values.narrow(first, length);
   }
-  if (!options_.gradients) {
-  } else if (options_.zero >= 2) {
+  if (options_.gradients && options_.zero >= 2) {
     bucket.gradient_shard = alone(options_.gradient, Category::grads);
-  } else {
+  } else if (options_.gradients) {
     bucket.bind_gradients(new_gradients(bucket));
     bucket.gradient_shard = bucket.gradients.narrow(first, length);
   }

@@ -67,14 +67,12 @@ const fs::path& Checkpoint::path() const { return set_->path; }
 const Metadata& Checkpoint::metadata() const { return set_->manifest.metadata; }
 
 Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) {
-  const fs::path folder = fs::exists(path / "checkpoints") ? path / "checkpoints" : path;
+  const fs::path folder = folder_of_sets(path);
   // Rank 0 looks, so that all try the same sets in the same order.
   std::string mine;
   if (peers.rank == 0) mine = fs::exists(folder / "manifest.json") ? "." : join(sets_to_load(folder), "\n");
   const std::vector<std::string> names = split(peers.exchange(mine).at(0), '\n');
-  if (names.empty())
-    usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", folder.string()),
-                "check the path given to --load");
+  if (names.empty()) refuse_without_checkpoint(folder);
   std::string first_trouble;
   for (const std::string& name : names) {
     const fs::path path_of_set = name == "." ? folder : folder / name;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <tuple>
 
+#include "src/base/error.hpp"
+
 namespace chorale {
 namespace fs = std::filesystem;
 namespace {
@@ -49,6 +51,13 @@ void remove_set(const fs::path& set) {
 }  // namespace
 
 std::string set_name(std::int64_t step) { return fmt::format("step-{}", step); }
+
+fs::path folder_of_sets(const fs::path& path) { return fs::exists(path / "checkpoints") ? path / "checkpoints" : path; }
+
+void refuse_without_checkpoint(const fs::path& folder) {
+  usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", folder.string()),
+              "check the path given to --load");
+}
 
 std::vector<std::string> sets_to_load(const fs::path& folder) {
   std::error_code none;

@@ -11,6 +11,10 @@ namespace chorale {
 
 std::string set_name(std::int64_t step);
 
+// The folder of sets, or the one set, that a path to a run, to its checkpoints or to one of them means.
+std::filesystem::path folder_of_sets(const std::filesystem::path& path);
+[[noreturn]] void refuse_without_checkpoint(const std::filesystem::path& folder);
+
 // What may be loaded, best first: `latest`, then those before it, newest first, then those of later steps: they belong to a run that was
 // taken back to `latest`.
 std::vector<std::string> sets_to_load(const std::filesystem::path& folder);

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "parallel/assemble.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
 #include "src/memory/memory.hpp"
 
 namespace chorale {
@@ -28,7 +32,7 @@ void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<s
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank)
-      : training_(r.options,
+      : training_(unlimited(r.options),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
                                   r.selector ? r.selector : std::make_shared<const Selector>()),
                   nothing_, still_) {}
@@ -46,10 +50,40 @@ class Pretence {
   }
 
  private:
+  static TrainingOptions unlimited(TrainingOptions options) { return options.memory_limit = 0, options; }
+
   PhantomMemory nothing_;
   VirtualClock still_;
   Training training_;
 };
+
+using OptionsOf = std::function<TrainingOptions(const Layout&)>;
+
+// Its number, and what a rank of it needs.
+std::pair<std::int64_t, RankPlan> fullest_stage(const Layout& layout, const OptionsOf& options_of) {
+  const PlanRequest request{.options = options_of(layout), .layout = layout};
+  std::pair<std::int64_t, RankPlan> fullest;
+  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) {
+    RankPlan plan = plan_rank(request, static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1));
+    if (plan.peak_bytes > fullest.second.peak_bytes) fullest = {stage, std::move(plan)};
+  }
+  return fullest;
+}
+
+// Up to three layouts that do fit: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
+std::vector<std::string> with_room(const Layout& asked, const LayoutLimits& limits, const OptionsOf& options_of) {
+  std::vector<Layout> layouts;
+  for (Layout more = asked; asked.data > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
+  for (const Layout& other : all_layouts(limits))
+    if (std::tuple(other.data, other.tensor, other.pipeline) != std::tuple(asked.data, asked.tensor, asked.pipeline))
+      layouts.push_back(other);
+  layouts.resize(std::min<std::size_t>(layouts.size(), 32));
+  std::vector<std::string> words;
+  for (const Layout& layout : layouts)
+    if (words.size() < 3 && fullest_stage(layout, options_of).second.peak_bytes <= options_of(layout).memory_limit)
+      words.push_back(to_string(layout));
+  return words;
+}
 
 }  // namespace
 
@@ -107,6 +141,29 @@ std::string difference(const Accounts& planned, const Accounts& made) {
                            b.calls, b.bytes);
     }
   return "";
+}
+
+void require_room(const Layout& layout, const LayoutLimits& limits,
+                  const std::function<TrainingOptions(const Layout&)>& options_of) {
+  const std::int64_t limit = options_of(layout).memory_limit;
+  if (limit == 0) return;
+  const auto [stage, plan] = fullest_stage(layout, options_of);
+  if (plan.peak_bytes <= limit) return;
+  std::string overflows;
+  std::vector<std::string> sum;
+  std::int64_t so_far = 0;
+  for (std::size_t c = 0; c < categories; ++c) {
+    if (plan.peak[c] == 0) continue;
+    sum.push_back(fmt::format("{} {}", category_names[c], human_bytes(plan.peak[c])));
+    so_far += plan.peak[c];
+    if (so_far > limit && overflows.empty()) overflows = category_names[c];
+  }
+  const std::vector<std::string> others = with_room(layout, limits, options_of);
+  usage_error(
+      fmt::format("{} overflows the memory of a rank", overflows),
+      fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); the limit is {}", to_string(layout), stage,
+                  human_bytes(plan.peak_bytes), join(sum, ", "), human_bytes(limit)),
+      others.empty() ? "recompute activations, take a smaller batch or model, or more ranks" : "try " + either(others));
 }
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {

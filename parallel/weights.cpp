@@ -59,11 +59,11 @@ ImportedModel StoredWeights::whole() const {
 
 std::optional<ModelShape> shape_stored_in(const fs::path& path) try {
   if (is_hugging_face(path)) return shape_of_folder(path);
-  const fs::path folder = fs::exists(path / "checkpoints") ? path / "checkpoints" : path;
+  const fs::path folder = folder_of_sets(path);
   if (fs::exists(folder / "manifest.json")) return read_manifest(folder).metadata.model;
   const std::vector<std::string> names = sets_to_load(folder);
-  if (!names.empty()) return read_manifest(folder / names.front()).metadata.model;
-  return {};
+  if (names.empty()) refuse_without_checkpoint(folder);
+  return read_manifest(folder / names.front()).metadata.model;
 } catch (const Error& error) {
   if (error.exit() == Exit::usage) throw;
   return {};  // damaged: there may be an older one

@@ -24,7 +24,7 @@ class StoredWeights {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// At a glance, before anything is opened or checked: none where that takes more than a glance.
+// At a glance, before anything is checked: none where the newest set is damaged. A usage error where nothing is stored.
 std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
 
 // Of weights that are whole, their parts.

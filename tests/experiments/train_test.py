@@ -188,6 +188,52 @@ class Train(unittest.TestCase):
         self.assertIn("told to stop", rest)
         self.assertIn("bytes sent: as planned, ", rest)
 
+    def test_every_layout_generates_the_text_of_one_rank(self):
+        exact = ["--numerics", "exact", "--threads", "1"]
+        run = train(self.folder, *exact, "--train-iters", "3")
+        words = [chorale, "generate", "--load", run, *exact, "--prompt", "5,7", "--tokens", "40"]
+        alone = start([*words, "--samples", "5"]).stdout
+        self.assertEqual(len(set(alone.splitlines())), 5)
+        for layout in ("dp1.tp2.pp2", "dp2.tp2.z3", "dp4", "dp2.pp2.z3", "dp2.pp2.v2"):
+            with self.subTest(layout=layout):
+                result = ranks(4, *words, "--samples", "5", "--layout", layout)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout, alone)
+        hf = f"{self.folder}/hf"
+        self.assertEqual(start([chorale, "export", "--load", run, "--out", hf]).returncode, 0)
+        words[3] = hf
+        self.assertEqual(ranks(2, *words, "--samples", "5", "--layout", "tp2").stdout, alone)
+
+    def test_what_no_layout_generates_is_refused_once(self):
+        run = train(self.folder, "--train-iters", "1")
+        for words, says in ((["--samples", "2"], "ask for --samples 4"), (["--layout", "tp2.sp"], "generate on dp2.tp2: it loads"),
+                            (["--layout", "pp4.v4"], "more stages than layers"), (["--load", "nowhere"], "there is no checkpoint")):
+            result = ranks(4, chorale, "generate", "--load", run, *words)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+            self.assertIn(says, result.stderr)
+        result = ranks(3, chorale, "export", "--load", run, "--out", f"{self.folder}/hf")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("export is the work of one process", result.stderr)
+        self.assertFalse(os.path.exists(f"{self.folder}/hf"))
+
+    # 0.94 million parameters in f32: 15.1 MB of states on every replica, a quarter of that with ZeRO-3 or on tp × pp.
+    def test_a_model_too_large_for_replicas_trains_where_ranks_share_its_states(self):
+        words = [chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--memory-limit", "8M", "--layout"]
+        result = ranks(4, *words, "dp4")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+        self.assertIn("error: optimizer overflows the memory of a rank\n", result.stderr)
+        self.assertRegex(result.stderr, r"dp4, a rank of stage 0: 16\.8 MiB at most .*params 3\.6 MiB, grads 3\.6 MiB, optimizer 7\.2 MiB")
+        self.assertRegex(result.stderr, r"the limit is 8\.0 MiB\n  try dp4\.z3, ")
+        for layout in ("dp4.z3", "tp2.pp2"):
+            result = ranks(4, *words, layout)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                self.assertEqual(list(file["train/step"]), [1, 2])
+                states = file["memory/bytes"][-1, :, :3].sum(axis=1)
+                self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
+
     def test_a_layout_that_does_not_fit_is_refused(self):
         result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
         self.assertEqual(result.returncode, 2, result.stderr)
