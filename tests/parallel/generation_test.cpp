@@ -179,6 +179,22 @@ TEST_CASE("every layout generates the same tokens between processes, on every ba
   }
 }
 
+TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "[threads]") {
+  const GenerationOptions options{.shape = test::small_shape()};
+  for (const char* word : {"dp4.z3", "dp4.z2"}) {
+    const Layout layout = parse_layout(word, 4);
+    INFO(word);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            const Generator generator(options, std::move(mesh), memory);
+            std::int64_t here = 0, all = 0;
+            for (const Owned& owned : generator.weights()) here += owned.count;
+            for (const std::string& held : generator.mesh().data().exchange(std::to_string(here))) all += std::stoll(held);
+            const std::int64_t models = layout.zero == 3 ? 1 : 4;
+            return all == models * options.shape.parameters() ? "" : fmt::format("all ranks hold {} elements", all);
+          }) == "");
+  }
+}
+
 TEST_CASE("sequence parallelism is refused where tokens come one by one") {
   CHECK_THROWS_WITH(require_generates(parse_layout("dp2.tp2.sp", 4)), says("generate on dp2.tp2: it loads"));
 }
