@@ -7,9 +7,7 @@
 #include "parallel/pipeline/drawing.hpp"
 
 namespace chorale::train {
-namespace {
 
-// Every part as long as it took in the mean.
 PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& shape) {
   PipelineSeconds seconds;
   seconds.parts.assign(static_cast<std::size_t>(shape.parts()), {0, 0, 0});
@@ -22,8 +20,6 @@ PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& 
   }
   return seconds;
 }
-
-}  // namespace
 
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks) {
   const Mesh& mesh = training.mesh();

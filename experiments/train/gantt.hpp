@@ -29,6 +29,9 @@ struct MeasuredPipeline {
   std::vector<PipelineRow> rows;         // of all ranks
 };
 
+PipelineSeconds means_of(const PipelineTimeline& timeline,
+                         const PipelineShape& shape);  // every part as long as it took in the mean
+
 // Collective; rank 0 gets it.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
 // On rank 0: into the record, and on the terminal as two pictures.

@@ -11,17 +11,19 @@ namespace {
 constexpr double left = 72, right = 16, width = 1200, head = 78, panel_head = 30, lane_height = 34, bar_height = 28;
 constexpr double digit_width = 7.5;  // of the labels
 
-// Colours that differ for every eye, and in brightness too: printed in grey, forward is dark, backward light, weights hatched.
+// Colours that differ for every eye, and in brightness too: printed in grey, forward is dark, backward light, weights hatched. Every rule
+// is for this picture alone, so that it can stand in a page among others.
 constexpr const char* style = R"svg(  <style>
-    svg { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
-    text { fill: #1c2430 } .quiet { fill: #5c6878 } .lane { fill: #eef1f5 }
-    .forward { fill: #0062a3 } .backward { fill: #f2b134 } .weights { fill: url(#hatched) }
-    .bar { stroke: #ffffff } .label { font-size: 12px; text-anchor: middle }
-    text.on_forward { fill: #ffffff } text.on_backward, text.on_weights { fill: #1c2430 }
+    .pipeline { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
+    .pipeline text { fill: #1c2430 } .pipeline .quiet { fill: #5c6878 } .pipeline .lane { fill: #eef1f5 }
+    .pipeline .forward { fill: #0062a3 } .pipeline .backward { fill: #f2b134 } .pipeline .weights { fill: url(#hatched) }
+    .pipeline .bar { stroke: #ffffff } .pipeline .label { font-size: 12px; text-anchor: middle }
     @media (prefers-color-scheme: dark) {
-      svg { background: #12161c }
-      text { fill: #e6eaf0 } .quiet { fill: #98a4b3 } .lane { fill: #1d232c } .bar { stroke: #12161c }
+      .pipeline { background: #12161c }
+      .pipeline text { fill: #e6eaf0 } .pipeline .quiet { fill: #98a4b3 }
+      .pipeline .lane { fill: #1d232c } .pipeline .bar { stroke: #12161c }
     }
+    .pipeline .on_forward { fill: #ffffff } .pipeline .on_backward, .pipeline .on_weights { fill: #1c2430 }
   </style>
   <defs><pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>
@@ -41,9 +43,8 @@ class Picture {
       y += panel_head + lane_height * static_cast<double>(panel.timeline.stages);
     }
     return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"title "
-               "what\">\n"
-               "  <title id=\"title\">{}</title>\n  <desc id=\"what\">{}</desc>\n{}",
+               "<svg class=\"pipeline\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\">\n"
+               "  <title>{}</title>\n  <desc>{}</desc>\n{}",
                width, y + 12, escape_xml(title), escape_xml(description()), style) +
            fmt::format("  <text x=\"16\" y=\"26\" font-size=\"17\">{}</text>\n", escape_xml(title)) + body + "</svg>\n";
   }

@@ -44,6 +44,8 @@ std::string text_of(const toml::node& node, const std::string& key, const std::s
   refuse(origin, key, node.is_table() ? "a table" : "a date or time");
 }
 
+}  // namespace
+
 std::vector<Setting> read_toml(const std::string& text, const std::string& name) {
   std::vector<Setting> settings;
   try {
@@ -60,6 +62,8 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
   }
   return settings;
 }
+
+namespace {
 
 std::string text_of(const nlohmann::ordered_json& value, const std::string& key, const std::string& origin) {
   if (value.is_string()) return value.get<std::string>();

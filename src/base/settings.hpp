@@ -16,7 +16,8 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
 std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
                                       const std::vector<std::string>& variables);
 
-std::vector<Setting> read_config(const std::filesystem::path& file);  // .toml or .json, flat: key = value
+std::vector<Setting> read_config(const std::filesystem::path& file);               // .toml or .json, flat: key = value
+std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // the name is that of the origins
 
 // Another program's configuration file that says what our options shall be: the option that names it, and its reader.
 struct ForeignConfig {

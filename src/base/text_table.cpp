@@ -113,4 +113,17 @@ std::string TextTable::md() const {
   return out;
 }
 
+std::string TextTable::html() const {
+  std::string out = "<table>\n<thead><tr>";
+  for (const std::string& column : columns_) out += "<th scope=\"col\">" + escape_xml(column) + "</th>";
+  out += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : rows_) {
+    out += "<tr>";
+    for (const std::string& cell : row)
+      out += (is_number(cell) ? "<td class=\"number\">" : "<td>") + escape_xml(cell) + "</td>";
+    out += "</tr>\n";
+  }
+  return out + "</tbody>\n</table>\n";
+}
+
 }  // namespace chorale

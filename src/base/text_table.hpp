@@ -13,6 +13,7 @@ class TextTable {
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
   std::string print(const std::string& format) const;
+  std::string html() const;  // a <table>, for a page of our own
 
   std::size_t rows() const { return rows_.size(); }
 

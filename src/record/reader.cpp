@@ -189,19 +189,20 @@ Variable read_variable(hid_t group, const std::string& name, std::int64_t commit
 
 Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_record_file(path)) {}
 
-std::vector<std::pair<std::string, std::string>> Reader::attributes() const {
+std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::string& group) const {
+  const auto object = own<h5::Group>(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT));
   std::vector<std::pair<std::string, std::string>> all;
   H5O_info_t info{};
-  check(H5Oget_info(file_.get(), &info));
+  check(H5Oget_info(object.get(), &info));
   for (hsize_t i = 0; i < info.num_attrs; ++i) {
     const auto attribute =
-        own<h5::Attribute>(H5Aopen_by_idx(file_.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT));
+        own<h5::Attribute>(H5Aopen_by_idx(object.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT));
     char name[256] = "";
     check(H5Aget_name(attribute.get(), sizeof name, name));
     const auto type = own<h5::Datatype>(H5Aget_type(attribute.get()));
     const auto space = own<h5::Space>(H5Aget_space(attribute.get()));
-    std::string text = h5::text_attribute(file_.get(), name);
-    if (H5Tget_class(type.get()) == H5T_INTEGER) text = fmt::format("{}", h5::whole_attribute(file_.get(), name, 0));
+    std::string text = h5::text_attribute(object.get(), name);
+    if (H5Tget_class(type.get()) == H5T_INTEGER) text = fmt::format("{}", h5::whole_attribute(object.get(), name, 0));
     if (H5Tget_class(type.get()) == H5T_FLOAT && H5Sget_simple_extent_npoints(space.get()) == 1) {
       double value = 0;
       check(H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value));

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/report/chart.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr double width = 600, top = 30, bar_height = 16, lane = 22, under = 18, most_name = 210;
+
+double total_of(const Bar& bar) {
+  double total = 0;
+  for (const double part : bar.parts)
+    if (std::isfinite(part) && part > 0) total += part;
+  return total;
+}
+
+std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, double left, double right, double y) {
+  const auto across = [&](double value) { return left + scale.place(value) * (right - left); };
+  std::string svg;
+  double begin = 0;
+  for (std::size_t p = 0; p < bar.parts.size(); ++p) {
+    const double part = bar.parts[p];
+    if (!std::isfinite(part) || part <= 0) continue;
+    const double x = across(begin), wide = across(begin + part) - x;
+    begin += part;
+    if (wide < 0.3) continue;
+    svg +=
+        fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}{}: {}</title></rect>\n",
+                    fill_look(p, bar.outlined), x, y, wide, bar.outlined ? bar_height - 4 : bar_height, escape_xml(bar.name),
+                    chart.parts.size() > 1 ? ", " + escape_xml(chart.parts.at(p)) : "", quantity(part, chart.axis.unit));
+  }
+  if (std::isfinite(bar.low) && std::isfinite(bar.high) && bar.high > bar.low)
+    svg += fmt::format("<path class=\"whisker\" d=\"M{0:.1f} {2:.1f}v8m0 -4H{1:.1f}m0 -4v8\"/>\n", across(bar.low),
+                       across(bar.high), y + bar_height / 2 - 4);
+  return svg;
+}
+
+}  // namespace
+
+std::string draw(const BarChart& chart) {
+  Canvas canvas(width, chart.title, chart.description);
+  std::vector<double> ends;
+  double left = 24, right = width - 8;
+  for (const Bar& bar : chart.bars) {
+    ends.push_back(total_of(bar)), ends.push_back(bar.high);
+    left = std::max(left, std::min(most_name, text_width(bar.name)) + 10);
+    right = std::min(right, width - 14 - text_width(quantity(total_of(bar), chart.axis.unit)));
+  }
+  Scale scale(Scale::Spacing::linear, chart.axis.unit, ends);
+  scale.include(0);
+  double height = top;
+  for (const Bar& bar : chart.bars) height += bar.outlined ? under : lane;
+
+  const auto marks = scale.ticks(5);
+  const auto words = scale.labels(marks);
+  double free = 0;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    const double x = left + scale.place(marks[i]) * (right - left), half = text_width(words[i]) / 2;
+    canvas.line(x, top - 4, x, height, "grid");
+    if (x - half < free || x + half > width) continue;
+    canvas.text(x, height + 16, words[i], "quiet", "middle");
+    free = x + half + 8;
+  }
+  double y = top;
+  for (const Bar& bar : chart.bars) {
+    canvas.text(left - 8, y + (bar.outlined ? 10 : 13), fitted(bar.name, left - 10), bar.outlined ? "quiet" : "", "end");
+    canvas.add(bars_of(chart, bar, scale, left, right, y));
+    const double end = std::max(total_of(bar), std::isfinite(bar.high) ? bar.high : 0);
+    canvas.text(left + scale.place(end) * (right - left) + 6, y + (bar.outlined ? 10 : 13),
+                quantity(total_of(bar), chart.axis.unit), "quiet");
+    y += bar.outlined ? under : lane;
+  }
+  canvas.line(left, top - 4, left, height, "axis");
+  canvas.text((left + right) / 2, height + 36, chart.axis.name, "quiet", "middle");
+  std::vector<LegendEntry> legend;
+  for (std::size_t p = 0; p < chart.parts.size() && chart.parts.size() > 1; ++p)
+    legend.push_back({chart.parts[p], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(p))});
+  return canvas.finish(canvas.legend(0, height + 50, legend) + 4);
+}
+
+}  // namespace chorale::report

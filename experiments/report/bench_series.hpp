@@ -1,0 +1,22 @@
+// The rows of benchmarks that can be laid beside each other: of one type, operator, root, place of the buffers and state of the cache. Where
+// a record has several, its first.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+struct BenchRow {
+  std::string op, name;   // name: backend, algorithm and whatever else tells series apart
+  std::string algorithm;  // as run
+  std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
+  double bytes = 0, median = 0, ci_low = 0, ci_high = 0, predicted = 0, ceiling = 0, bytes_sent = 0, bytes_predicted = 0;
+};
+
+std::vector<BenchRow> bench_rows(const RecordSet& records);
+std::vector<std::string> operations_of(const std::vector<BenchRow>& rows);  // in order
+std::vector<double> sizes_of(const std::vector<BenchRow>& rows);            // from small to large
+
+}  // namespace chorale::report

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/report/chart.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr double width = 600, top = 66, cell_height = 26, most_cell = 90;
+constexpr double strong = 0.5;  // from here on a cell's words are light on dark
+
+}  // namespace
+
+std::string draw(const CellChart& chart) {
+  Canvas canvas(width, chart.title, chart.description);
+  double left = text_width(chart.row_name) + 10;
+  for (const std::string& row : chart.rows) left = std::max(left, text_width(row) + 10);
+  const auto columns = static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));
+  const double cell_width = std::min(most_cell, (width - left) / columns);
+  canvas.text(left, top - 28, chart.column_name, "quiet");
+  canvas.text(left - 8, top - 8, chart.row_name, "quiet", "end");
+  double free = 0;
+  for (std::size_t c = 0; c < chart.columns.size(); ++c) {
+    const double middle = left + (static_cast<double>(c) + 0.5) * cell_width, half = text_width(chart.columns[c]) / 2;
+    if (middle - half < free || middle + half > width) continue;
+    canvas.text(middle, top - 8, chart.columns[c], "quiet", "middle");
+    free = middle + half + 6;
+  }
+  for (std::size_t r = 0; r < chart.rows.size(); ++r) {
+    const double y = top + static_cast<double>(r) * cell_height;
+    canvas.text(left - 8, y + 17, chart.rows[r], "", "end");
+    for (std::size_t c = 0; c < chart.cells.at(r).size(); ++c) {
+      const Cell& cell = chart.cells[r][c];
+      const double x = left + static_cast<double>(c) * cell_width;
+      const std::string look = cell.look >= 0 ? fill_look(static_cast<std::size_t>(cell.look))
+                                              : fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * cell.strength);
+      canvas.add(
+          fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}</title></rect>\n",
+                      look, x + 1, y + 1, cell_width - 2, cell_height - 2, escape_xml(cell.about)));
+      if (cell.words.empty() || text_width(cell.words) > cell_width - 4) continue;
+      if (cell.look >= 0)  // hatched: the words stand on a plate
+        canvas.add(fmt::format("<rect class=\"plate\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\"/>\n",
+                               x + cell_width / 2 - text_width(cell.words) / 2 - 3, y + 5, text_width(cell.words) + 6));
+      canvas.text(x + cell_width / 2, y + 17, cell.words, cell.look < 0 && cell.strength > strong ? "on_strong" : "",
+                  "middle");
+    }
+  }
+  const double bottom = top + cell_height * static_cast<double>(chart.rows.size());
+  std::vector<LegendEntry> legend;
+  for (std::size_t s = 0; s < chart.series.size(); ++s)
+    legend.push_back({chart.series[s], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(s))});
+  return canvas.finish(canvas.legend(0, bottom + 12, legend) + 6);
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,119 @@
+// Latency and bandwidth of each operation over sizes, a line a backend and algorithm, with what memory and the cost model allow. Bandwidth is
+// the vector's bytes over the time. Of many series the best by size are named.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "experiments/report/bench_series.hpp"
+#include "experiments/report/figures/figures.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr std::size_t most_named = 6;
+
+struct Series {
+  std::string name;
+  std::vector<const BenchRow*> rows;  // by size
+};
+
+// Best first: by their time over the best of all at each size, in the geometric mean of the sizes that they have.
+std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& op) {
+  std::vector<Series> all;
+  std::map<double, double> best;
+  for (const BenchRow& row : rows) {
+    if (row.op != op || row.bytes <= 0 || !(row.median > 0)) continue;
+    const auto [at, first] = best.emplace(row.bytes, row.median);
+    at->second = std::min(at->second, row.median);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.name; });
+    if (same == all.end())
+      all.push_back({row.name, {&row}});
+    else
+      same->rows.push_back(&row);
+  }
+  const auto behind = [&](const Series& series) {
+    double sum = 0;
+    for (const BenchRow* row : series.rows) sum += std::log(row->median / best[row->bytes]);
+    return sum / static_cast<double>(series.rows.size());
+  };
+  for (Series& series : all)
+    std::sort(series.rows.begin(), series.rows.end(),
+              [](const BenchRow* a, const BenchRow* b) { return a->bytes < b->bytes; });
+  std::stable_sort(all.begin(), all.end(), [&](const Series& a, const Series& b) { return behind(a) < behind(b); });
+  return all;
+}
+
+LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool bandwidth) {
+  using enum Scale::Spacing;
+  LineChart chart{op + (bandwidth ? ": bandwidth" : ": latency"),
+                  fmt::format("{} of {} over the size of the vector, both logarithmic, a line a backend and algorithm.",
+                              bandwidth ? "Bandwidth" : "Time", op),
+                  {.name = "size of the vector", .unit = Unit::bytes, .spacing = logarithmic},
+                  {.name = bandwidth ? "bandwidth" : "time",
+                   .unit = bandwidth ? Unit::bytes_per_second : Unit::seconds,
+                   .spacing = logarithmic},
+                  {}};
+  const auto value = [&](const BenchRow& row, double seconds) {
+    return bandwidth && seconds > 0 ? row.bytes / seconds : seconds;
+  };
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    Line line{all[s].name, {}, s, s < most_named ? Line::Kind::series : Line::Kind::other};
+    for (const BenchRow* row : all[s].rows) {
+      const double low = value(*row, row->ci_low), high = value(*row, row->ci_high);
+      line.points.push_back({row->bytes, value(*row, row->median), std::min(low, high), std::max(low, high)});
+    }
+    chart.lines.push_back(std::move(line));
+  }
+  const Series& best = all.front();
+  Line model{"cost model of " + best.name, {}, 1, Line::Kind::limit};
+  for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
+  std::map<double, double> fastest;  // of any schedule whose loads and stores were timed
+  for (const Series& series : all)
+    for (const BenchRow* row : series.rows)
+      if (row->ceiling > 0)
+        fastest[row->bytes] = std::min(fastest.emplace(row->bytes, row->ceiling).first->second, row->ceiling);
+  Line ceiling{"memory ceiling", {}, 0, Line::Kind::limit};
+  for (const auto& [bytes, seconds] : fastest) ceiling.points.push_back({bytes, bandwidth ? bytes / seconds : seconds});
+  for (Line* limit : {&model, &ceiling}) {
+    std::erase_if(limit->points, [](const Point& point) { return !(point.y > 0); });
+    if (!limit->points.empty()) chart.lines.push_back(std::move(*limit));
+  }
+  return chart;
+}
+
+}  // namespace
+
+std::optional<Figure> bandwidth(const RecordSet& records) {
+  const std::vector<BenchRow> rows = bench_rows(records);
+  Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", "95 % interval", "bandwidth", "cost model",
+                                      "memory ceiling"})};
+  for (const std::string& op : operations_of(rows)) {
+    const std::vector<Series> all = series_of(rows, op);
+    if (all.empty()) continue;
+    for (const Series& series : all)
+      for (const BenchRow* row : series.rows)
+        figure.numbers.add({op, series.name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
+                            quantity(row->ci_low, Unit::seconds) + " to " + quantity(row->ci_high, Unit::seconds),
+                            quantity(row->bytes / row->median, Unit::bytes_per_second),
+                            quantity(row->predicted, Unit::seconds), quantity(row->ceiling, Unit::seconds)});
+    for (const bool as_bandwidth : {false, true}) figure.charts.push_back(draw(chart_of(op, all, as_bandwidth)));
+    const auto widest = [](const BenchRow* a, const BenchRow* b) { return a->bytes / a->median < b->bytes / b->median; };
+    const BenchRow* top = nullptr;
+    for (const Series& series : all) {
+      const BenchRow* own = *std::max_element(series.rows.begin(), series.rows.end(), widest);
+      if (!top || widest(top, own)) top = own;
+    }
+    if (figure.finding.empty())
+      figure.finding = fmt::format(
+          "{} reaches {} with {} at {}{}.", op, quantity(top->bytes / top->median, Unit::bytes_per_second), top->name,
+          quantity(top->bytes, Unit::bytes),
+          top->ceiling > 0 ? fmt::format(", {:.0f} % of what its loads and stores allow", 100 * top->ceiling / top->median)
+                           : "");
+  }
+  if (figure.charts.empty()) return {};
+  return figure;
+}
+
+}  // namespace chorale::report

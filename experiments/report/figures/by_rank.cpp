@@ -1,0 +1,69 @@
+#include "experiments/report/figures/by_rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace chorale::report {
+namespace {
+
+constexpr std::size_t most_run_charts = 8;
+
+void add_bars(BarChart& chart, const ByRank& kind, const std::string& name, const std::vector<double>& parts,
+              const std::vector<double>& predicted) {
+  chart.bars.push_back({.name = name, .parts = parts});
+  if (!predicted.empty()) chart.bars.push_back({.name = kind.prediction, .parts = predicted, .outlined = true});
+}
+
+BarChart chart_of(const ByRank& kind, const std::string& title, const std::string& each) {
+  return {.title = title,
+          .description = fmt::format("A bar {}, stacked of {}.", each, fmt::join(kind.parts, ", ")),
+          .axis = {.name = kind.what, .unit = kind.unit},
+          .parts = kind.parts};
+}
+
+}  // namespace
+
+double total(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
+
+std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks) {
+  std::vector<double> mean(ranks.empty() ? 0 : ranks.front().size(), 0);
+  for (const auto& rank : ranks)
+    for (std::size_t p = 0; p < mean.size(); ++p) mean[p] += rank[p] / static_cast<double>(ranks.size());
+  return mean;
+}
+
+std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks) {
+  const auto largest =
+      std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return total(a) < total(b); });
+  return largest == ranks.end() ? std::vector<double>{} : *largest;
+}
+
+std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& runs) {
+  std::vector<std::string> charts;
+  if (runs.size() > 1) {
+    BarChart all = chart_of(kind, fmt::format("{}, {}", kind.what, kind.of_run_name), "a run");
+    for (const RunByRank& run : runs) add_bars(all, kind, run.label, kind.of_run(run.parts), kind.of_run(run.predicted));
+    charts.push_back(draw(all));
+  }
+  std::vector<const RunByRank*> chosen;
+  for (const RunByRank& run : runs) chosen.push_back(&run);
+  if (runs.size() > most_run_charts) {
+    const auto less = [&](const RunByRank* a, const RunByRank* b) {
+      return total(kind.of_run(a->parts)) < total(kind.of_run(b->parts));
+    };
+    const auto [least, most] = std::minmax_element(chosen.begin(), chosen.end(), less);
+    chosen = {*least, *most};
+  }
+  for (const RunByRank* run : chosen) {
+    BarChart chart = chart_of(kind, fmt::format("{}: {}", run->label, kind.what), "a rank");
+    for (std::size_t rank = 0; rank < run->parts.size(); ++rank)
+      add_bars(chart, kind, fmt::format("rank {}", rank), run->parts[rank],
+               rank < run->predicted.size() ? run->predicted[rank] : std::vector<double>{});
+    charts.push_back(draw(chart));
+  }
+  return charts;
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,57 @@
+// The most that every rank held of each category, beside what the plan says. Categories have their peaks at different times, so that a rank
+// never held quite as much as its bar is long.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/report/figures/by_rank.hpp"
+#include "experiments/report/figures/figures.hpp"
+#include "experiments/report/training.hpp"
+
+namespace chorale::report {
+
+std::optional<Figure> memory(const RecordSet& records) {
+  std::vector<RunByRank> runs;
+  std::vector<std::string> categories;
+  for (const auto& same : records.labelled("memory")) {
+    const MemoryUse use = memory_of(*same.front());
+    if (use.peak.empty() || (!categories.empty() && use.categories != categories)) continue;
+    categories = use.categories;
+    runs.push_back({same.front()->label, use.peak, use.planned});
+  }
+  if (runs.empty()) return {};
+
+  Figure figure{.numbers = TextTable({"run", "rank", "category", "peak", "planned"})};
+  double furthest = 0;
+  bool planned = false;
+  for (const RunByRank& run : runs)
+    for (std::size_t rank = 0; rank < run.parts.size(); ++rank)
+      for (std::size_t c = 0; c < categories.size(); ++c) {
+        const bool has_plan = rank < run.predicted.size();
+        const double peak = run.parts[rank][c], plan = has_plan ? run.predicted[rank][c] : absent;
+        figure.numbers.add(
+            {run.label, fmt::format("{}", rank), categories[c], quantity(peak, Unit::bytes), quantity(plan, Unit::bytes)});
+        planned = planned || has_plan;
+        if (has_plan && std::max(peak, plan) > 0)
+          furthest = std::max(furthest, std::abs(peak - plan) / total(run.parts[rank]));
+      }
+  const auto need = [](const RunByRank& run) { return total(largest_rank(run.parts)); };
+  const auto [least, most] = std::minmax_element(runs.begin(), runs.end(),
+                                                 [&](const RunByRank& a, const RunByRank& b) { return need(a) < need(b); });
+  figure.finding =
+      runs.size() == 1
+          ? fmt::format("The fullest rank of {} needs {}", most->label, quantity(need(*most), Unit::bytes))
+          : fmt::format("The fullest rank needs {} under {} and {} under {}", quantity(need(*least), Unit::bytes),
+                        least->label, quantity(need(*most), Unit::bytes), most->label);
+  if (planned)
+    figure.finding +=
+        furthest == 0
+            ? ", exactly as planned"
+            : fmt::format("; no category is further from its plan than {:.2g} % of its rank's memory", 100 * furthest);
+  figure.finding += ".";
+  figure.charts = draw(ByRank{"peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
+  return figure;
+}
+
+}  // namespace chorale::report

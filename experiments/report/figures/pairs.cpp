@@ -1,0 +1,102 @@
+// Bytes from each rank to each other, of the fastest schedule of every operation at its largest size. A record counts what all ranks sent
+// together; how that divides is read from the schedule, which is shown only where its bytes are those that were counted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/rounds.hpp"
+#include "experiments/report/bench_series.hpp"
+#include "experiments/report/figures/figures.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr std::int64_t most_ranks = 16;
+
+using Matrix = std::vector<std::vector<double>>;
+
+// Nothing where the schedule is unknown, or sends other bytes than were counted.
+Matrix bytes_between(const BenchRow& row) {
+  const auto name = std::find(std::begin(collective_names), std::end(collective_names), row.op);
+  if (name == std::end(collective_names) || row.count <= 0 || row.ranks < 2 || row.ranks > most_ranks ||
+      !(row.bytes_sent > 0))
+    return {};
+  const auto what = static_cast<Collective>(name - std::begin(collective_names));
+  const Algorithm* algorithm = find_algorithm(what, row.algorithm);
+  const Problem problem =
+      Problem::even(what, row.count, static_cast<int>(row.ranks), static_cast<int>(std::max<std::int64_t>(0, row.root)));
+  if (!algorithm || !fits(*algorithm, problem)) return {};
+  const std::vector<Schedule> ranks = plan_all_ranks(*algorithm, problem);
+  Matrix matrix(ranks.size(), std::vector<double>(ranks.size(), 0));
+  double all = 0;
+  for (const Message& message : match_messages(ranks)) {
+    double elements = 0;
+    for (const Range& range :
+         ranks[static_cast<std::size_t>(message.from)].steps[static_cast<std::size_t>(message.send)].src)
+      elements += static_cast<double>(range.count);
+    const double bytes = elements * row.bytes / static_cast<double>(row.count);
+    matrix[static_cast<std::size_t>(message.from)][static_cast<std::size_t>(message.to)] += bytes, all += bytes;
+  }
+  return std::abs(all - row.bytes_sent) < 0.5 ? matrix : Matrix{};
+}
+
+CellChart chart_of(const BenchRow& row, const Matrix& matrix, double most) {
+  CellChart chart{.title = fmt::format("{}, {}, {}", row.op, row.name, quantity(row.bytes, Unit::bytes)),
+                  .description = "A row a sender, a column a receiver; the darker, the more bytes.",
+                  .row_name = "from rank",
+                  .column_name = "to rank"};
+  for (std::size_t from = 0; from < matrix.size(); ++from) {
+    chart.rows.push_back(fmt::format("{}", from)), chart.columns.push_back(fmt::format("{}", from));
+    chart.cells.emplace_back();
+    for (std::size_t to = 0; to < matrix.size(); ++to) {
+      const std::string bytes = quantity(matrix[from][to], Unit::bytes);
+      chart.cells.back().push_back({matrix[from][to] > 0 ? bytes : "", fmt::format("{} to {}: {}", from, to, bytes), -1,
+                                    most > 0 ? matrix[from][to] / most : 0});
+    }
+  }
+  return chart;
+}
+
+}  // namespace
+
+std::optional<Figure> pairs(const RecordSet& records) {
+  const std::vector<BenchRow> rows = bench_rows(records);
+  Figure figure{.numbers = TextTable({"operation", "series", "from", "to", "bytes"})};
+  double least_share = 2;
+  for (const std::string& op : operations_of(rows)) {
+    const BenchRow* chosen = nullptr;
+    Matrix matrix;
+    for (const BenchRow& row : rows) {
+      if (row.op != op ||
+          (chosen && (row.bytes < chosen->bytes || (row.bytes == chosen->bytes && row.median >= chosen->median))))
+        continue;
+      if (Matrix found = bytes_between(row); !found.empty()) chosen = &row, matrix = std::move(found);
+    }
+    if (!chosen) continue;
+    double most = 0, most_sent = 0;
+    std::size_t used = 0;
+    for (std::size_t from = 0; from < matrix.size(); ++from) {
+      double sent = 0;
+      for (std::size_t to = 0; to < matrix.size(); ++to) {
+        if (matrix[from][to] <= 0) continue;
+        most = std::max(most, matrix[from][to]), sent += matrix[from][to], ++used;
+        figure.numbers.add(
+            {op, chosen->name, fmt::format("{}", from), fmt::format("{}", to), fmt::format("{:.0f}", matrix[from][to])});
+      }
+      most_sent = std::max(most_sent, sent);
+    }
+    figure.charts.push_back(draw(chart_of(*chosen, matrix, most)));
+    const double share = static_cast<double>(used) / static_cast<double>(matrix.size() * (matrix.size() - 1));
+    if (share >= least_share) continue;
+    least_share = share;
+    figure.finding =
+        fmt::format("{} by {} uses the fewest ways: {} of {} pairs of ranks, and no rank sends more than {}.", op,
+                    chosen->name, used, matrix.size() * (matrix.size() - 1), quantity(most_sent, Unit::bytes));
+  }
+  if (figure.charts.empty()) return {};
+  return figure;
+}
+
+}  // namespace chorale::report

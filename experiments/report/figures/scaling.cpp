@@ -1,0 +1,155 @@
+// Speed on more ranks. Runs that differ in nothing but their ranks, and in how those share the work, are a family; in it the same strategy
+// (the axes that have more than one rank) makes a line.
+//
+//   strong    the same batch on all ranks          speed over that of the fewest ranks; ideal: as many times as there are ranks
+//   weak      a batch for each rank, the same      the same speed for every rank; ideal: all of it stays
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "experiments/report/figures/figures.hpp"
+#include "experiments/statistics.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+struct Measured {
+  double ranks, batch;
+  Summary speed;
+};
+
+struct Strategy {
+  std::string name;
+  std::vector<Measured> points;  // by ranks, from the fewest
+};
+
+// "dp4.tp2.z1" → "dp.tp.z1": what is left when the sizes of the axes are; "" on one rank.
+std::string strategy_of(const std::string& label) {
+  std::vector<std::string> kept;
+  for (const std::string& part : split(label.substr(0, label.find(',')), '.')) {
+    const bool axis = part.starts_with("dp") || part.starts_with("tp") || part.starts_with("pp");
+    if (axis && part.substr(2) == "1") continue;
+    kept.push_back(axis ? part.substr(0, 2) : part);
+  }
+  return join(kept, ".");
+}
+
+// What all runs of a family have in common.
+std::string family_of(const Run& run) {
+  static const std::set<std::string> shares_work{"layout",
+                                                 "dp",
+                                                 "tp",
+                                                 "pp",
+                                                 "zero",
+                                                 "use-distributed-optimizer",
+                                                 "sequence-parallel",
+                                                 "schedule",
+                                                 "virtual-stages",
+                                                 "global-batch-size",
+                                                 "micro-batch-size",
+                                                 "gradient-accumulation-steps",
+                                                 "run-dir",
+                                                 "threads",
+                                                 "eval-interval",
+                                                 "train-iters"};
+  std::string text;
+  for (const auto& [key, value] : run.settings)
+    if (!shares_work.count(key)) text += key + "=" + value + "\n";
+  return text;
+}
+
+std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& records) {
+  std::map<std::string, std::map<std::string, std::vector<Measured>>> families;
+  for (const auto& same : records.labelled("train")) {
+    std::vector<double> speed;
+    for (const Run* run : same)
+      for (const double value : steady(run->group("train").numbers("tokens_per_s"))) speed.push_back(value);
+    const Run& run = *same.front();
+    const std::vector<double> tokens = run.group("train").numbers("tokens");
+    if (!speed.empty() && !tokens.empty())
+      families[family_of(run)][strategy_of(run.label)].push_back(
+          {static_cast<double>(run.ranks()), tokens.back(), summarize(speed)});
+  }
+  std::map<std::string, std::vector<Strategy>> all;
+  for (auto& [family, strategies] : families) {
+    const std::vector<Measured> alone = strategies[""];
+    for (auto& [name, points] : strategies) {
+      if (name.empty()) continue;
+      points.insert(points.end(), alone.begin(), alone.end());
+      std::sort(points.begin(), points.end(), [](const Measured& a, const Measured& b) { return a.ranks < b.ranks; });
+      all[family].push_back({name, points});
+    }
+  }
+  return all;
+}
+
+bool about(double a, double b) { return a > 0.99 * b && a < 1.01 * b; }
+
+struct Kind {
+  const char *name, *y;
+  bool strong;
+};
+
+// Against the point with the fewest ranks: those whose batch is the same, or the same for every rank.
+Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
+  const Measured& base = strategy.points.front();
+  Line line{strategy.name, {}, look};
+  std::set<double> seen;
+  for (const Measured& point : strategy.points) {
+    const double grown = point.ranks / base.ranks;
+    if (!about(point.batch, kind.strong ? base.batch : base.batch * grown) || !seen.insert(point.ranks).second) continue;
+    const double by = base.speed.median * (kind.strong ? 1 : grown);
+    line.points.push_back({point.ranks, point.speed.median / by, point.speed.ci_low / by, point.speed.ci_high / by});
+  }
+  return line;
+}
+
+}  // namespace
+
+std::optional<Figure> scaling(const RecordSet& records) {
+  Figure figure{.numbers = TextTable({"scaling", "strategy", "ranks", "speed-up or efficiency", "95 % interval"})};
+  std::string best, best_kind;
+  double best_value = 0, best_ranks = 0;
+  for (const auto& [family, strategies] : families_of(records)) {
+    for (const Kind& kind :
+         {Kind{"Strong scaling", "times as fast", true}, Kind{"Weak scaling", "speed of a rank kept", false}}) {
+      LineChart chart{kind.name,
+                      fmt::format("{}: a line a strategy, over ranks, and the ideal.", kind.name),
+                      {.name = "ranks"},
+                      {.name = kind.y, .unit = kind.strong ? Unit::plain : Unit::percent, .from_zero = true},
+                      {}};
+      std::set<double> ranks;
+      for (const Strategy& strategy : strategies) {
+        Line line = line_of(strategy, kind, chart.lines.size());
+        if (line.points.size() < 2) continue;
+        for (const Point& point : line.points) {
+          ranks.insert(point.x);
+          figure.numbers.add({kind.name, strategy.name, fmt::format("{:.0f}", point.x), fmt::format("{:.3g}", point.y),
+                              fmt::format("{:.3g} to {:.3g}", point.low, point.high)});
+        }
+        const Point& last = line.points.back();
+        if (last.x > best_ranks || (last.x == best_ranks && last.y > best_value))
+          best = line.name, best_kind = kind.name, best_value = last.y, best_ranks = last.x;
+        chart.lines.push_back(std::move(line));
+      }
+      if (chart.lines.empty()) continue;
+      Line ideal{"ideal", {}, 0, Line::Kind::limit};
+      for (const double x : ranks) ideal.points.push_back({x, kind.strong ? x / *ranks.begin() : 1});
+      chart.x.marks.assign(ranks.begin(), ranks.end());
+      chart.lines.push_back(std::move(ideal));
+      figure.charts.push_back(draw(chart));
+    }
+  }
+  if (figure.charts.empty()) return {};
+  figure.finding =
+      best_kind == "Strong scaling"
+          ? fmt::format("On {:.0f} ranks {} does best: {:.2f} times as fast as on the fewest.", best_ranks, best, best_value)
+          : fmt::format("On {:.0f} ranks {} does best: a rank keeps {:.0f} % of its speed.", best_ranks, best,
+                        100 * best_value);
+  return figure;
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,71 @@
+// Bytes that all ranks of a run sent along each axis of its mesh, by operation, beside what the plan says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/report/figures/by_rank.hpp"
+#include "experiments/report/figures/figures.hpp"
+#include "experiments/report/training.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr std::size_t most_bars = 24;
+
+// Over the ranks: axis by operation.
+std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
+  std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));
+  for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) sums[at / ops % axes][at % ops] += values[at];
+  return sums;
+}
+
+}  // namespace
+
+std::optional<Figure> traffic(const RecordSet& records) {
+  Figure figure{.numbers = TextTable({"run", "axis", "operation", "measured", "predicted", "calls"})};
+  BarChart chart{.title = "Bytes that all ranks sent along an axis",
+                 .description = "A bar an axis of a run, stacked by operation, and below it in outline what was predicted.",
+                 .axis = {.name = "bytes of the run", .unit = Unit::bytes}};
+  double unequal = 0, all = 0;
+  std::size_t left_out = 0;
+  for (const auto& same : records.labelled("traffic")) {
+    const Group group = same.front()->group("traffic");
+    const auto axes = group.words("axis"), ops = group.words("op");
+    const auto measured = sums_of(group.numbers("bytes_measured"), axes.size(), ops.size());
+    const auto predicted = sums_of(group.numbers("bytes_predicted"), axes.size(), ops.size());
+    const auto calls = sums_of(group.numbers("calls"), axes.size(), ops.size());
+    if (chart.parts.empty()) chart.parts = ops;
+    for (std::size_t a = 0; a < axes.size() && ops == chart.parts; ++a) {
+      if (total(measured[a]) <= 0 && total(predicted[a]) <= 0) continue;
+      for (std::size_t o = 0; o < ops.size(); ++o) {
+        if (measured[a][o] <= 0 && predicted[a][o] <= 0) continue;
+        figure.numbers.add({same.front()->label, axes[a], ops[o], quantity(measured[a][o], Unit::bytes),
+                            quantity(predicted[a][o], Unit::bytes), fmt::format("{:.0f}", calls[a][o])});
+        unequal += std::abs(measured[a][o] - predicted[a][o]), all += measured[a][o];
+      }
+      if (chart.bars.size() >= 2 * most_bars) {
+        ++left_out;
+        continue;
+      }
+      chart.bars.push_back({.name = same.front()->label + ": " + axes[a], .parts = measured[a]});
+      chart.bars.push_back({.name = "predicted", .parts = predicted[a], .outlined = true});
+    }
+  }
+  if (chart.bars.empty()) return {};
+  for (std::size_t o = chart.parts.size(); o-- > 0;) {  // operations that nobody used are not in the legend
+    const auto used = [&](const Bar& bar) { return bar.parts[o] > 0; };
+    if (std::any_of(chart.bars.begin(), chart.bars.end(), used)) continue;
+    chart.parts.erase(chart.parts.begin() + static_cast<std::ptrdiff_t>(o));
+    for (Bar& bar : chart.bars) bar.parts.erase(bar.parts.begin() + static_cast<std::ptrdiff_t>(o));
+  }
+  figure.finding =
+      unequal == 0
+          ? fmt::format("Every axis carried exactly the bytes that were predicted, {} in all", quantity(all, Unit::bytes))
+          : fmt::format("Of {} in all, {} are not as predicted", quantity(all, Unit::bytes), quantity(unequal, Unit::bytes));
+  figure.finding += left_out ? fmt::format("; {} more axes are in the table.", left_out) : ".";
+  figure.charts.push_back(draw(chart));
+  return figure;
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,98 @@
+// The fastest series of each operation and size, a letter each; ~ where the interval of another overlaps its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "experiments/report/bench_series.hpp"
+#include "experiments/report/figures/figures.hpp"
+
+namespace chorale::report {
+namespace {
+
+struct Winner {
+  const BenchRow* first = nullptr;
+  std::string second;  // the nearest behind it
+  double ahead = 0;    // times as fast as that
+  bool alone = true;   // no other's interval overlaps its own
+};
+
+Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, double bytes) {
+  std::vector<const BenchRow*> all;
+  for (const BenchRow& row : rows)
+    if (row.op == op && row.bytes == bytes && row.median > 0) all.push_back(&row);
+  if (all.empty()) return {};
+  std::sort(all.begin(), all.end(), [](const BenchRow* a, const BenchRow* b) { return a->median < b->median; });
+  Winner winner{.first = all.front()};
+  if (all.size() > 1) winner.second = all[1]->name, winner.ahead = all[1]->median / all[0]->median;
+  for (std::size_t i = 1; i < all.size(); ++i) winner.alone = winner.alone && all[i]->ci_low > all[0]->ci_high;
+  return winner;
+}
+
+std::string letter_of(std::size_t series) {
+  return series < 26 ? std::string(1, static_cast<char>('A' + series)) : fmt::format("{}", series);
+}
+
+}  // namespace
+
+std::optional<Figure> winners(const RecordSet& records) {
+  const std::vector<BenchRow> rows = bench_rows(records);
+  const std::vector<std::string> ops = operations_of(rows);
+  const std::vector<double> sizes = sizes_of(rows);
+  Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "significant"})};
+  CellChart chart{.title = "The fastest by operation and size",
+                  .description = "A row an operation, a column a size; the letter names the backend and algorithm.",
+                  .row_name = "operation",
+                  .column_name = "size of the vector",
+                  .rows = ops};
+  std::map<std::string, std::size_t> wins;
+  std::vector<std::vector<Winner>> table;
+  bool contested = false;
+  for (const double bytes : sizes) chart.columns.push_back(quantity(bytes, Unit::bytes));
+  for (const std::string& op : ops) {
+    table.emplace_back();
+    for (const double bytes : sizes) {
+      const Winner winner = winner_of(rows, op, bytes);
+      if (winner.first) ++wins[winner.first->name];
+      contested = contested || winner.ahead > 0;
+      table.back().push_back(winner);
+    }
+  }
+  if (!contested) return {};
+  std::vector<std::pair<std::string, std::size_t>> order(wins.begin(), wins.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::map<std::string, std::size_t> place;
+  for (const auto& [name, count] : order) {
+    chart.series.push_back(fmt::format("{} {}", letter_of(place.size()), name));
+    place.emplace(name, place.size());
+  }
+  std::size_t fields = 0, alone = 0;
+  for (std::size_t o = 0; o < ops.size(); ++o) {
+    chart.cells.emplace_back();
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+      const Winner& winner = table[o][s];
+      chart.cells.back().push_back({});
+      if (!winner.first) continue;
+      ++fields, alone += winner.alone;
+      const std::size_t number = place[winner.first->name];
+      chart.cells.back().back() = {letter_of(number) + (winner.alone ? "" : "~"),
+                                   fmt::format("{}, {}: {}, {}", ops[o], chart.columns[s], winner.first->name,
+                                               quantity(winner.first->median, Unit::seconds)),
+                                   static_cast<int>(number)};
+      figure.numbers.add({ops[o], fmt::format("{:.0f}", sizes[s]), winner.first->name,
+                          quantity(winner.first->median, Unit::seconds), winner.second.empty() ? "-" : winner.second,
+                          winner.ahead > 0 ? fmt::format("{:.2f}", winner.ahead) : "-",
+                          winner.second.empty() ? "-"
+                          : winner.alone        ? "yes"
+                                                : "~"});
+    }
+  }
+  figure.finding = fmt::format(
+      "{} is the fastest in {} of {} fields, the most of all; in {} fields the winner stands alone, in the others (~) the "
+      "95 % interval of another overlaps its own.",
+      order.front().first, order.front().second, fields, alone);
+  figure.charts.push_back(draw(chart));
+  return figure;
+}
+
+}  // namespace chorale::report

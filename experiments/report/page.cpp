@@ -1,0 +1,186 @@
+#include "experiments/report/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "experiments/report/canvas.hpp"
+#include "experiments/report/figures/figures.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+constexpr const char* style = R"css(
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --quiet: #5c6878; --grid: #e2e6ec; --axis: #9aa4b1; --panel: #f5f7fa; --link: #0062a3 }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #12161c; --ink: #e6eaf0; --quiet: #9aa6b5; --grid: #2a323d; --axis: #5b6675; --panel: #1a2029; --link: #6db3ee }
+}
+* { box-sizing: border-box }
+html { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; -webkit-text-size-adjust: 100% }
+body { max-width: 80rem; margin: 0 auto; padding: 1.5rem 1rem 3rem }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere }
+h2 { font-size: 1.2rem; margin: 0 0 .25rem }
+p { margin: .25rem 0; max-width: 75ch; overflow-wrap: anywhere }
+.shows { font-size: 1.1rem; margin: .75rem 0 }
+.facts, .left-out { color: var(--quiet); font-size: .9rem }
+.warning { border-left: 4px solid var(--s1); padding-left: .75rem }
+section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem 2rem; align-items: start; margin: .75rem 0 }
+.charts.wide { grid-template-columns: minmax(0, 1fr) }
+.frame { overflow-x: auto; min-width: 0 }
+.chart { display: block; width: 100%; min-width: 36rem; max-width: 40rem; height: auto; font: 12px system-ui, sans-serif }
+.pipeline { display: block; width: 100%; min-width: 60rem; height: auto }
+.patterns { position: absolute }
+.chart text { fill: var(--ink) } .chart .name { font-size: 14px; font-weight: 600 } .chart .quiet { fill: var(--quiet) }
+.chart .on_strong { fill: var(--paper) }
+.grid { stroke: var(--grid) } .axis { stroke: var(--axis) }
+.line { stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round }
+.other { stroke: var(--axis); stroke-width: .8; fill: none }
+.limit { stroke: var(--ink); stroke-width: 1.4; fill: none }
+.mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 } .interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
+.bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
+.whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }
+.ground { fill: currentColor } .over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
+.over path { fill: none }
+.heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
+details { margin: .5rem 0 } summary { cursor: pointer; color: var(--link) }
+.table { overflow-x: auto; max-height: 32rem }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
+th, td { text-align: left; padding: .2rem .75rem .2rem 0; border-bottom: 1px solid var(--grid); white-space: nowrap }
+th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background: var(--paper) }
+.number { text-align: right }
+@media print {
+  html { font-size: 11pt } body { max-width: none; padding: 0 }
+  section { break-inside: auto } .frame, tr, h2 { break-inside: avoid } h2 { break-after: avoid }
+  .frame, .table { overflow: visible; max-height: none } .chart, .pipeline { min-width: 0 } .charts { grid-template-columns: 1fr 1fr }
+}
+)css";
+
+std::string paragraph(const std::string& text, const std::string& kind = "") {
+  return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : " class=\"" + kind + "\"", escape_xml(text));
+}
+
+std::string folded(const std::string& what, const std::string& html) {
+  return fmt::format("<details><summary>{}</summary>\n<div class=\"table\">{}</div></details>\n", escape_xml(what), html);
+}
+
+std::string attribute(const RecordSet& records, const std::string& name) {
+  std::set<std::string> values;
+  for (const Run& run : records.runs)
+    if (const auto found = run.attributes.find(name); found != run.attributes.end() && !found->second.empty())
+      values.insert(found->second);
+  return join({values.begin(), values.end()}, ", ");
+}
+
+std::string counted_commands(const RecordSet& records) {
+  std::map<std::string, int> commands;
+  for (const Run& run : records.runs) ++commands[run.command.empty() ? "chorale" : "chorale " + run.command];
+  std::vector<std::string> words;
+  for (const auto& [command, count] : commands)
+    words.push_back(count == 1 ? "a run of " + command : fmt::format("{} runs of {}", count, command));
+  return join(words, ", ");
+}
+
+std::string title_of(const RecordSet& records) {
+  std::string text = records.runs.size() == 1 && !records.runs.front().label.empty()
+                         ? counted_commands(records) + ": " + records.runs.front().label
+                         : counted_commands(records);
+  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text;
+}
+
+std::string facts_of(const RecordSet& records) {
+  std::vector<std::string> parts;
+  std::set<std::int64_t> ranks;
+  std::vector<std::string> counts;
+  for (const Run& run : records.runs) ranks.insert(run.ranks());
+  for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
+  parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
+  const std::pair<const char*, const char*> told[] = {{"hostlist", "on "},
+                                                      {"launchdate", "begun "},
+                                                      {"git_commit", "commit "},
+                                                      {"compiler", ""},
+                                                      {"chorale_version", "chorale "}};
+  for (const auto& [name, before] : told)
+    if (const std::string value = attribute(records, name); !value.empty())
+      parts.push_back(before + (std::string(name) == "launchdate" ? value.substr(0, value.find(',')) : value));
+  return join(parts, " · ");
+}
+
+// Of runs that did not come to their end.
+std::string unfinished(const RecordSet& records) {
+  std::vector<std::string> words;
+  for (const Run& run : records.runs)
+    if (run.status != "ok" && !run.status.empty())
+      words.push_back(fmt::format("{} ({}) is marked {}", run.label, run.id, run.status));
+  if (words.empty()) return "";
+  constexpr std::size_t most = 5;
+  const std::size_t more = words.size() > most ? words.size() - most : 0;
+  words.resize(words.size() - more);
+  return paragraph(
+      join(words, "; ") + (more ? fmt::format("; and {} more", more) : "") +
+          ": what was recorded until its last flush is shown. A run that is marked running goes on, or was killed.",
+      "warning");
+}
+
+std::string section_of(const FigureRow& row, const Figure& figure) {
+  std::string html =
+      fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title), paragraph(figure.finding));
+  const std::string numbers = figure.numbers.html();
+  if (figure.numbers_first) html += "<div class=\"table\">" + numbers + "</div>\n";
+  html += fmt::format("<div class=\"charts{}\">\n", figure.wide ? " wide" : "");
+  for (std::string chart : figure.charts) {
+    constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";  // a page knows it
+    if (const auto at = chart.find(name_space); at != std::string::npos) chart.erase(at, name_space.size());
+    html += "<div class=\"frame\">" + chart + "</div>\n";
+  }
+  html += "</div>\n";
+  if (!figure.numbers_first) html += folded(fmt::format("The numbers ({} rows)", figure.numbers.rows()), numbers);
+  return html + "</section>\n";
+}
+
+std::string settings_of(const RecordSet& records) {
+  TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
+  for (const Run& run : records.runs) {
+    const auto command = run.attributes.find("cmdline");
+    runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : command->second});
+  }
+  for (const auto& [key, value] : records.common_settings()) common.add({key, value});
+  std::string html = "<section>\n<h2>What was run</h2>\n" + folded(fmt::format("The runs ({})", runs.rows()), runs.html());
+  if (common.rows()) html += folded(fmt::format("The settings that all have in common ({})", common.rows()), common.html());
+  return html + "</section>\n";
+}
+
+}  // namespace
+
+std::string page_of(const RecordSet& records) {
+  std::string sections, shows;
+  std::vector<std::string> left_out;
+  for (const FigureRow& row : all_figures()) {
+    const std::optional<Figure> figure = row.make(records);
+    if (figure) {
+      if (shows.empty()) shows = figure->finding;
+      sections += section_of(row, *figure);
+    } else {
+      left_out.push_back(fmt::format("{} (wants {})", row.name, row.wants));
+    }
+  }
+  if (shows.empty()) shows = "There is nothing to draw: no run has recorded a step or a measurement yet.";
+  const std::string title = title_of(records);
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}<main>\n",
+      escape_xml(title), style, palette(), patterns());
+  html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), paragraph(facts_of(records), "facts"),
+                      paragraph(shows, "shows"), unfinished(records));
+  html += sections + settings_of(records);
+  if (!left_out.empty()) html += paragraph("Left out for want of data: " + join(left_out, "; ") + ".", "left-out");
+  return html + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace chorale::report

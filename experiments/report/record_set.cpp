@@ -1,0 +1,203 @@
+#include "experiments/report/record_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "experiments/statistics.hpp"
+#include "experiments/train/layout_flags.hpp"
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+// What a layout's one word already says, and what changes no result.
+const std::set<std::string> said_by_layout{
+    "layout", "dp", "tp", "pp", "zero", "use-distributed-optimizer", "sequence-parallel", "schedule", "virtual-stages"};
+const std::set<std::string> said_by_shape{
+    "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
+    "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};
+const std::set<std::string> says_nothing{"run-dir", "out",  "log-level", "log-interval", "save-interval",
+                                         "no-save", "load", "format",    "config",       "trace-steps"};
+
+double number_in(const std::string& cell) {
+  char* end = nullptr;
+  const double value = std::strtod(cell.c_str(), &end);
+  return cell.empty() || *end ? std::nan("") : value;
+}
+
+std::string layout_of(const Run& run) {
+  Options options("train");
+  train::LayoutFlags flags;
+  flags.declare(options);
+  try {
+    for (const auto& [key, text] : run.settings)
+      if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
+    return to_string(flags.layout(run.ranks()));
+  } catch (const Error&) {  // of a schema that knew other layouts: its own word then
+    return run.setting("layout");
+  }
+}
+
+std::string words_for(const std::string& key, const std::string& value) {
+  static const std::set<std::string> needs_key{"auto", "none", "true", "false", ""};
+  const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
+  return is_word || key == "dtype" ? value : key + " " + (value.empty() ? "-" : value);
+}
+
+std::set<std::string> differing_settings(const std::vector<Run>& runs, const std::string& command) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Run& run : runs)
+    if (run.command == command)
+      for (const auto& [key, value] : run.settings) values[key].insert(value);
+  std::set<std::string> keys;
+  for (const auto& [key, seen] : values)
+    if (seen.size() > 1 && !says_nothing.count(key)) keys.insert(key);
+  return keys;
+}
+
+void label_all(std::vector<Run>& runs) {
+  for (Run& run : runs) {
+    const std::set<std::string> keys = differing_settings(runs, run.command);
+    std::vector<std::string> words;
+    if (run.command == "train")
+      words.push_back(layout_of(run));
+    else
+      words.push_back(fmt::format("{} on {}", run.command, run.ranks()));
+    if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
+      words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
+    for (const std::string& key : keys)
+      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(words_for(key, run.setting(key)));
+    run.label = join(words, ", ");
+  }
+}
+
+Run read_run(const std::shared_ptr<const Reader>& reader, const std::string& prefix) {
+  Run run{.reader = reader, .prefix = prefix};
+  for (const auto& [name, value] : reader->attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
+  const auto attribute = [&](const std::string& name) {
+    const auto found = run.attributes.find(name);
+    return found == run.attributes.end() ? "" : found->second;
+  };
+  run.id = prefix.empty() ? attribute("run_id") : prefix.substr(prefix.rfind('/') + 1);
+  run.status = attribute("status");
+  for (const std::string& text : run.group("config").words("toml"))
+    for (const Setting& setting : read_toml(text, run.id)) run.settings[setting.key] = setting.text;
+  if (!run.group("train").numbers("step").empty() || run.settings.count("train-iters"))
+    run.command = "train";
+  else if (const auto words = split(attribute("cmdline"), ' '); words.size() > 1)
+    run.command = words[1];
+  return run;
+}
+
+}  // namespace
+
+const Variable* Group::find(const std::string& name) const {
+  const auto found =
+      std::find_if(variables_.begin(), variables_.end(), [&](const Variable& variable) { return variable.name == name; });
+  return found == variables_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Group::words(const std::string& name) const {
+  const Variable* variable = find(name);
+  return variable ? variable->cells : std::vector<std::string>{};
+}
+
+std::vector<double> Group::numbers(const std::string& name) const {
+  std::vector<double> values;
+  for (const std::string& cell : words(name)) values.push_back(number_in(cell));
+  return values;
+}
+
+std::vector<std::int64_t> Group::shape(const std::string& name) const {
+  const Variable* variable = find(name);
+  if (!variable) return {};
+  const bool rows = !variable->dimensions.empty() && variable->dimensions.front() == "step";
+  return {variable->shape.begin() + (rows ? 1 : 0), variable->shape.end()};
+}
+
+std::vector<double> Group::medians(const std::string& name) const {
+  const std::vector<double> values = numbers(name);
+  std::size_t places = 1;
+  for (const std::int64_t size : shape(name)) places *= static_cast<std::size_t>(size);
+  if (values.empty() || places == 0) return {};
+  std::vector<double> medians(places, std::nan(""));
+  for (std::size_t place = 0; place < places; ++place) {
+    std::vector<double> of_steps;
+    for (std::size_t at = place; at < values.size(); at += places) of_steps.push_back(values[at]);
+    const std::vector<double> kept = steady(std::move(of_steps));
+    if (!kept.empty()) medians[place] = summarize(kept).median;
+  }
+  return medians;
+}
+
+std::size_t warm_up(std::size_t steps) { return steps < 2 ? 0 : std::min<std::size_t>(10, (steps + 9) / 10); }
+
+std::vector<double> steady(std::vector<double> of_steps) {
+  of_steps.erase(of_steps.begin(), of_steps.begin() + static_cast<std::ptrdiff_t>(warm_up(of_steps.size())));
+  std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
+  return of_steps;
+}
+
+Group Run::group(const std::string& name) const {
+  const std::string path = prefix + "/" + name;
+  const auto groups = reader->groups();
+  if (!std::count(groups.begin(), groups.end(), path)) return {};
+  return Group(reader->variables(path));
+}
+
+std::int64_t Run::ranks() const {
+  const auto found = attributes.find("jobsize");
+  return found == attributes.end() ? 1 : std::max<std::int64_t>(1, std::atoll(found->second.c_str()));
+}
+
+std::string Run::setting(const std::string& key) const {
+  const auto found = settings.find(key);
+  return found == settings.end() ? "" : found->second;
+}
+
+std::vector<std::vector<const Run*>> RecordSet::labelled(const std::string& group) const {
+  std::vector<std::vector<const Run*>> all;
+  for (const Run& run : runs) {
+    const auto groups = run.reader->groups();
+    if (!std::count(groups.begin(), groups.end(), run.prefix + "/" + group)) continue;
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const auto& some) { return some.front()->label == run.label; });
+    if (same == all.end())
+      all.push_back({&run});
+    else
+      same->push_back(&run);
+  }
+  return all;
+}
+
+std::map<std::string, std::string> RecordSet::common_settings() const {
+  std::map<std::string, std::string> common = runs.empty() ? std::map<std::string, std::string>{} : runs.front().settings;
+  for (const Run& run : runs)
+    std::erase_if(common, [&](const auto& entry) { return run.setting(entry.first) != entry.second; });
+  return common;
+}
+
+RecordSet read_records(const std::vector<std::string>& files) {
+  RecordSet set{.files = files};
+  for (const std::string& file : files) {
+    const auto reader = std::make_shared<const Reader>(file);
+    std::set<std::string> prefixes;
+    std::vector<std::string> ordered;
+    for (const std::string& group : reader->groups()) {
+      const auto parts = split(group, '/');
+      if (parts.size() >= 3 && parts[1] == "runs" && prefixes.insert(parts[2]).second)
+        ordered.push_back("/runs/" + parts[2]);
+    }
+    if (ordered.empty()) ordered.push_back("");
+    for (const std::string& prefix : ordered) set.runs.push_back(read_run(reader, prefix));
+  }
+  label_all(set.runs);
+  return set;
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,63 @@
+// The records that a report is made of: several files, each of one run or of a suite of them, read into one list of runs.
+//
+//   run.h5      its groups stand at the root            /train, /phases, /config …
+//   suite.h5    each run's groups below one of its own  /runs/<id>/train …
+//
+// Runs are told apart by what they do not have in common: the label of a run is its layout and those of its settings that differ between
+// the runs of its command. Runs of one label are repetitions of each other.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/record/reader.hpp"
+
+namespace chorale::report {
+
+// The variables of one group of a run; a group that the run does not have is empty.
+class Group {
+ public:
+  Group() = default;
+  explicit Group(std::vector<Variable> variables) : variables_(std::move(variables)) {}
+
+  bool has(const std::string& name) const { return find(name) != nullptr; }
+  std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for what is no number
+  std::vector<std::string> words(const std::string& name) const;
+  // The last of a variable's dimensions but the first, or all of them where it has no rows: {ranks, phases}.
+  std::vector<std::int64_t> shape(const std::string& name) const;
+  // Of each place along these, over the rows that are not a warm-up: the median, or its whole numbers where there are no rows.
+  std::vector<double> medians(const std::string& name) const;
+
+ private:
+  const Variable* find(const std::string& name) const;
+  std::vector<Variable> variables_;
+};
+
+// How many of so many steps are left out where speed is told: caches, pages and connections are new in them.
+std::size_t warm_up(std::size_t steps);
+std::vector<double> steady(std::vector<double> of_steps);  // without them, and without what is no number
+
+struct Run {
+  std::string id, label, command, status;
+  std::map<std::string, std::string> attributes, settings;
+  std::shared_ptr<const Reader> reader;
+  std::string prefix;  // of its groups: "", or "/runs/<id>"
+
+  Group group(const std::string& name) const;  // "train"
+  std::int64_t ranks() const;
+  std::string setting(const std::string& key) const;  // "" where it has none
+};
+
+struct RecordSet {
+  std::vector<std::string> files;
+  std::vector<Run> runs;
+
+  // Of each label that has such a group, its runs, in the order in which they stand in the files.
+  std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
+  std::map<std::string, std::string> common_settings() const;
+};
+
+RecordSet read_records(const std::vector<std::string>& files);
+
+}  // namespace chorale::report

@@ -1,0 +1,137 @@
+#include "experiments/report/record_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+#include "src/base/text_table.hpp"
+
+namespace chorale::report {
+namespace {
+
+std::string shortened(const std::string& cell) {
+  char* end = nullptr;
+  const double value = std::strtod(cell.c_str(), &end);
+  return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
+}
+
+// Where the element at indices `at`, along the dimensions `names`, lies in a variable that may lack some of them (its value
+// then repeats); -1 when it has a dimension that they do not.
+std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
+  std::int64_t index = 0;
+  for (std::size_t d = 0; d < variable.shape.size(); ++d) {
+    const auto axis = std::find(names.begin(), names.end(), variable.dimensions[d]);
+    if (axis == names.end()) return -1;
+    index = index * variable.shape[d] + at[static_cast<std::size_t>(axis - names.begin())];
+  }
+  return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
+}
+
+// A group as one table: a row for each element of its widest variable, so (step, rank, phase) gives one for each triple. A
+// dimension that stands in the root has no variable here, and is numbered.
+TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
+  const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
+    return a.shape.size() < b.shape.size();
+  });
+  const auto& names = widest.dimensions;
+  std::vector<std::string> columns;
+  std::vector<std::size_t> numbered;
+  for (std::size_t d = 0; d < names.size(); ++d)
+    if (std::none_of(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == names[d]; }))
+      numbered.push_back(d), columns.push_back(names[d]);
+  for (const Variable& v : variables) columns.push_back(v.name);
+
+  TextTable table(columns);
+  std::vector<std::int64_t> at(names.size(), 0);
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(widest.cells.size()); ++row) {
+    std::int64_t rest = row;
+    for (std::size_t d = names.size(); d-- > 0; rest /= widest.shape[d]) at[d] = rest % widest.shape[d];
+    std::vector<std::string> cells;
+    for (const std::size_t d : numbered) cells.push_back(fmt::format("{}", at[d]));
+    for (const Variable& v : variables) {
+      const std::int64_t place = place_in(v, names, at);
+      const std::string cell = place < 0 ? "" : v.cells[static_cast<std::size_t>(place)];
+      cells.push_back(shorten ? shortened(cell) : cell);
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+std::string path_of(const std::string& group) { return group.starts_with("/") ? group : "/" + group; }
+
+std::vector<std::string> chosen_groups(const Reader& reader, const Wanted& wanted) {
+  if (!wanted.group.empty()) return {path_of(wanted.group)};
+  auto groups = reader.groups();
+  std::erase(groups, "/");  // the shared dimensions: the groups that use them show them
+  return groups;
+}
+
+void print_whole(const Variable& variable) {
+  fmt::print("{}:\n", escape_control(variable.name));
+  for (const std::string& text : variable.cells)
+    for (const std::string& line : split(text, '\n')) fmt::print("  {}\n", escape_control(line));
+}
+
+void print_text(const RecordFile& file, const Wanted& wanted) {
+  if (wanted.group.empty()) {
+    fmt::print("{}\n", escape_control(file.name));
+    for (const auto& [name, value] : file.reader.attributes())
+      fmt::print("  {:<18} {}\n", escape_control(name), escape_control(value));
+  }
+  for (const std::string& group : chosen_groups(file.reader, wanted)) {
+    const auto variables = file.reader.variables(group, wanted.rows);
+    const std::int64_t all = file.reader.rows(group);
+    fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
+    const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
+    for (const Variable& v : texts ? variables : std::vector<Variable>{})  // whole texts, such as a config file
+      print_whole(v);
+    if (!texts) fmt::print("{}", tabulate(variables, true).print("text"));
+  }
+}
+
+nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
+  nlohmann::ordered_json object{{"file", file.name}, {"attributes", nlohmann::ordered_json::object()}};
+  for (const auto& [name, value] : file.reader.attributes()) object["attributes"][name] = value;
+  for (const std::string& group : chosen_groups(file.reader, wanted))
+    object["groups"][group] =
+        nlohmann::ordered_json::parse(tabulate(file.reader.variables(group, wanted.rows), false).print("json"));
+  return object;
+}
+
+// A table alone when one was asked for, so that a CSV reader finds its header in the first line.
+void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
+  for (const std::string& group : chosen_groups(file.reader, wanted)) {
+    if (!alone) fmt::print("{}{}\n", wanted.format == "md" ? "## " : "# ", group);
+    const TextTable table = tabulate(file.reader.variables(group, wanted.rows), false);
+    fmt::print("{}{}", table.print(wanted.format), alone ? "" : "\n");
+  }
+}
+
+}  // namespace
+
+void require_group(const RecordFile& file, const std::string& group) {
+  const auto groups = file.reader.groups();
+  if (std::count(groups.begin(), groups.end(), path_of(group))) return;
+  const std::string near = nearest(path_of(group), groups);
+  usage_error(fmt::format("no group {} in this record", path_of(group)),
+              fmt::format("{} has {}", file.name, join(groups, ", ")),
+              near.empty() ? "name one of these" : fmt::format("did you mean {}?", near));
+}
+
+void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted) {
+  auto all = nlohmann::ordered_json::array();
+  for (const RecordFile& file : files) {
+    if (wanted.format == "text") print_text(file, wanted);
+    if (wanted.format == "json") all.push_back(as_json(file, wanted));
+    if (wanted.format == "csv" || wanted.format == "md")
+      print_groups(file, wanted, files.size() == 1 && !wanted.group.empty());
+  }
+  if (wanted.format == "json") fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace chorale::report

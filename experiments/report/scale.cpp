@@ -1,0 +1,121 @@
+#include "experiments/report/scale.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace chorale::report {
+namespace {
+
+struct Prefix {
+  double times;
+  const char* name;
+};
+constexpr Prefix decimal[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
+constexpr Prefix binary[] = {{0x1p40, "Ti"}, {0x1p30, "Gi"}, {0x1p20, "Mi"}, {0x1p10, "Ki"}, {1, ""}};
+constexpr Prefix small[] = {{1, ""}, {1e-3, "m"}, {1e-6, "µ"}, {1e-9, "n"}};
+
+// So many digits that count, but no zeros behind the point and no exponent before it is shorter.
+std::string short_number(double value, int digits) {
+  const std::string text = fmt::format("{:.{}g}", value, digits);
+  return text.find('e') != std::string::npos && std::abs(value) >= 1 && std::abs(value) < 1e7 ? fmt::format("{:.0f}", value)
+                                                                                              : text;
+}
+
+template <std::size_t N>
+std::string with_prefix(double value, int digits, const Prefix (&prefixes)[N], const char* unit) {
+  // What rounds up to the next prefix takes it.
+  const double size = std::abs(value) * (1 + 0.5 * std::pow(10.0, -digits));
+  const Prefix* prefix =
+      std::find_if(std::begin(prefixes), std::end(prefixes), [&](const Prefix& p) { return size >= p.times; });
+  if (prefix == std::end(prefixes)) --prefix;
+  const std::string space = *prefix->name || *unit ? " " : "";
+  return short_number(value / prefix->times, digits) + space + prefix->name + unit;
+}
+
+// The smallest of 1, 2 and 5 times a power of ten that is not less.
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double times : {1.0, 2.0, 5.0})
+    if (times * power >= least * (1 - 1e-9)) return times * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+std::string quantity(double value, Unit unit, int digits) {
+  if (!std::isfinite(value)) return "-";
+  switch (unit) {
+    case Unit::seconds: return value == 0 ? "0 s" : with_prefix(value, digits, small, "s");
+    case Unit::bytes: return with_prefix(value, std::max(digits, std::abs(value) >= 1000 ? 4 : 3), binary, "B");
+    case Unit::bytes_per_second: return with_prefix(value, digits, decimal, "B/s");
+    case Unit::per_second: return with_prefix(value, digits, decimal, "/s");
+    case Unit::percent: return short_number(100 * value, digits) + " %";
+    case Unit::plain: break;
+  }
+  return std::abs(value) >= 1e5 ? with_prefix(value, digits, decimal, "") : short_number(value, digits);
+}
+
+Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : spacing_(spacing), unit_(unit) {
+  const bool logarithmic = spacing == Spacing::logarithmic;
+  if (logarithmic) low_ = 1, high_ = base();
+  bool first = true;
+  for (const double value : values) {
+    if (!holds(value)) continue;
+    low_ = first ? value : std::min(low_, value);
+    high_ = first ? value : std::max(high_, value);
+    first = false;
+  }
+  if (first || high_ > low_) return;
+  if (logarithmic) {
+    low_ /= base(), high_ *= base();
+  } else {
+    const double room = low_ == 0 ? 0.5 : std::abs(low_) / 10;
+    low_ -= room, high_ += room;
+  }
+}
+
+void Scale::include(double value) { low_ = std::min(low_, value), high_ = std::max(high_, value); }
+
+bool Scale::holds(double value) const { return std::isfinite(value) && (spacing_ == Spacing::linear || value > 0); }
+
+double Scale::place(double value) const {
+  if (spacing_ == Spacing::linear) return (value - low_) / (high_ - low_);
+  return std::log(value / low_) / std::log(high_ / low_);
+}
+
+std::vector<double> Scale::ticks(std::size_t most) const {
+  std::vector<double> marks;
+  if (spacing_ == Spacing::linear) {
+    const double step = round_step((high_ - low_) / static_cast<double>(most));
+    for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)
+      marks.push_back(k == 0 ? 0 : k * step);
+    return marks;
+  }
+  const double from = std::ceil(std::log(low_) / std::log(base()) - 1e-9),
+               to = std::floor(std::log(high_) / std::log(base()) + 1e-9);
+  const double stride = std::max(1.0, std::ceil((to - from + 1) / static_cast<double>(most)));
+  for (double power = std::ceil(from / stride) * stride; power <= to; power += stride)
+    marks.push_back(std::pow(base(), power));
+  if (marks.size() >= 2 || base() == 2) return marks;
+  marks.clear();  // less than two powers of ten: what stands between them
+  for (double power = std::floor(from) - 1; power <= to + 1; ++power)
+    for (const double times : {1.0, 2.0, 5.0})
+      if (const double mark = times * std::pow(10.0, power); mark >= low_ * (1 - 1e-9) && mark <= high_ * (1 + 1e-9))
+        marks.push_back(mark);
+  return marks;
+}
+
+std::vector<std::string> Scale::labels(const std::vector<double>& ticks) const {
+  std::vector<std::string> words;
+  for (int digits = 3; digits <= 12; ++digits) {
+    words.clear();
+    for (const double tick : ticks) words.push_back(quantity(tick, unit_, digits));
+    if (std::set<std::string>(words.begin(), words.end()).size() == words.size()) break;
+  }
+  return words;
+}
+
+}  // namespace chorale::report

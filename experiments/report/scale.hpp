@@ -1,0 +1,41 @@
+// An axis: where on it a value lies, and at which round values it is marked.
+//
+//   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
+//   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten, or of two where bytes are counted
+//
+// What is no number, or not positive on a logarithmic axis, has no place: `holds` says so. Without values an axis goes from 0 to 1, and
+// about a single value it leaves room on both sides.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace chorale::report {
+
+enum class Unit { plain, seconds, bytes, bytes_per_second, per_second, percent };
+
+// "12.3 ms", "4 KiB", "1.5 GB/s". Digits: those that count.
+std::string quantity(double value, Unit unit, int digits = 3);
+
+class Scale {
+ public:
+  enum class Spacing { linear, logarithmic };
+  Scale(Spacing spacing, Unit unit, const std::vector<double>& values);
+
+  void include(double value);  // zero, where bars begin
+  bool holds(double value) const;
+  double place(double value) const;  // from 0, at the low end, to 1
+  std::vector<double> ticks(std::size_t most) const;
+  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // that differ
+
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+ private:
+  double base() const { return unit_ == Unit::bytes ? 2 : 10; }
+
+  Spacing spacing_;
+  Unit unit_;
+  double low_ = 0, high_ = 1;
+};
+
+}  // namespace chorale::report

@@ -1,0 +1,83 @@
+#include "experiments/report/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace chorale::report {
+namespace {
+
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+double last_of(const std::vector<double>& values) { return values.empty() ? absent : values.back(); }
+
+}  // namespace
+
+std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns) {
+  std::vector<std::vector<double>> rows;
+  for (std::size_t at = 0; columns > 0 && at + columns <= values.size(); at += columns)
+    rows.emplace_back(values.begin() + static_cast<std::ptrdiff_t>(at),
+                      values.begin() + static_cast<std::ptrdiff_t>(at + columns));
+  return rows;
+}
+
+double last_loss(const Run& run) {
+  const double held_out = last_of(run.group("eval").numbers("loss"));
+  return std::isnan(held_out) ? last_of(run.group("train").numbers("loss")) : held_out;
+}
+
+MemoryUse memory_of(const Run& run) {
+  const Group group = run.group("memory");
+  MemoryUse use{.categories = group.words("category")};
+  const std::size_t categories = use.categories.size();
+  const auto place = group.shape("peak");
+  const std::vector<double> peak = group.numbers("peak");
+  const std::size_t each = place.size() == 2 ? static_cast<std::size_t>(place[0] * place[1]) : 0;
+  if (each > 0 && peak.size() >= each)
+    use.peak = in_rows({peak.end() - static_cast<std::ptrdiff_t>(each), peak.end()}, categories);
+  use.planned = in_rows(group.numbers("planned"), categories);
+  return use;
+}
+
+double largest_peak(const Run& run) {
+  double most = absent;
+  for (const auto& rank : memory_of(run).peak) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
+  return most;
+}
+
+double bytes_per_step(const Run& run) {
+  const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
+  const std::size_t steps = run.group("train").numbers("step").size();
+  return sent.empty() || steps == 0 ? absent : sum_of(sent) / static_cast<double>(steps);
+}
+
+const std::vector<std::string>& StepParts::names() {
+  static const std::vector<std::string> parts{"arithmetic", "exposed communication", "bubble", "data and io"};
+  return parts;
+}
+
+// Forward, backward and optimizer follow each other, with the waiting that communication costs them inside; the bubble and the data stand
+// beside them.
+StepParts step_parts(const Run& run) {
+  const Group group = run.group("phases");
+  const std::vector<std::string> phases = group.words("phase");
+  StepParts parts;
+  for (const auto& rank : in_rows(group.medians("phase_time"), phases.size())) {
+    const auto of = [&](const std::string& name) {
+      const auto found = std::find(phases.begin(), phases.end(), name);
+      const double seconds = found == phases.end() ? 0 : rank[static_cast<std::size_t>(found - phases.begin())];
+      return std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
+    };
+    const double busy = of("forward") + of("backward") + of("optimizer"), exposed = std::min(busy, of("comm_exposed"));
+    parts.seconds.push_back({busy - exposed, exposed, of("bubble"), of("data") + of("io")});
+  }
+  return parts;
+}
+
+double bubble_share(const Run& run) {
+  double bubble = 0, all = 0;
+  for (const auto& rank : step_parts(run).seconds) bubble += rank[2], all += sum_of(rank);
+  return all > 0 ? bubble / all : absent;
+}
+
+}  // namespace chorale::report

@@ -1,0 +1,30 @@
+// What a training run says of itself in one number each; `absent` where its record does not say.
+#pragma once
+#include "experiments/report/chart.hpp"
+#include "experiments/report/record_set.hpp"
+
+namespace chorale::report {
+
+double last_loss(const Run& run);       // of held-out samples, where it was evaluated, else of the last step
+double largest_peak(const Run& run);    // bytes, of the rank that needed most: the sum of its categories' peaks
+double bytes_per_step(const Run& run);  // sent by all ranks, evaluations included
+double bubble_share(const Run& run);    // of the time of a step, in the mean of the ranks
+
+// Rank by category: the most that was held; what the plan says, or nothing.
+struct MemoryUse {
+  std::vector<std::string> categories;
+  std::vector<std::vector<double>> peak, planned;
+};
+MemoryUse memory_of(const Run& run);
+
+// Rank by part of a step: arithmetic, exposed communication, bubble, data and io. The parts follow each other in time.
+struct StepParts {
+  static const std::vector<std::string>& names();
+  std::vector<std::vector<double>> seconds;
+};
+StepParts step_parts(const Run& run);
+
+// Row-major values as rows of so many.
+std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns);
+
+}  // namespace chorale::report
