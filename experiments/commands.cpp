@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_show();
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_tune();
 std::unique_ptr<Command> make_verify();
+std::unique_ptr<Command> make_watch();
 
 // To add a subcommand: a file beside this one, and its line here.
 const std::vector<CommandRow>& all_commands() {
@@ -46,6 +47,8 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune},
       {"verify", "prove every collective algorithm and every pipeline schedule", "build/chorale verify --ranks 16", false,
        make_verify},
+      {"watch", "how a running job does: loss, speed, memory, waiting", "build/chorale watch runs/latest --once", false,
+       make_watch},
   };
   return table;
 }

@@ -98,6 +98,7 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder)
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+    if (run.recorder) run.recorder->number("train_iters", flags_.steps());
     if (run.recorder) announce(run, training, data);
     const double peak = measured_product_peak(options.compute, options.threads) * world;
     if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));

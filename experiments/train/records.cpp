@@ -1,5 +1,6 @@
 #include "experiments/train/records.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -12,6 +13,7 @@ const std::vector<std::string> phases{"forward",     "backward", "optimizer", "c
 struct Share {
   double phases[8];
   std::int64_t bytes[categories], peak[categories];
+  std::int64_t most;  // of all categories at once
 };
 
 }  // namespace
@@ -27,7 +29,7 @@ Records::Records(Recorder& recorder)
            .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})) {}
 
 std::string Records::share(const StepResult& r, const Ledger& ledger) {
-  Share mine{{r.forward, r.backward, r.optimizer, r.exposed, r.hidden, r.bubble, r.data, 0}, {}, {}};
+  Share mine{{r.forward, r.backward, r.optimizer, r.exposed, r.hidden, r.bubble, r.data, 0}, {}, {}, ledger.total_peak()};
   for (std::size_t c = 0; c < categories; ++c) {
     mine.bytes[c] = ledger.current(static_cast<Category>(c));
     mine.peak[c] = ledger.peak(static_cast<Category>(c));
@@ -36,6 +38,20 @@ std::string Records::share(const StepResult& r, const Ledger& ledger) {
 }
 
 void Records::step(const StepResult& r, double time, double seconds, double mfu, const std::vector<std::string>& shares) {
+  PhaseRow phase{.step = r.step};
+  MemoryRow memory{.step = r.step};
+  double exposed = 0, bubble = 0;
+  std::int64_t most = 0;
+  for (const std::string& text : shares) {
+    Share share;
+    std::memcpy(&share, text.data(), sizeof share);
+    phase.phase_time.insert(phase.phase_time.end(), std::begin(share.phases), std::end(share.phases));
+    memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
+    memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
+    exposed += share.phases[3], bubble += share.phases[5];
+    most = std::max(most, share.most);
+  }
+  const double all = seconds * static_cast<double>(shares.size());
   recorder_.append(train_, TrainRow{.step = r.step,
                                     .time = time,
                                     .loss = r.loss,
@@ -46,16 +62,10 @@ void Records::step(const StepResult& r, double time, double seconds, double mfu,
                                     .tokens = r.tokens,
                                     .tokens_per_s = static_cast<double>(r.tokens) / seconds,
                                     .mfu = mfu,
+                                    .comm_share = exposed / all,
+                                    .bubble_share = bubble / all,
+                                    .peak_bytes = most,
                                     .skipped = r.skipped});
-  PhaseRow phase{.step = r.step};
-  MemoryRow memory{.step = r.step};
-  for (const std::string& text : shares) {
-    Share share;
-    std::memcpy(&share, text.data(), sizeof share);
-    phase.phase_time.insert(phase.phase_time.end(), std::begin(share.phases), std::end(share.phases));
-    memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
-    memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
-  }
   recorder_.append(phases_, phase);
   recorder_.append(memory_, memory);
   if (recorder_.due(r.step)) recorder_.flush();

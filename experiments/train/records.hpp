@@ -12,7 +12,8 @@ struct TrainRow {
   std::int64_t step = 0;
   double time = 0, loss = 0, lr = 0, grad_norm = 0, loss_scale = 1, step_time = 0;
   std::int64_t tokens = 0;
-  double tokens_per_s = 0, mfu = 0;
+  double tokens_per_s = 0, mfu = 0, comm_share = 0, bubble_share = 0;
+  std::int64_t peak_bytes = 0;
   std::uint8_t skipped = 0;
   static auto columns() {
     return std::tuple{
@@ -26,6 +27,10 @@ struct TrainRow {
         column("tokens", &TrainRow::tokens, "1", "tokens whose loss was counted"),
         column("tokens_per_s", &TrainRow::tokens_per_s, "s-1", "tokens of the step over its time"),
         column("mfu", &TrainRow::mfu, "1", "share of the measured peak of matrix products"),
+        column("comm_share", &TrainRow::comm_share, "1",
+               "share of the step in which ranks waited for communication, their mean"),
+        column("bubble_share", &TrainRow::bubble_share, "1", "share of the step in which they waited for other stages"),
+        column("peak_bytes", &TrainRow::peak_bytes, "byte", "most that a rank held at once so far"),
         column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was left out", {"no", "yes"})};
   }
 };

@@ -58,12 +58,7 @@ void Progress::finish() {
 
 void Progress::show(std::string text, bool keep) {
   if (screen_.terminal) {
-    // Cut by code points, not bytes: half a "µ" would print as rubbish.
-    std::size_t end = 0;
-    for (int column = 0; end < text.size() && column < screen_.columns - 1; ++column) do
-        ++end;
-      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
-    text = "\r" + text.substr(0, end) + "\x1b[K";
+    text = "\r" + first_columns(text, screen_.columns - 1) + "\x1b[K";
     on_screen_ = !keep;
     if (keep) text += "\n";
   } else {

@@ -63,6 +63,14 @@ std::string replace_all(std::string text, char from, char to) {
   return text;
 }
 
+std::string first_columns(std::string_view text, int columns) {
+  std::size_t end = 0;
+  for (int column = 0; end < text.size() && column < columns; ++column) do
+      ++end;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  return std::string(text.substr(0, end));
+}
+
 std::string human_bytes(std::int64_t bytes) {
   if (bytes > -1024 && bytes < 1024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes);

@@ -17,6 +17,8 @@ std::string either(const std::vector<std::string>& parts);  // "a, b or c"
 std::string trim(std::string_view text);
 std::string replace_all(std::string text, char from, char to);
 
+std::string first_columns(std::string_view text, int columns);  // by code points: half a "µ" would print as rubbish
+
 std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.5 KiB"
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
 std::string human_seconds(double seconds);                       // 0.00012 → "120 µs"; 3700 → "1 h 01 min"

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <nlohmann/json.hpp>
 
 #include "src/base/text.hpp"
 #include "src/record/adopt.hpp"
@@ -26,6 +27,13 @@ h5::File create_in_memory(const std::filesystem::path& path) {
   const auto creation = own<h5::Properties>(H5Pcreate(H5P_FILE_CREATE));
   check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
   return own<h5::File>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
+}
+
+// What the root's attributes say of a run, as a line of metrics.jsonl.
+std::string line_of_root(const nlohmann::ordered_json& attributes) {
+  nlohmann::ordered_json line{{"table", "/"}};
+  line.update(attributes);
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 [[noreturn]] void disk_error(const std::filesystem::path& path) {
@@ -49,7 +57,13 @@ Recorder::Recorder(const std::filesystem::path& folder, const Facts& facts, Cloc
   h5::set_attribute(root, "schema_version", schema_version);
   h5::set_attribute(root, "status", "running", status_room);
   h5::set_attribute(root, "heartbeat", clock.wall_seconds());
-  for (const auto& [name, value] : facts) h5::set_attribute(root, name, value);
+  nlohmann::ordered_json line = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : facts) {
+    h5::set_attribute(root, name, value);
+    line[name] = value;
+  }
+  line["status"] = "running";
+  write_line(line_of_root(line));
 }
 
 Recorder::~Recorder() {
@@ -62,7 +76,10 @@ Recorder::~Recorder() {
   }
 }
 
-void Recorder::number(const std::string& name, std::int64_t value) { h5::set_attribute(file_.get(), name, value); }
+void Recorder::number(const std::string& name, std::int64_t value) {
+  h5::set_attribute(file_.get(), name, value);
+  write_line(line_of_root({{name, value}}));
+}
 
 void Recorder::dimension(const Dimension& dimension, const std::string& group) {
   write_dimension(group_named(group).get(), dimension);
@@ -152,6 +169,7 @@ void Recorder::finish(const std::string& status) {
   flush();
   tables_.clear();
   check(H5Fclose(file_.release()));
+  write_line(line_of_root({{"status", status}}));  // last: who reads it finds the file whole
   if (std::fclose(lines_.release()) != 0) disk_error(folder_ / "metrics.jsonl");
 }
 

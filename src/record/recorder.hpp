@@ -6,6 +6,10 @@
 //   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and when told to stop
 //   recorder.finish("ok");
 //
+// The root's attributes go to metrics.jsonl too, so that who follows it knows what runs, and when it has ended:
+//
+//   {"table":"/","run_id":…,"cmdline":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
+//
 // HDF5 rewrites its trees and its last chunks in place, and a kill between two of those writes costs rows that were safe before. So
 // the file is made in memory, and each flush publishes its image in one step: a process killed at any moment loses only what
 // it had not flushed. Cost: the file in memory.

@@ -74,7 +74,7 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = [line.split()[0] for line in overview.stdout.split("commands\n")[1].splitlines() if line.startswith("  ")]
-        self.assertEqual(names, ["bench", "data", "export", "generate", "info", "plan", "prove", "report", "show", "train", "tune", "verify"])
+        self.assertEqual(names, ["bench", "data", "export", "generate", "info", "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
         with tempfile.TemporaryDirectory() as folder:
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)

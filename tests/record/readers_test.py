@@ -80,9 +80,11 @@ class Readers(unittest.TestCase):
 
     def test_every_line_of_the_live_log_is_json(self):
         with open(os.path.join(self.folder.name, "metrics.jsonl")) as lines:
-            rows = [json.loads(line) for line in lines]
+            lines = [json.loads(line) for line in lines]
+        rows = [line for line in lines if line["table"] == "train"]
         self.assertEqual([row["step"] for row in rows], list(range(120)))
         self.assertEqual(rows[3]["skipped"], "yes")
+        self.assertEqual([line["status"] for line in lines if "status" in line], ["running", "ok"])
 
 
 if __name__ == "__main__":

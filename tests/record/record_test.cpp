@@ -65,14 +65,20 @@ TEST_CASE("what is recorded is read back, tables of several dimensions and words
   CHECK(named(reader.variables("/config"), "toml").cells[0] == "ranks = 3\n");
 }
 
-TEST_CASE("a live table's rows reach metrics.jsonl at once") {
+TEST_CASE("a live table's rows reach metrics.jsonl at once, between what the root says of the run") {
   const TemporaryFolder folder;
   VirtualClock clock;
-  Recorder recorder(folder, {}, clock);
+  Recorder recorder(folder, {{"user", "a \"b\""}}, clock);
+  recorder.number("jobsize", 3);
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
   recorder.append(train, TrainRow{5, 1.5, NAN, 1});
-  CHECK(text_of(folder / "metrics.jsonl") ==
-        "{\"table\": \"train\", \"step\": 5, \"time\": 1.5, \"loss\": null, \"skipped\": \"yes\"}\n");
+  const std::string running =
+      "{\"table\":\"/\",\"user\":\"a \\\"b\\\"\",\"status\":\"running\"}\n"
+      "{\"table\":\"/\",\"jobsize\":3}\n"
+      "{\"table\": \"train\", \"step\": 5, \"time\": 1.5, \"loss\": null, \"skipped\": \"yes\"}\n";
+  CHECK(text_of(folder / "metrics.jsonl") == running);
+  recorder.finish("ok");
+  CHECK(text_of(folder / "metrics.jsonl") == running + "{\"table\":\"/\",\"status\":\"ok\"}\n");
 }
 
 TEST_CASE("a flush is due after 50 steps or 10 seconds") {

@@ -1,0 +1,115 @@
+#include "experiments/watch/metrics.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "src/base/descriptor.hpp"
+
+namespace chorale::watch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* file_name = "metrics.jsonl";
+constexpr int levels = 2;  // below the folder: runs/<suite>/runs/<id>
+
+double number(const nlohmann::json& row, const char* name) {
+  const auto found = row.find(name);
+  return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::int64_t count(const nlohmann::json& row, const char* name) {
+  const auto found = row.find(name);
+  return found != row.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+void take_text(const nlohmann::json& row, const char* name, std::string& text) {
+  if (const auto found = row.find(name); found != row.end() && found->is_string()) text = *found;
+}
+
+void take_count(const nlohmann::json& row, const char* name, std::int64_t& value) {
+  if (row.contains(name)) value = count(row, name);
+}
+
+struct Found {
+  fs::path path;
+  fs::file_time_type written = fs::file_time_type::min();
+};
+
+// A link is another name of a run that is found under its own.
+void look_below(const fs::path& folder, int deep, Found& newest) {
+  std::error_code gone;  // folders come and go while we look
+  for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
+    std::error_code error;
+    if (entry->is_symlink(error) || !entry->is_directory(error)) continue;
+    const fs::path path = entry->path() / file_name;
+    const auto written = fs::last_write_time(path, error);
+    if (!error && written > newest.written) newest = {path, written};
+    if (deep > 1) look_below(entry->path(), deep - 1, newest);
+  }
+}
+
+}  // namespace
+
+void Metrics::take(const std::string& line) {
+  const auto row = nlohmann::json::parse(line, nullptr, false);
+  if (!row.is_object()) return;
+  std::string table;
+  take_text(row, "table", table);
+  if (table == "/") {
+    take_text(row, "run_id", run_id);
+    take_text(row, "cmdline", command_line);
+    take_text(row, "status", status);
+    take_count(row, "jobsize", ranks);
+    take_count(row, "train_iters", last_step);
+  } else if (table == "train") {
+    steps.push_back({.step = count(row, "step"),
+                     .peak_bytes = count(row, "peak_bytes"),
+                     .time = number(row, "time"),
+                     .loss = number(row, "loss"),
+                     .step_time = number(row, "step_time"),
+                     .tokens_per_s = number(row, "tokens_per_s"),
+                     .mfu = number(row, "mfu"),
+                     .communication = number(row, "comm_share"),
+                     .bubble = number(row, "bubble_share")});
+  } else if (table == "eval") {
+    evaluation = {count(row, "step"), number(row, "loss")};
+  }
+}
+
+bool MetricsFile::read(const fs::path& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  if (status.st_ino != inode_ || status.st_dev != device_ || status.st_size < taken_) {
+    *this = {};
+    inode_ = status.st_ino, device_ = status.st_dev;
+  }
+  written_at_ = static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
+  std::string part(1 << 16, '\0');
+  for (ssize_t got; (got = pread(file.get(), part.data(), part.size(), taken_)) > 0; taken_ += got) {
+    unfinished_.append(part, 0, static_cast<std::size_t>(got));
+    std::size_t begin = 0;
+    for (std::size_t end; (end = unfinished_.find('\n', begin)) != std::string::npos; begin = end + 1)
+      metrics_.take(unfinished_.substr(begin, end - begin));
+    unfinished_.erase(0, begin);
+  }
+  return true;
+}
+
+Place find_metrics(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_regular_file(folder, error)) return {folder, {}};
+  const fs::path own = folder / file_name;
+  const bool stands = fs::exists(own, error);
+  Found newest;
+  look_below(folder, levels, newest);
+  if (newest.path.empty()) return {stands ? own : fs::path(), {}};
+  return {newest.path, stands ? own : fs::path()};
+}
+
+}  // namespace chorale::watch

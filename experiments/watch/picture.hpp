@@ -1,0 +1,35 @@
+// What a running job looks like, as text:
+//
+//   2026-11-21T03-41-37-train-5fd2  4 ranks  running
+//   step 312/1000  31 %  12.4 s, 27.4 s to go
+//
+//   4.2518 ⢇⡀                                    the loss of every step so far
+//          ⠀⠙⠢⢄⡀
+//   2.0173 ⠀⠀⠀⠀⠈⠉⠒⠤⣀
+//
+//   loss   2.0173, held out 2.1034 after step 300
+//   speed  51234 tokens/s, MFU 41 %
+//   time   ████████████████████▒▒▒▒▒▒░░░  computing 70 %, communication 20 %, bubble 10 %
+//   memory 1.2 GiB on the fullest rank
+//
+// Speed, shares and the time to go are means of the newest steps.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/watch/metrics.hpp"
+
+namespace chorale::watch {
+
+struct View {
+  double silent_seconds = 0;  // since the file last grew
+  int columns = 80;
+};
+
+std::string picture(const Metrics& metrics, const View& view);
+std::string line(const Metrics& metrics, const View& view);  // the same as one line, where there is no terminal
+
+// Values from left to right as dots, two a column and four a row; what is no number leaves a gap.
+std::vector<std::string> braille(const std::vector<double>& values, int columns, int rows);
+
+}  // namespace chorale::watch
