@@ -152,9 +152,12 @@ do-data: $B/chorale
 	@[ data/english.bpe -nt data/english.txt ] || $B/chorale data train-bpe data/english.txt --vocabulary 4096
 	@[ data/english.bin -nt data/english.bpe ] || $B/chorale data tokenize data/english.txt --tokenizer data/english.bpe
 
-## install     copy the program, the library and its headers to PREFIX (/usr/local) below DESTDIR
+## install     copy the program, its manual, the library and its headers to PREFIX (/usr/local) below DESTDIR
 do-install: do-all
 	install -D $B/chorale $(DESTDIR)$(PREFIX)/bin/chorale
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$B/chorale man > $(DESTDIR)$(PREFIX)/share/man/man1/chorale.1
+	$B/chorale completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/chorale
 	install -D $B/libchorale.so $(DESTDIR)$(PREFIX)/lib/libchorale.so
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/$(headers)
 	@cp --parents $(call below,hpp,src collectives) $(DESTDIR)$(PREFIX)/$(headers)

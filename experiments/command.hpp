@@ -7,6 +7,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/mpi.hpp"
@@ -39,9 +40,20 @@ struct CommandRow {
   const char* example;  // works as it stands
   bool needs_ranks;     // MPI is started for it
   std::unique_ptr<Command> (*make)();
+  const char* group = "other commands";  // under which --help lists it
 };
 
 const std::vector<CommandRow>& all_commands();
 const CommandRow& find_command(const std::string& name);  // a usage error when there is none
+// The rows by their groups, in the order in which groups first appear.
+std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
+
+// A command with all that it can be told: its own options, and those that every command has. Options refer to the fields here.
+struct DeclaredCommand {
+  explicit DeclaredCommand(const CommandRow& row);
+  std::unique_ptr<Command> command;
+  std::string log_level = "info";
+  Options options;
+};
 
 }  // namespace chorale

@@ -1,16 +1,21 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/command.hpp"
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_data();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_man();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_prove();
 std::unique_ptr<Command> make_report();
@@ -24,31 +29,34 @@ std::unique_ptr<Command> make_watch();
 const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
-       make_bench},
+       make_bench, "collectives"},
+      {"completion", "what a shell needs to complete commands, options and their values", "build/chorale completion bash",
+       false, make_completion, "the program"},
       {"data", "tokenize text, learn a vocabulary, look into token files; the floor of the synthetic language",
-       "build/chorale data floor --vocabulary 4096", false, make_data},
+       "build/chorale data floor --vocabulary 4096", false, make_data, "training"},
       {"export", "a run's weights as a folder that Hugging Face's libraries load",
-       "build/chorale export --load runs/latest --out model", false, make_export},
+       "build/chorale export --load runs/latest --out model", false, make_export, "training"},
       {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", true,
-       make_generate},
+       make_generate, "training"},
       {"info", "what is built in, what works on this machine and, for what does not, why",
-       "build/chorale info --format json", true, make_info},
+       "build/chorale info --format json", true, make_info, "the program"},
+      {"man", "the manual, as a page for man", "build/chorale man", false, make_man, "the program"},
       {"plan", "memory, traffic and arithmetic of a step on any layout, before anybody runs it",
-       "build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp", false, make_plan},
+       "build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp", false, make_plan, "training"},
       {"prove", "train on every layout, and prove that all have the bits of one rank",
-       "build/chorale prove --steps 2 --run-dir runs", true, make_prove},
+       "build/chorale prove --steps 2 --run-dir runs", true, make_prove, "training"},
       {"report", "print what a record holds, as tables", "build/chorale report runs/latest/run.h5 --rows 5", false,
-       make_report},
+       make_report, "records"},
       {"show", "a collective algorithm: its rounds, its price, the order of its sums; or a pipeline schedule",
-       "build/chorale show all_reduce ring --ranks 4", false, make_show},
+       "build/chorale show all_reduce ring --ranks 4", false, make_show, "collectives"},
       {"train", "train a transformer, and record every step",
-       "build/chorale train --preset tiny --train-iters 20 --lr 3e-3 --run-dir runs", true, make_train},
+       "build/chorale train --preset tiny --train-iters 20 --lr 3e-3 --run-dir runs", true, make_train, "training"},
       {"tune", "find the fastest algorithm for every size, for auto to take",
-       "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune},
+       "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune, "collectives"},
       {"verify", "prove every collective algorithm and every pipeline schedule", "build/chorale verify --ranks 16", false,
-       make_verify},
+       make_verify, "collectives"},
       {"watch", "how a running job does: loss, speed, memory, waiting", "build/chorale watch runs/latest --once", false,
-       make_watch},
+       make_watch, "records"},
   };
   return table;
 }
@@ -61,6 +69,23 @@ const CommandRow& find_command(const std::string& name) {
   }
   usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
               did_you_mean(name, names, "chorale --help explains them"));
+}
+
+std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group() {
+  std::vector<std::pair<std::string, std::vector<const CommandRow*>>> groups;
+  for (const CommandRow& row : all_commands()) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == row.group; });
+    if (group == groups.end()) group = groups.insert(group, {row.group, {}});
+    group->second.push_back(&row);
+  }
+  return groups;
+}
+
+DeclaredCommand::DeclaredCommand(const CommandRow& row) : command(row.make()), options(fmt::format("chorale {}", row.name)) {
+  command->declare(options);
+  options.section("every command");
+  options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
+  options.add("config", "read options from a TOML or JSON file").words("FILE");
 }
 
 }  // namespace chorale

@@ -26,7 +26,9 @@ std::string_view text_of(const MappedFile& file) {
 class Data final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("action", words_, "tokenize TEXT, train-bpe TEXT, show FILE.bin, or floor").words("ACTION FILE");
+    options.add_positional("action", words_, "tokenize TEXT, train-bpe TEXT, show FILE.bin, or floor")
+        .words("ACTION FILE")
+        .suggest(names());
     options.add("out", out_, "the file to write; none: the text's name, ending in .bin or .bpe").words("FILE");
     options
         .add("tokenizer", tokenizer_, "bytes, or a file of train-bpe; tokenize takes bytes unless told, show prints no text")

@@ -17,7 +17,6 @@
 #include "src/base/built.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
-#include "src/base/log.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 
@@ -29,9 +28,13 @@ namespace {
 std::string overview() {
   std::string text =
       "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
-      "Chorale: parallel training under MPI, its collectives, and what they cost.\n\ncommands\n";
-  for (const CommandRow& row : all_commands()) text += fmt::format("  {:<10} {}\n", row.name, row.about);
-  return text + "\n`chorale COMMAND --help` shows each with an example.\n";
+      "Chorale: parallel training under MPI, its collectives, and what they cost.\n\n";
+  for (const auto& [group, rows] : commands_by_group()) {
+    text += group + "\n";
+    for (const CommandRow* row : rows) text += fmt::format("  {:<10} {}\n", row->name, row->about);
+    text += "\n";
+  }
+  return text + "`chorale COMMAND --help` shows each with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
@@ -39,29 +42,17 @@ std::string help(const CommandRow& row, const Options& options) {
 
 chorale {}: {}.
 
-options
 {}
 Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.
 )";
   return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text());
 }
 
-void declare(Command& command, Options& options, std::string& log_level) {
-  command.declare(options);
-  options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
-  options.add("config", "read options from a TOML or JSON file").words("FILE");
-}
-
 // Names known to any command: CHORALE_ variables may be meant for another one.
 std::vector<std::string> names_of_all_commands() {
   std::vector<std::string> names;
-  for (const CommandRow& row : all_commands()) {
-    Options options(row.name);
-    const auto command = row.make();
-    std::string log_level;
-    declare(*command, options, log_level);
-    for (std::string& name : options.names()) names.push_back(std::move(name));
-  }
+  for (const CommandRow& row : all_commands())
+    for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;
 }
 
@@ -76,10 +67,8 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
     return 0;
   }
   const CommandRow& row = find_command(words[1]);
-  const auto command = row.make();
-  Options options(fmt::format("chorale {}", row.name));
-  std::string log_level = "info";
-  declare(*command, options, log_level);
+  DeclaredCommand declared(row);
+  const auto& [command, log_level, options] = declared;
   const std::vector<std::string> arguments(words.begin() + 2, words.end());
   if (std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a == "--help" || a == "-h"; })) {
     if (launch.rank == 0) fmt::print("{}", help(row, options));
@@ -87,7 +76,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   }
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
-  resolve(options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
+  resolve(declared.options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
   if (!row.needs_ranks && launch.size > 1)
     usage_error(fmt::format("{} is the work of one process", row.name),
                 fmt::format("{} started {} of it", launch.launcher, launch.size), "run it without a launcher");

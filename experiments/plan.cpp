@@ -34,6 +34,7 @@ class PlanCommand final : public Command {
   void declare(Options& o) override {
     flags_.declare(o);
     layout_flags_.declare(o);
+    o.section("the plan");
     o.add("ranks", ranks_,
           "of the world that is planned for; 0: what the layout says, with one replica where it leaves dp out")
         .range(0, 1e7);

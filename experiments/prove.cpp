@@ -45,6 +45,7 @@ class Prove final : public Command {
         for (const auto& [key, text] : preset.values) o.set({key, text, "default"});
     for (const auto& [key, text] : {std::pair{"numerics", "exact"}, {"dropout", "0.1"}, {"lr-warmup-iters", "2"}})
       o.set({key, text, "default"});
+    o.section("the proof");
     o.add("layouts", layouts_, "words such as dp2.tp2.sp, or all that fit on 1 to so many ranks as were started");
     o.add("steps", steps_, "training steps that are compared").range(1, 1e6);
     o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx");

@@ -26,7 +26,8 @@ class Show final : public Command {
   void declare(Options& options) override {
     options_ = &options;
     options.add_positional("algorithm", words_, "which collective or pipeline, and which algorithm for it; none: all")
-        .words("COLLECTIVE ALGORITHM");
+        .words("COLLECTIVE ALGORITHM")
+        .suggest({std::begin(collective_names), std::end(collective_names)});
     options.add("ranks", ranks_, "how many ranks").range(1, 256);
     options.add("count", count_, "elements of the whole vector; 0 for two a rank, or one a chunk").range(0, 1e6);
     options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);

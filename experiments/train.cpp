@@ -39,6 +39,7 @@ class Train final : public Command {
   void declare(Options& o) override {
     flags_.declare(o);
     layout_flags_.declare(o);
+    o.section("data and records");
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
         .words("FILE");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");

@@ -30,7 +30,7 @@ class Watch final : public Command {
     options.add("once", once_, "show what is there now, and leave");
   }
 
-  void check() override {
+  void check(const Launch&) override {
     if (runs_.size() > 1)
       usage_error("one run can be watched", fmt::format("{} were given: {}", runs_.size(), join(runs_, ", ")),
                   "name one of them, or the folder of their suite");

@@ -20,7 +20,9 @@ std::vector<std::string> backend_names() {
 void Asked::declare(Options& options) {
   std::vector<std::string> choices = backend_names();
   choices.emplace_back("all");
-  options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all").words("OP…");
+  options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
+      .words("OP…")
+      .suggest({std::begin(collective_names), std::end(collective_names)});
   options.add("backend", backends, "what carries them; several at once").one_of(choices);
   options.add("algorithm", wanted.algorithms, "names, auto, native (the library's own), or all");
   options.add("dtype", wanted.dtypes, "element types, or all");

@@ -30,6 +30,7 @@ std::vector<Preset> presets() {
 }
 
 void Flags::declare(Options& o) {
+  o.section("model");
   o.add("preset", "a model of the table, such as nano; options given beside it win").words("NAME");
   o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
       .one_of({"gpt2", "llama"});
@@ -43,15 +44,18 @@ void Flags::declare(Options& o) {
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9);
   o.add("dropout", shape_.dropout, "share of activations and attention weights that are dropped").range(0, 1);
   o.add("untie-embeddings", untied_, "the head has a table of its own");
+  o.section("numbers and memory");
   o.add("dtype", dtype_, "type of parameters and activations in the products").one_of({"f32", "bf16", "f16", "f64"});
   o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
   o.add("recompute", recompute_, "activations that are computed twice instead of kept")
       .one_of({"none", "selective", "full"});
+  o.section("batches and steps");
   o.add("global-batch-size", global_batch_, "sequences of a step; 0: micro-batches of all replicas").range(0, 1e7);
   o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a replica's, one in a pipeline").range(0, 1e7);
   o.add("gradient-accumulation-steps", accumulation_, "micro-batches of a replica; 0: as the batches' sizes say")
       .range(0, 1e7);
   o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
+  o.section("optimizer");
   o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
   o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
   o.add("min-lr", rate_.minimum, "lowest, at the end").range(0, 100);
@@ -67,6 +71,7 @@ void Flags::declare(Options& o) {
   o.add("initial-loss-scale", first_scale_, "of f16").range(1, 0x1p40);
   o.add("loss-scale-window", scale_window_, "good steps before the scale of f16 doubles").range(1, 1e9);
   o.add("hysteresis", hysteresis_, "overflows before the scale of f16 halves").range(1, 1e6);
+  o.section("the run");
   o.add("seed", seed_, "of first values, order of the data, dropout").range(0, 9e18);
   o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
 }

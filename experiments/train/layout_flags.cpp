@@ -71,6 +71,7 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
 }
 
 void LayoutFlags::declare_layout(Options& o) {
+  o.section("layout");
   o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
       .words("WORD");
   o.add("dp", data_, "replicas of the model; 0: what is left of the ranks").range(0, 1e6);
@@ -88,8 +89,10 @@ void LayoutFlags::declare_layout(Options& o) {
   o.add("virtual-stages", chunks_, "chunks of the model that a stage has, interleaved; 0: as the layout says")
       .range(0, 1e6)
       .alias("num-virtual-stages-per-pipeline-rank");
-  o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx");
-  o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct");
+  o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx")
+      .suggest(with_auto(backend_names()));
+  o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct")
+      .suggest(algorithm_names());
 }
 
 void LayoutFlags::declare(Options& o) {

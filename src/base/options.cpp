@@ -49,6 +49,16 @@ std::string quoted_toml(const std::string& text) {
 
 }  // namespace
 
+std::pair<std::string, std::string> described(const Option& option) {
+  std::string head = option.positional ? option.metavar : "--" + option.name;
+  if (!option.positional && !option.is_switch)
+    head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
+  std::string tail = option.about;
+  if (!option.text.empty() && !option.is_switch && option.origin == "default") tail += " (default " + option.text + ")";
+  for (const std::string& alias : option.aliases) tail += ", also " + dashes(alias) + alias;
+  return {head, tail};
+}
+
 std::string canonical_key(std::string name) {
   name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
   for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -57,6 +67,7 @@ std::string canonical_key(std::string name) {
 
 Option& Options::insert(Option option) {
   require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
+  option.section = section_;
   return options_.emplace_back(std::move(option));
 }
 
@@ -180,14 +191,10 @@ void Options::set(const Setting& setting) {
 }
 
 std::string Options::help_text() const {
-  std::string out;
+  std::string out, section;
   for (const Option& option : options_) {
-    std::string head = option.positional ? option.metavar : "--" + option.name;
-    if (!option.positional && !option.is_switch)
-      head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
-    std::string tail = option.about;
-    if (!option.text.empty() && !option.is_switch && option.origin == "default") tail += " (default " + option.text + ")";
-    for (const std::string& alias : option.aliases) tail += ", also " + dashes(alias) + alias;
+    if (option.section != section) out += fmt::format("{}{}\n", out.empty() ? "" : "\n", section = option.section);
+    const auto [head, tail] = described(option);
     out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
   }
   return out;

@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chorale {
@@ -36,14 +37,18 @@ class Option {
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }  // FILE, N, … in the help
 
+  Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
+
   std::string name;
   std::string about;
+  std::string section;  // of the help
   std::string metavar;
   std::string text;  // the value as it stands, for records and help
   std::string origin = "default";
   std::vector<std::string> aliases;
-  std::vector<std::string> choices;  // of each element, when the value is a list
-  double lowest = 0, highest = -1;   // no limits while lowest > highest
+  std::vector<std::string> choices;      // of each element, when the value is a list
+  std::vector<std::string> suggestions;  // what a shell offers where more than choices is taken
+  double lowest = 0, highest = -1;       // no limits while lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
   // Sets the field, and `text` to its canonical form (".5" → "0.5"); returns what was expected when it cannot.
   std::function<std::string(const std::string&)> assign;
@@ -55,6 +60,8 @@ class Options {
   Options(const Options&) = delete;  // options point into it
   Options& operator=(const Options&) = delete;
 
+  // What is added from here on stands under this heading of the help.
+  void section(const std::string& heading) { section_ = heading; }
   Option& add(const std::string& name, std::string& field, const std::string& about);
   Option& add(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
@@ -81,10 +88,12 @@ class Options {
 
  private:
   Option& insert(Option option);
-  std::string command_;
+  std::string command_, section_ = "options";
   std::deque<Option> options_;  // a deque: references returned by add stay valid
 };
 
+// As the help has it: "--lr X" and "highest learning rate (default 0.001)".
+std::pair<std::string, std::string> described(const Option& option);
 inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }
 std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir
 

@@ -48,7 +48,7 @@ class OwnProgram(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat {folder}/log; exit 1; }}")
             home = f"{folder}/opt/chorale"
-            self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib"])
+            self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib", "share"])
             with open("examples/all_reduce.cpp") as source, open(f"{folder}/my.cpp", "w") as copy:
                 copy.write(source.read())
             self.built(f"cd {folder} && {command.replace('mpicxx', mpicxx)}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
@@ -57,6 +57,8 @@ class OwnProgram(unittest.TestCase):
             self.assertIn(f"{os.path.realpath(home)}/lib/pkgconfig/../libchorale.so", uses)
             self.assertNotIn(os.path.abspath(build) + "/", uses)
             self.assertEqual(start([f"{home}/bin/chorale", "info"]).returncode, 0)
+            for file in ("share/man/man1/chorale.1", "share/bash-completion/completions/chorale"):
+                self.assertGreater(os.path.getsize(f"{home}/{file}"), 1000)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ TEST_CASE("a chart has its highest value above and its lowest below, and joins s
   CHECK(watch::braille({1, 1}, 1, 1) == std::vector<std::string>{"⠤"});
   CHECK(watch::braille({0, 9, 9, 9}, 2, 1) == std::vector<std::string>{"⡸⠉"});
   CHECK(watch::braille({NAN, NAN, 1, 1}, 2, 1) == std::vector<std::string>{"⠀⠤"});
-  CHECK(watch::braille({5, 4, 1, 0}, 1, 2) == std::vector<std::string>{"⢱", "⢸"});
+  CHECK(watch::braille({5, 4, 1, 0}, 1, 2) == std::vector<std::string>{"⢢", "⠸"});
   CHECK(watch::braille({}, 2, 1) == std::vector<std::string>{"⠀⠀"});
 }
 

@@ -1,0 +1,82 @@
+"""The manual and the shell's completion, which the program makes of its own options: complete, without warnings, and at work in bash."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from programs import chorale, start
+
+
+def words_of(command):
+    """Options and commands that a command's help names."""
+    return re.findall(r"(?m)^  (--[\w-]+)", start([chorale, command, "--help"]).stdout)
+
+
+class Manual(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.commands = re.findall(r"(?m)^  (\w+) ", start([chorale, "--help"]).stdout)
+        cls.page = start([chorale, "man"]).stdout
+        cls.script = start([chorale, "completion", "bash"]).stdout
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        quoted = " ".join(f"'{word}'" for word in words)
+        program = f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        result = subprocess.run(["bash", "-uc", program], capture_output=True, text=True, timeout=60, cwd=self.folder())
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def folder(self):
+        if not hasattr(self, "holder"):
+            self.holder = tempfile.TemporaryDirectory()
+            self.addCleanup(self.holder.cleanup)
+            open(f"{self.holder.name}/notes.txt", "w").close()
+            os.mkdir(f"{self.holder.name}/runs")
+        return self.holder.name
+
+    def test_the_manual_names_every_command_and_every_option(self):
+        for command in self.commands:
+            section = re.search(rf"(?ms)^\.SS {command}\n(.*?)(?=^\.S[SH] )", self.page)
+            self.assertTrue(section, command)
+            for option in words_of(command):
+                self.assertRegex(section.group(1), rf"\\fB{re.escape(option.replace('-', chr(92) + '-'))}[ \\]", command)
+
+    def test_the_manual_is_set_without_warnings(self):
+        if not shutil.which("groff"):
+            self.skipTest("no groff here")
+        result = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8"], input=self.page, capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("EXIT STATUS", re.sub(r"\x1b\[\d*m|.\x08", "", result.stdout))
+
+    def test_commands_and_options_are_completed(self):
+        self.assertEqual(sorted(self.complete("chorale", "")), sorted([*self.commands, "--help", "--version"]))
+        self.assertEqual(self.complete("chorale", "tr"), ["train"])
+        for command in self.commands:
+            self.assertEqual(self.complete("chorale", command, "--"), ["--help", *words_of(command)])
+
+    def test_values_are_completed(self):
+        self.assertEqual(self.complete("chorale", "train", "--dtype", "b"), ["bf16"])
+        self.assertEqual(self.complete("chorale", "train", "--dtype", "=", "f"), ["f32", "f16", "f64"])
+        self.assertEqual(len(self.complete("chorale", "train", "--dtype", "=")), 4)
+        self.assertIn("nano", self.complete("chorale", "train", "--preset", "n"))
+        self.assertEqual(self.complete("chorale", "prove", "--vary", "algorithm,s"), ["algorithm,schedule"])
+        self.assertEqual(self.complete("chorale", "train", "--lr", ""), [])
+        self.assertEqual(self.complete("chorale", "train", "--run-dir", ""), ["runs"])
+        self.assertEqual(self.complete("chorale", "train", "--data", "n"), ["notes.txt"])
+
+    def test_a_commands_own_words_are_completed(self):
+        self.assertEqual(self.complete("chorale", "show", "all_r"), ["all_reduce"])
+        self.assertEqual(self.complete("chorale", "data", "tok"), ["tokenize"])
+        self.assertEqual(self.complete("chorale", "report", "no"), ["notes.txt"])
+        self.assertEqual(self.complete("chorale", "watch", "r"), ["runs"])
+
+    def test_another_shell_is_refused(self):
+        self.assertIn("compdef", start([chorale, "completion", "zsh"]).stdout)
+        self.assertEqual(start([chorale, "completion", "tcsh"]).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
