@@ -81,14 +81,14 @@ class BenchCommand final : public Command {
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
-    if (format_ == "text")
+    if (session.run_name.empty() && format_ == "text")
       fmt::print(
           "# {} buffers in {} memory; times are medians over repetitions of the slowest rank, with their 95 % interval; 1 "
           "GB is "
           "10⁹ bytes{}\n",
           conditions.cold ? "cold" : "warm", conditions.heap ? "ordinary" : "symmetric",
           crowded ? "; more ranks than cores" : "");
-    fmt::print("{}", bench::print(rows, format_));
+    if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
     if (!out_.empty()) keep(results, conditions, session, ranks);
     return wrong;

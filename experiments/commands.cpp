@@ -11,6 +11,7 @@ namespace chorale {
 
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_completion();
+std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_data();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
@@ -30,14 +31,16 @@ const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
        make_bench, "collectives"},
+      {"compare", "many runs in one launch, in turns, and what tells them apart",
+       "build/chorale compare tests/experiments/small.toml --run-dir runs", true, make_compare, "training"},
       {"completion", "what a shell needs to complete commands, options and their values", "build/chorale completion bash",
        false, make_completion, "the program"},
       {"data", "tokenize text, learn a vocabulary, look into token files; the floor of the synthetic language",
        "build/chorale data floor --vocabulary 4096", false, make_data, "training"},
       {"export", "a run's weights as a folder that Hugging Face's libraries load",
        "build/chorale export --load runs/latest --out model", false, make_export, "training"},
-      {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", true,
-       make_generate, "training"},
+      {"generate", "text from a trained model", "build/chorale generate --load runs/latest --tokens 20", true, make_generate,
+       "training"},
       {"info", "what is built in, what works on this machine and, for what does not, why",
        "build/chorale info --format json", true, make_info, "the program"},
       {"man", "the manual, as a page for man", "build/chorale man", false, make_man, "the program"},

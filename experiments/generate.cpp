@@ -39,7 +39,7 @@ class Generate final : public Command {
     layout_flags_.declare_layout(o);
   }
 
-  void check(const Launch&) override {
+  void check(const Launch& launch) override {
     if (load_.empty())
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
     const Layout layout = layout_flags_.choice(launch.size).layout;

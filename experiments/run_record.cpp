@@ -96,8 +96,9 @@ int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>&
 }
 
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
-                                      const std::vector<RankFacts>& ranks) {
-  auto recorder = std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock);
+                                      const std::vector<RankFacts>& ranks, bool takes_over) {
+  auto recorder =
+      std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock, takes_over);
   write_ranks(*recorder, ranks);
   recorder->text("config", "toml", session.options.toml());
   recorder->text("config", "origins", session.options.origins());
@@ -108,7 +109,9 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
   const mpi::Runtime& runtime = *session.runtime;
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
   std::filesystem::path folder;
-  if (runtime.rank() == 0) folder = make_run_folder(parent, command, session.clock);
+  if (runtime.rank() == 0)
+    folder =
+        session.run_name.empty() ? make_run_folder(parent, command, session.clock) : make_folder(parent / session.run_name);
   folder = mpi::broadcast(runtime.world(), folder.string());
   RunRecord run{folder, Log({.rank = runtime.rank(), .level = session.log_level, .folder = folder / "log"}), nullptr};
   run.log.debug("{} on rank {} of {}, process {}", session.command_line, runtime.rank(), runtime.size(), getpid());

@@ -109,7 +109,7 @@ class Train final : public Command {
     const std::string status = loop(session, run, training, data, peak, records, accounting);
     if (choice.layout.pipeline > 1 && !training.events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
-      if (run.recorder) train::report_pipeline(run, pipeline);
+      if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }
     const bool as_planned = accounting.settle(run, training);
     if (run.recorder) {
@@ -150,7 +150,8 @@ class Train final : public Command {
   std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak,
                    std::optional<train::Records>& records, train::Accounting& accounting) {
     const std::int64_t last = flags_.steps();
-    const Progress::Screen screen = run.recorder ? Progress::screen_of(stderr) : Progress::Screen{};
+    const Progress::Screen screen =
+        run.recorder && session.run_name.empty() ? Progress::screen_of(stderr) : Progress::Screen{};
     Progress progress("train", last, session.clock, screen);
     const double began = session.clock.seconds();
     const ReadSamples read = data.training();

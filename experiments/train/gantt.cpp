@@ -46,9 +46,10 @@ MeasuredPipeline measure_pipeline(const Training& training, const std::vector<Ra
   return pipeline;
 }
 
-void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline) {
+void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws) {
   Table& table = run.recorder->table<PipelineRow>({.group = "pipeline", .rows = "event"});
   for (const PipelineRow& row : pipeline.rows) run.recorder->append(table, row);
+  if (!draws) return;
   const PipelineTimeline &seen = pipeline.measured, &ideal = pipeline.simulated;
   const double scale = 100 / std::max(seen.seconds(), ideal.seconds());
   fmt::print("the last step's pipeline, measured ({:.1f} ms, bubble {:.1f} %):\n{}", 1e3 * seen.seconds(),

@@ -34,7 +34,7 @@ PipelineSeconds means_of(const PipelineTimeline& timeline,
 
 // Collective; rank 0 gets it.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
-// On rank 0: into the record, and on the terminal as two pictures.
-void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline);
+// On rank 0: into the record and, if it `draws`, on the terminal as two pictures.
+void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);
 
 }  // namespace chorale::train

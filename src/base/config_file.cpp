@@ -1,9 +1,5 @@
 // Config files: flat `key = value` in TOML, or one flat object in JSON. Values become text, as a user would have typed
 // them; lists are joined by commas. Every setting knows its file and line.
-#define TOML_HEADER_ONLY 1  // one small file parses TOML: no library to carry along
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +10,7 @@
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
+#include "src/base/toml.hpp"
 
 namespace chorale {
 
@@ -28,7 +25,9 @@ namespace {
               "config files are flat: key = text, number, true, false, or a list of these");
 }
 
-std::string text_of(const toml::node& node, const std::string& key, const std::string& origin) {
+}  // namespace
+
+std::string setting_text(const toml::node& node, const std::string& key, const std::string& origin) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
   if (const auto whole = node.value_exact<std::int64_t>()) return fmt::format("{}", *whole);
@@ -37,14 +36,12 @@ std::string text_of(const toml::node& node, const std::string& key, const std::s
     std::vector<std::string> parts;
     for (const toml::node& part : *list) {
       if (part.is_array()) refuse(origin, key, "a list of lists");
-      parts.push_back(text_of(part, key, origin));
+      parts.push_back(setting_text(part, key, origin));
     }
     return join(parts, ",");
   }
   refuse(origin, key, node.is_table() ? "a table" : "a date or time");
 }
-
-}  // namespace
 
 std::vector<Setting> read_toml(const std::string& text, const std::string& name) {
   std::vector<Setting> settings;
@@ -53,7 +50,7 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
     for (const auto& [key, node] : table) {
       const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
       const std::string key_text(std::string_view{key});
-      settings.push_back({canonical_key(key_text), text_of(node, key_text, origin), origin});
+      settings.push_back({canonical_key(key_text), setting_text(node, key_text, origin), origin});
     }
   } catch (const toml::parse_error& error) {
     usage_error("the config file is not valid TOML",

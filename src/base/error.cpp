@@ -9,9 +9,9 @@ namespace {
 // Sources are compiled by their path from the root, so the file name is already short and the same on every machine.
 std::string place(const std::source_location& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
 
-std::string lines(const std::string& what, const std::string& numbers, const std::string& fix) {
+std::string indented(const std::string& what, const std::vector<std::string>& lines) {
   std::string text = escape_control(what);
-  for (const std::string& line : {numbers, fix})
+  for (const std::string& line : lines)
     if (!line.empty()) text += "\n  " + escape_control(line);
   return text;
 }
@@ -19,7 +19,10 @@ std::string lines(const std::string& what, const std::string& numbers, const std
 }  // namespace
 
 Error::Error(Exit exit, std::string what, std::string numbers, std::string fix, std::source_location where)
-    : std::runtime_error(lines(what, numbers, fix)), exit_(exit), where_(where) {}
+    : Error(exit, what, {numbers, fix}, where) {}
+
+Error::Error(Exit exit, const std::string& what, const std::vector<std::string>& lines, std::source_location where)
+    : std::runtime_error(indented(what, lines)), exit_(exit), where_(where) {}
 
 void usage_error(std::string what, std::string numbers, std::string fix, std::source_location where) {
   throw Error(Exit::usage, std::move(what), std::move(numbers), std::move(fix), where);

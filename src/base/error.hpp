@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace chorale {
 
@@ -20,6 +21,9 @@ enum class Exit : int { ok = 0, runtime = 1, usage = 2, check = 3, watchdog = 4 
 class Error : public std::runtime_error {
  public:
   Error(Exit exit, std::string what, std::string numbers, std::string fix,
+        std::source_location where = std::source_location::current());
+  // With as many lines as there is to say.
+  Error(Exit exit, const std::string& what, const std::vector<std::string>& lines,
         std::source_location where = std::source_location::current());
 
   Exit exit() const { return exit_; }

@@ -57,6 +57,7 @@ void Progress::finish() {
 }
 
 void Progress::show(std::string text, bool keep) {
+  if (!screen_.stream) return;
   if (screen_.terminal) {
     text = "\r" + first_columns(text, screen_.columns - 1) + "\x1b[K";
     on_screen_ = !keep;

@@ -15,7 +15,7 @@ namespace chorale {
 class Progress {
  public:
   struct Screen {
-    std::FILE* stream = stderr;
+    std::FILE* stream = stderr;  // nullptr: nothing is shown
     bool terminal = false;
     int columns = 80;
   };

@@ -44,12 +44,12 @@ std::string line_of_root(const nlohmann::ordered_json& attributes) {
 
 }  // namespace
 
-Recorder::Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock)
-    : folder_(folder), clock_(clock), snapshot_(file()), flushed_at_(clock.seconds()) {
+Recorder::Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over)
+    : folder_(folder), clock_(clock), snapshot_(file(), takes_over), flushed_at_(clock.seconds()) {
   h5::quiet();
   file_ = create_in_memory(file());
   const auto lines_path = folder / "metrics.jsonl";
-  lines_.reset(std::fopen(lines_path.c_str(), "wxe"));
+  lines_.reset(std::fopen(lines_path.c_str(), takes_over ? "ae" : "wxe"));
   if (!lines_) disk_error(lines_path);
   const hid_t root = file_.get();
   h5::set_attribute(root, "Conventions", "CF-1.10");

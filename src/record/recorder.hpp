@@ -32,8 +32,9 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's t
 
 class Recorder {
  public:
-  // Makes folder/run.h5 and folder/metrics.jsonl; neither may exist.
-  Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock);
+  // Makes folder/run.h5 and folder/metrics.jsonl; neither may exist, unless it takes over from a writer that died: then the first flush
+  // puts a new record in the old one's place.
+  Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // a record that was not finished is flushed and marked "failed"
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;

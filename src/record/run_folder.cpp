@@ -52,6 +52,13 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
   throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs from it");
 }
 
+fs::path make_folder(const fs::path& folder) {
+  for (int i = 1; fs::exists(folder); ++i)
+    if (const fs::path aside = fmt::format("{}.unfinished-{}", folder.string(), i); !fs::exists(aside)) fs::rename(folder, aside);
+  fs::create_directories(folder / "log");
+  return folder;
+}
+
 void write_file(const fs::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;

@@ -23,8 +23,9 @@ constexpr std::size_t page = 4096;
 
 }  // namespace
 
-SnapshotFile::SnapshotFile(std::filesystem::path path) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
+SnapshotFile::SnapshotFile(std::filesystem::path path, bool takes_over) : path_(std::move(path)) {
+  if (!takes_over && std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
+  if (takes_over) remove_copies();  // their names: the visible one keeps its image
   for (int copy : {0, 1}) {
     const auto name = hidden(copy ? "1" : "0");
     copies_[copy].reset(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -32,7 +33,9 @@ SnapshotFile::SnapshotFile(std::filesystem::path path) : path_(std::move(path)) 
   }
 }
 
-SnapshotFile::~SnapshotFile() {
+SnapshotFile::~SnapshotFile() { remove_copies(); }
+
+void SnapshotFile::remove_copies() const {
   for (const char* suffix : {"0", "1", "new"}) unlink(hidden(suffix).c_str());
 }
 

@@ -18,7 +18,8 @@ namespace chorale {
 
 class SnapshotFile {
  public:
-  explicit SnapshotFile(std::filesystem::path path);  // which must not exist
+  // The path must not exist, unless its writer died and this one takes over: what it published stays until the first image comes.
+  explicit SnapshotFile(std::filesystem::path path, bool takes_over = false);
   ~SnapshotFile();                                    // the last image stays; the spare copy goes
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
@@ -27,6 +28,7 @@ class SnapshotFile {
 
  private:
   std::filesystem::path hidden(const char* suffix) const;
+  void remove_copies() const;
   void bring_up_to_date(int copy, std::span<const std::byte> image);
 
   std::filesystem::path path_;

@@ -1,0 +1,193 @@
+// `chorale compare SUITE.toml`: many runs in one launch, of the same model on the same data, in turns and in an order drawn anew for each
+// repetition, so that what else the machine does meets all of them; a table at the end, and one record with everything.
+//
+//   mpirun -np 4 build/chorale compare experiments/strategies.toml
+//   mpirun -np 4 build/chorale compare --resume runs/latest         what a stop left undone
+//
+//   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
+//
+// Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does not fit, too
+// little memory) is a row that says why.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "collectives/communicator.hpp"
+#include "experiments/compare/prepared.hpp"
+#include "experiments/compare/summary.hpp"
+#include "experiments/run_record.hpp"
+#include "experiments/train/team.hpp"
+#include "src/base/error.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/signals.hpp"
+#include "src/base/text.hpp"
+#include "src/record/reader.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace compare;
+
+class Compare final : public Command {
+ public:
+  void declare(Options& o) override {
+    o.add_positional("suite", files_,
+                     "which runs to compare: experiments/*.toml are there, docs/experiments.md says how to write one");
+    o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
+    o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
+    o.add("repetitions", repetitions_, "of every run; 0: as many as the suite says").range(0, 1000);
+    o.add("seed", seed_, "of the order of the runs").range(0, 1e18);
+  }
+
+  void check(const Launch& launch) override {
+    if (files_.size() + !resume_.empty() != 1)
+      usage_error("one suite at a time",
+                  fmt::format("{} files given{}", files_.size(), resume_.empty() ? "" : ", and --resume"),
+                  "chorale compare experiments/strategies.toml, or --resume runs/latest");
+    if (resume_.empty())
+      require_writable(run_dir_);
+    else
+      resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
+    suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml");
+    if (repetitions_ > 0) suite_.repetitions = repetitions_;
+    values_ = check_runs(suite_, launch);
+    signals_.emplace();
+  }
+
+  int run(Session& session) override {
+    const mpi::Runtime& runtime = *session.runtime;
+    const bool speaks = runtime.rank() == 0;
+    const auto ranks = gather_rank_facts(runtime, session.clock);
+    RunRecord record = resume_.empty() ? open_run_record(run_dir_, session, ranks) : go_on(session, ranks);
+    if (speaks && resume_.empty()) write_file(record.folder / "suite.toml", suite_.text);
+
+    const std::vector<Turn> turns = in_turns(runtime.size());
+    std::vector<std::vector<std::string>> values;
+    for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
+    std::optional<Summary> summary;
+    std::vector<std::int64_t> waiting(turns.size(), 1);
+    if (speaks) {
+      record.recorder->text("config", "suite", suite_.text);
+      record.recorder->text("config", "question", suite_.question);
+      summary.emplace(*record.recorder, suite_, turns, values);
+      take_finished(record.folder, turns, *summary);
+      for (std::size_t t = 0; t < turns.size(); ++t) waiting[t] = !summary->done(t);
+    }
+    const std::string left = mpi::broadcast(runtime.world(), std::string(waiting.begin(), waiting.end()));
+    const bool whole = go_through(session, record, turns, left, summary);
+    if (speaks) finish(record, *summary, whole);
+    return whole ? 0 : static_cast<int>(Exit::runtime);
+  }
+
+ private:
+  // Repetition by repetition, each in an order of its own.
+  std::vector<Turn> in_turns(int started) const {
+    std::vector<Turn> turns;
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
+    for (std::int64_t repetition = 1; repetition <= suite_.repetitions; ++repetition) {
+      std::vector<std::size_t> order(suite_.runs.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+      for (const std::size_t i : order) {
+        const SuiteRun& run = suite_.runs[i];
+        turns.push_back({&run, repetition, run.ranks ? run.ranks : started});
+      }
+    }
+    return turns;
+  }
+
+  RunRecord go_on(const Session& session, const std::vector<RankFacts>& ranks) const {
+    const bool speaks = session.runtime->rank() == 0;
+    return {resume_, Log({.rank = session.runtime->rank(), .level = session.log_level, .folder = fs::path(resume_) / "log"}),
+            speaks ? open_record(resume_, session, ranks, true) : nullptr};
+  }
+
+  // What an earlier launch finished.
+  static void take_finished(const fs::path& folder, const std::vector<Turn>& turns, Summary& summary) {
+    for (std::size_t t = 0; t < turns.size(); ++t) {
+      const fs::path file = folder / turns[t].id() / "run.h5";
+      if (fs::exists(file) && status_of(file) == "ok") summary.finished(t, file);
+    }
+    summary.keep();
+  }
+
+  static std::string status_of(const fs::path& file) {
+    for (const auto& [name, value] : Reader(file).attributes())
+      if (name == "status") return value;
+    return "";
+  }
+
+  // Returns whether all came to their end, or a signal stopped it.
+  bool go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
+                  std::optional<Summary>& summary) {
+    const mpi::Runtime& runtime = *session.runtime;
+    // Idle ranks sleep in a barrier of ours: MPI's own waits would take the cores from those who run.
+    const Worlds worlds(train::resolved({{"", "auto"}}, runtime), runtime, session.clock);
+    Communicator everybody = worlds.for_axis("world").split(0, runtime.rank());
+    std::optional<Progress> progress;
+    if (summary)
+      progress.emplace("compare", static_cast<std::int64_t>(turns.size()), session.clock, Progress::screen_of(stderr));
+    for (std::size_t t = 0; t < turns.size(); ++t) {
+      if (!left[t]) continue;
+      if (progress) progress->update(static_cast<std::int64_t>(t), turns[t].id());
+      const std::string trouble = run_one(session, record.folder, turns[t]);
+      everybody.barrier();
+      const auto stops = mpi::ranks_where(runtime.world(), signals_->pending().has_value());
+      if (summary) {
+        const fs::path file = record.folder / turns[t].id() / "run.h5";
+        if (trouble.empty())
+          summary->finished(t, file);
+        else
+          summary->failed(t, trouble), record.log.warn("{}: {}", turns[t].id(), trouble);
+        summary->keep();
+      }
+      if (!stops.empty()) return false;
+    }
+    if (progress) progress->finish();
+    return true;
+  }
+
+  // On every rank. On rank 0: why it came to nothing, or "".
+  std::string run_one(Session& session, const fs::path& folder, const Turn& turn) const {
+    const mpi::Runtime part(*session.runtime, turn.ranks);
+    std::string trouble;
+    if (part.rank() >= 0) try {
+        const Prepared run = prepare(*turn.run, folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
+        const std::string words = command_line(run->options);
+        Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
+        if (const int code = run->command->run(inner); code != 0) trouble = fmt::format("exit code {}", code);
+      } catch (const Error& error) {
+        if (error.exit() != Exit::usage) throw;  // a rank may be left in the middle of a collective
+        trouble = split(error.what(), '\n')[0];
+      }
+    return trouble;
+  }
+
+  void finish(RunRecord& record, const Summary& summary, bool whole) const {
+    if (!suite_.question.empty()) fmt::print("{}\n\n", suite_.question);
+    fmt::print("{}", summary.table());
+    if (const std::string shown = summary.sentence(); !shown.empty()) fmt::print("\n{}\n", shown);
+    const fs::path file = record.recorder->file();
+    record.recorder->finish(whole ? "ok" : "stopped");
+    fmt::print("recorded in {}\n", file.string());
+    if (!whole) fmt::print("stopped: chorale compare --resume {} does the rest\n", record.folder.string());
+  }
+
+  std::vector<std::string> files_;
+  std::string resume_, run_dir_ = "runs";
+  std::int64_t repetitions_ = 0, seed_ = 1;
+  Suite suite_;
+  std::vector<std::vector<std::string>> values_;  // by run: what each has for the settings that vary
+  std::optional<Signals> signals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_compare() { return std::make_unique<Compare>(); }
+
+}  // namespace chorale

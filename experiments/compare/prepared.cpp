@@ -1,0 +1,97 @@
+#include "experiments/compare/prepared.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::compare {
+namespace {
+
+// A command that records, with its options as they are by default.
+Prepared fresh(const std::string& name) {
+  const CommandRow& row = find_command(name);
+  auto made = std::make_unique<DeclaredCommand>(row);
+  const bool records = made->options.find("run-dir") || made->options.find("out");
+  if (!row.needs_ranks || !records || name == "compare")
+    usage_error(fmt::format("{} is no command for a suite", name), "a run trains or measures, and records it",
+                "command = \"train\" or \"bench\"");
+  return made;
+}
+
+std::string on_one_line(const std::string& text) { return join(split(text, '\n'), "; "); }
+
+// Each setting by itself, so that all mistakes are found; then what they are together.
+void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& mistakes) {
+  const auto collect = [&](std::size_t line, auto part) {
+    try {
+      part();
+    } catch (const Error& error) {
+      mistakes.push_back({line, on_one_line(error.what())});
+    }
+  };
+  const std::size_t before = mistakes.size();
+  collect(run.line, [&] {
+    const Prepared alone = fresh(run.command);
+    for (const Setting& setting : run.settings) {
+      const auto line = static_cast<std::size_t>(std::atoll(setting.origin.substr(setting.origin.rfind(':') + 1).c_str()));
+      collect(line, [&] {
+        if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
+        alone->options.set(setting);
+      });
+    }
+  });
+  if (mistakes.size() > before) return;
+  if (run.ranks > launch.size)
+    mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: mpirun -n {} chorale compare …",
+                                              run.ranks, launch.size, run.ranks)});
+  else
+    collect(run.line, [&] {
+      prepare(run, std::filesystem::temp_directory_path(), run.name,
+              {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
+    });
+}
+
+}  // namespace
+
+std::string command_line(const Options& options) {
+  std::string words = options.command();
+  for (const Option& option : options.all())
+    if (option.origin != "default" && !option.origin.starts_with("preset") && !option.is_source)
+      words += fmt::format(" --{} {}", option.name, option.text);
+  return words;
+}
+
+Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch) {
+  Prepared made = fresh(run.command);
+  std::vector<Setting> settings = run.settings;
+  if (made->options.find("run-dir"))
+    settings.push_back({"run-dir", folder.string(), "compare"});
+  else
+    settings.push_back({"out", (folder / name / "run.h5").string(), "compare"});
+  apply(made->options, settings, made->command->presets(), made->command->foreign());
+  made->command->check(launch);
+  return made;
+}
+
+std::vector<std::vector<std::string>> check_runs(const Suite& suite, const Launch& launch) {
+  std::vector<Mistake> mistakes;
+  for (const SuiteRun& run : suite.runs) check_run(run, launch, mistakes);
+  refuse_mistakes(suite, std::move(mistakes));
+  std::vector<std::vector<std::string>> values;
+  for (const SuiteRun& run : suite.runs) {
+    Prepared made = fresh(run.command);
+    apply(made->options, run.settings, made->command->presets(), made->command->foreign());
+    auto& row = values.emplace_back();
+    for (const std::string& name : suite.varied) {
+      const Option* option = made->options.find(name);
+      row.push_back(name == "ranks" ? std::to_string(run.ranks ? run.ranks : launch.size) : option ? option->text : "");
+    }
+  }
+  return values;
+}
+
+}  // namespace chorale::compare

@@ -1,0 +1,181 @@
+#include "experiments/compare/suite.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+#include "src/base/toml.hpp"
+
+namespace chorale::compare {
+namespace {
+
+using Combination = std::vector<Setting>;
+
+std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
+
+// As they stand in the file; the parser has them by the alphabet.
+std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
+  std::vector<std::pair<std::string, const toml::node*>> entries;
+  for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return line_of(*a.second) < line_of(*b.second); });
+  return entries;
+}
+
+// Reads one file into a suite, and keeps what it finds wrong.
+class SuiteReader {
+ public:
+  SuiteReader(Suite& suite, std::vector<Mistake>& mistakes) : suite_(suite), mistakes_(mistakes) {}
+
+  void read(const toml::table& root) {
+    for (const auto& [name, node] : in_order(root)) {
+      if (name == "question")
+        take(*node, name, suite_.question);
+      else if (name == "ranks")
+        take(*node, name, suite_.ranks, 1);
+      else if (name == "repetitions")
+        take(*node, name, suite_.repetitions, 1);
+      else if (name == "warmup")
+        take(*node, name, suite_.warmup, 0);
+      else if (name != "runs" || !node->is_array_of_tables())
+        wrong(*node,
+              fmt::format("\"{}\" is no part of a suite: it has question, ranks, repetitions, warmup and [[runs]]", name));
+    }
+    const toml::array* runs = root["runs"].as_array();
+    for (std::size_t i = 0; runs && i < runs->size(); ++i)
+      if (const toml::table* table = (*runs)[i].as_table()) read_runs(*table);
+    if (suite_.runs.empty() && mistakes_.empty()) mistakes_.push_back({1, "no [[runs]]: there is nothing to compare"});
+  }
+
+ private:
+  void wrong(const toml::node& node, const std::string& what) { mistakes_.push_back({line_of(node), what}); }
+
+  void take(const toml::node& node, const std::string& name, std::string& into) {
+    if (const auto text = node.value_exact<std::string>())
+      into = *text;
+    else
+      wrong(node, fmt::format("{} is a text in quotes", name));
+  }
+
+  void take(const toml::node& node, const std::string& name, std::int64_t& into, std::int64_t least) {
+    if (const auto number = node.value_exact<std::int64_t>(); number && *number >= least)
+      into = *number;
+    else
+      wrong(node, fmt::format("{} is a whole number of at least {}", name, least));
+  }
+
+  void read_runs(const toml::table& table) {
+    SuiteRun plain{.command = "train", .line = line_of(table), .ranks = static_cast<int>(suite_.ranks)};
+    std::vector<Combination> combinations{{}};
+    for (const auto& [name, node] : in_order(table)) {
+      if (name == "command")
+        take(*node, name, plain.command);
+      else if (name == "vary" && node->is_table())
+        vary(*node->as_table(), combinations);
+      else
+        take_setting(name, *node, plain);
+    }
+    for (const Combination& combination : combinations) add(plain, combination);
+  }
+
+  // `ranks` is ours: how many of those that were started take part.
+  void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
+    std::int64_t ranks = 0;
+    if (name == "ranks")
+      take(node, name, ranks, 1), run.ranks = static_cast<int>(ranks);
+    else if (const auto setting = setting_of(name, node))
+      run.settings.push_back(*setting);
+  }
+
+  std::optional<Setting> setting_of(const std::string& name, const toml::node& node) {
+    const std::string origin = fmt::format("{}:{}", suite_.file.string(), line_of(node));
+    if (!node.is_table() && !node.is_array_of_tables())
+      return Setting{canonical_key(name), setting_text(node, name, origin), origin};
+    wrong(node, fmt::format("\"{}\" is a table; what differs between runs stands in vary", name));
+    return std::nullopt;
+  }
+
+  // Every combination so far, with every value of each further setting.
+  void vary(const toml::table& table, std::vector<Combination>& combinations) {
+    for (const auto& [name, node] : in_order(table)) {
+      const toml::array* values = node->as_array();
+      if (!values || values->empty()) {
+        wrong(*node, fmt::format("vary.{} is a list of the values that it takes in turn", name));
+        continue;
+      }
+      const std::string key = canonical_key(name);
+      if (!std::count(suite_.varied.begin(), suite_.varied.end(), key)) suite_.varied.push_back(key);
+      std::vector<Combination> more;
+      for (const Combination& before : combinations)
+        for (const toml::node& value : *values) {
+          const auto setting = setting_of(name, value);
+          if (!setting) continue;
+          if (key == "ranks" && value.value_exact<std::int64_t>().value_or(0) < 1)
+            wrong(value, "ranks are whole numbers of at least 1");
+          more.push_back(before);
+          more.back().push_back(*setting);
+        }
+      combinations = std::move(more);
+    }
+  }
+
+  void add(const SuiteRun& plain, const Combination& combination) {
+    SuiteRun run = plain;
+    std::vector<std::string> parts;
+    for (const Setting& setting : combination) {
+      parts.push_back(setting.key == "ranks" ? setting.text + "ranks" : setting.text);
+      if (setting.key == "ranks")
+        run.ranks = std::atoi(setting.text.c_str());
+      else
+        run.settings.push_back(setting);
+    }
+    run.name = free_name(parts.empty() ? run.command : join(parts, "-"));
+    suite_.runs.push_back(std::move(run));
+  }
+
+  // Of letters that the names of folders and of groups in a record may have.
+  std::string free_name(std::string name) {
+    for (char& c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+    std::string free = name;
+    for (int i = 2; !names_.insert(free).second; ++i) free = fmt::format("{}_{}", name, i);
+    return free;
+  }
+
+  Suite& suite_;
+  std::vector<Mistake>& mistakes_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes) {
+  std::sort(mistakes.begin(), mistakes.end());
+  mistakes.erase(std::unique(mistakes.begin(), mistakes.end()), mistakes.end());
+  if (mistakes.empty()) return;
+  std::vector<std::string> lines;
+  for (const Mistake& mistake : mistakes)
+    lines.push_back(fmt::format("{}:{}: {}", suite.file.string(), mistake.line, mistake.text));
+  throw Error(Exit::usage,
+              fmt::format("nothing was run: the suite has {} mistake{}", lines.size(), lines.size() > 1 ? "s" : ""), lines);
+}
+
+Suite read_suite(const std::filesystem::path& file) {
+  Suite suite{.file = file, .text = config_text(file, "suite")};
+  std::vector<Mistake> mistakes;
+  try {
+    const toml::table root = toml::parse(suite.text, file.string());
+    SuiteReader(suite, mistakes).read(root);
+  } catch (const toml::parse_error& error) {
+    mistakes.push_back({error.source().begin.line, std::string(error.description())});
+  }
+  refuse_mistakes(suite, std::move(mistakes));
+  return suite;
+}
+
+}  // namespace chorale::compare
