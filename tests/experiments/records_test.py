@@ -1,0 +1,85 @@
+"""docs/records.md against records as the commands write them: it names all that they hold, and its examples run as they stand."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import xarray
+
+from programs import chorale, ranks, start
+
+with open("docs/records.md", encoding="utf-8") as page:
+    text = page.read()
+
+
+class Records(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = cls.holder.name
+        cls.addClassCleanup(cls.holder.cleanup)
+        tiny = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "4"]
+        made = [start([chorale, "bench", "all_reduce", "--backend", "threads", "--end", "1K", "--out", f"{cls.folder}/bench.h5"]),
+                start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
+                start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
+                ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4", "--no-save",
+                      "--run-dir", f"{cls.folder}/runs")]
+        for result in made:
+            assert result.returncode == 0, result.stderr
+        cls.files = [f"{cls.folder}/bench.h5", *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
+
+    def groups(self, file):
+        found = ["/"]
+        with h5py.File(file) as record:
+            record.visititems(lambda name, item: found.append(f"/{name}") if isinstance(item, h5py.Group) else None)
+        return found
+
+    def section(self, group):
+        found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
+        self.assertTrue(found, f"{group} has no section")
+        return found.group(1)
+
+    def test_every_group_variable_dimension_and_attribute_is_described(self):
+        for file in self.files:
+            with h5py.File(file) as record:
+                for group in self.groups(file):
+                    rows = [row.split("|")[1:-1] for row in self.section(group).splitlines() if row.startswith("| `")]
+                    described = {name: cells for cells in rows for name in re.findall(r"`(\w+)`", cells[0])}
+                    for name, item in record[group].items():
+                        if isinstance(item, h5py.Group):
+                            continue
+                        with self.subTest(file=file, variable=f"{group}/{name}"):
+                            self.assertIn(name, described)
+                            dims = [os.path.basename(axis[0].name) for axis in item.dims if len(axis)] or [name] * item.ndim
+                            self.assertEqual(described[name][1].strip(), ", ".join(dims))
+                            if item.attrs.get("units"):
+                                self.assertIn(item.attrs["units"].decode() if isinstance(item.attrs["units"], bytes) else item.attrs["units"],
+                                              described[name][2])
+                    for name in record.attrs if group == "/" else []:
+                        with self.subTest(file=file, attribute=name):
+                            self.assertIn(name, described)
+
+    def test_xarray_opens_every_group_of_every_record_with_both_engines(self):
+        for file in self.files:
+            for engine in ("h5netcdf", "netcdf4"):
+                for group in self.groups(file):
+                    with self.subTest(file=file, engine=engine, group=group), \
+                            xarray.open_dataset(file, group=group, engine=engine) as data:
+                        data.load()
+
+    def test_every_example_runs_as_it_stands(self):
+        blocks = re.findall(r"(?ms)^```(python|sh)\n(.*?)^```", text)
+        self.assertGreaterEqual(len(blocks), 7)
+        for language, block in blocks:
+            with self.subTest(block=block):
+                command = [sys.executable, "-Wignore", "-c", block] if language == "python" else ["bash", "-euc", block]
+                result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(result.stdout.strip(), "it shows nothing")
+
+
+if __name__ == "__main__":
+    unittest.main()
