@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""Where a step's time goes on each rank, as a stack, from a record alone: one of the report's figures, remade in a page of Python.
+
+   experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
+   experiments/analysis/step_time.py suite.h5 --group /runs/3 --skip 5
+
+The first steps, which warm caches up, are left out; communication that ran beside arithmetic takes no time of its own, and is
+printed and not drawn.
+"""
+import argparse
+
+import xarray
+
+from figure import Figure, colours
+
+
+def mean_phases(path, group, skip):
+    """{phase: [milliseconds of a step, by rank]}"""
+    with xarray.open_dataset(path, group=f"{group.rstrip('/')}/phases") as phases:
+        times = phases.phase_time[min(skip, phases.sizes["step"] - 1):].mean("step") * 1e3
+        names = phases.phase.attrs["flag_meanings"].split()
+        return {name: times.values[:, i] for i, name in enumerate(names)}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--group", default="", help="the run of a suite: /runs/<id>")
+    parser.add_argument("--skip", type=int, default=2, help="steps to leave out at the beginning")
+    parser.add_argument("--out", default="step_time.svg")
+    asked = parser.parse_args()
+    phases = mean_phases(asked.file, asked.group, asked.skip)
+    drawn = {name: times for name, times in phases.items() if name != "comm_hidden"}
+    ranks = len(phases["forward"])
+    whole = [sum(times[rank] for times in drawn.values()) for rank in range(ranks)]
+    figure = Figure("Where a step's time goes", "rank", "ms", (-0.5, ranks - 0.5), (0, max(whole)))
+    for rank in range(ranks):
+        figure.text(figure.x(rank), figure.y(0) + 18, rank, anchor="middle")
+        low = 0
+        for (name, times), colour in zip(drawn.items(), colours):
+            figure.bar(rank, 0.7, low, low + times[rank], colour, f"rank {rank}, {name}: {times[rank]:.2f} ms")
+            low += times[rank]
+    for name, colour in zip(drawn, colours):
+        figure.entry(name, colour)
+    print("rank  " + "  ".join(f"{name:>12}" for name in phases) + "  (ms)")
+    for rank in range(ranks):
+        print(f"{rank:4}  " + "  ".join(f"{times[rank]:12.3f}" for times in phases.values()))
+    figure.save(asked.out)
