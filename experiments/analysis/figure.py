@@ -23,7 +23,7 @@ class Figure:
         self.title = title
         self.text(left, 24, title, size=16)
         self.text((left + width - right) / 2, height - 12, across, anchor="middle")
-        self.text(left, top - 4, up, anchor="end")
+        self.text(8, top - 4, up)
         for value in round_steps(*self.y_span):
             self.line([(self.x_span[0], value), (self.x_span[1], value)], "#cccccc", thickness=1)
             self.text(left - 6, self.y(value) + 4, f"{value:.6g}", anchor="end")
