@@ -5,8 +5,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "src/base/text.hpp"
 #include "src/record/adopt.hpp"
