@@ -25,4 +25,10 @@ Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choic
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(); }
 
+PlanRequest Team::plans(const TrainingOptions& options) const {
+  PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
+  if (worlds_) request.selector = worlds_->selector();
+  return request;
+}
+
 }  // namespace chorale::train
