@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -67,8 +68,12 @@ std::int64_t Axis::foreseen(const Wish& wish) {
   return place->second;
 }
 
-bool Axis::nothing_to_do(const Wish& wish) const {
-  return size_ == 1 || (wish.input.count() == 0 && wish.output.count() == 0);
+bool Axis::done_alone(const Wish& wish) const {
+  if (wish.input.count() == 0 && wish.output.count() == 0) return true;
+  if (size_ > 1) return false;
+  const Slice input = wish.input.slice(), output = wish.output.slice();
+  if (input.data && input.data != output.data) std::memcpy(output.data, input.data, static_cast<std::size_t>(input.bytes()));
+  return true;
 }
 
 template <class Do>
@@ -82,13 +87,13 @@ void Axis::account_for(const Wish& wish, Do&& call) {
 }
 
 void Axis::run(const Wish& wish) {
-  if (nothing_to_do(wish)) return;
+  if (done_alone(wish)) return;
   if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish));
   account_for(wish, [&] { group_.run(wish.call()); });
 }
 
 Axis::Pending Axis::start(const Wish& wish) {
-  if (nothing_to_do(wish)) return {};
+  if (done_alone(wish)) return {};
   if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish)), Pending();
   Pending pending;
   account_for(wish, [&] { pending = Pending(*this, group_.start(wish.call())); });

@@ -91,7 +91,7 @@ class Axis {
   };
   void run(const Wish& wish);
   Pending start(const Wish& wish);
-  bool nothing_to_do(const Wish& wish) const;
+  bool done_alone(const Wish& wish) const;  // what one rank gives is what it gets, which may lie elsewhere
   std::int64_t foreseen(const Wish& wish);
   template <class Do>
   void account_for(const Wish& wish, Do&& call);

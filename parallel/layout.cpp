@@ -216,7 +216,7 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
   std::vector<Layout> all;
   for (Layout layout : shapes_of(limits.world))
     for (const bool sequence : {false, true})
-      for (int zero = 0; zero <= (layout.data > 1 ? 3 : 0); ++zero) {
+      for (const int zero : layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // 3 keeps shards apart anyway
         layout.sequence = sequence, layout.zero = zero;
         if ((!sequence || layout.tensor > 1) && fits(layout, limits)) all.push_back(layout);
       }

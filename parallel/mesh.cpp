@@ -67,7 +67,8 @@ Worlds Worlds::split(int color) const {
   return part;
 }
 
-Mesh::Mesh() {
+Mesh::Mesh(const Layout& layout) : layout_(layout) {
+  require(layout.ranks() == 1, "{} has {} ranks, and this is one", to_string(layout), layout.ranks());
   for (const Line& line : lines_of(layout_, 0)) axes_.push_back(std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr));
 }
 

@@ -40,7 +40,7 @@ class Worlds {
 
 class Mesh {
  public:
-  Mesh();  // one rank
+  explicit Mesh(const Layout& layout = {});  // of one rank
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
   // What `rank` of such a mesh would be, without the others.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,

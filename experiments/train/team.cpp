@@ -23,7 +23,7 @@ Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choic
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : host_);
 }
 
-Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(); }
+Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout); }
 
 PlanRequest Team::plans(const TrainingOptions& options) const {
   PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};

@@ -21,6 +21,22 @@ TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
       same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
+// Nothing is divided, but shards and what is whole are as far apart as between many.
+TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
+  const test::Seen expected = test::train_alone(test::options_for("exact", {}));
+  HostMemory host;
+  for (const char* word : {"dp1.z1", "dp1.z2", "dp1.z3"}) {
+    const Layout layout = parse_layout(word, 1);
+    INFO(word);
+    CHECK(difference(expected, test::train(test::options_for("exact", layout), Mesh(layout), host)) == "");
+  }
+  for (const char* parts : {"tp2", "tp2.sp", "pp2", "pp2.v2", "tp2.pp2"})
+    for (const char* zero : {".z1", ".z2", ".z3"}) {
+      const Layout layout = parse_layout(fmt::format("dp1.{}{}", parts, zero), 0);
+      same_on_threads(test::options_for("exact", layout), layout, expected);
+    }
+}
+
 // What else a run may be asked for, each under layouts that meet it differently.
 struct Variation {
   const char* about;
