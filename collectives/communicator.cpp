@@ -72,9 +72,9 @@ Communicator::~Communicator() = default;
 
 int Communicator::rank() const { return state_->rank(); }
 int Communicator::size() const { return state_->size(); }
-std::string Communicator::backend() const { return state_->transport->name(); }
-Transport& Communicator::transport() const { return *state_->transport; }
-Allocator& Communicator::allocator() const { return *state_->allocator; }
+std::string Communicator::backend() const { return state_->world->transport->name(); }
+Transport& Communicator::transport() const { return *state_->world->transport; }
+Allocator& Communicator::allocator() const { return state_->world->allocator; }
 Clock& Communicator::clock() const { return state_->engine->clock(); }
 const Traffic& Communicator::traffic() const { return state_->traffic; }
 
@@ -121,11 +121,11 @@ void Communicator::pretend_nodes(int ranks) {
 }
 
 void Communicator::go_by(std::shared_ptr<const Selector> selector) {
-  state_->engine->selector = std::move(selector);
+  state_->world->selector = std::move(selector);
   forget_routes();
 }
 
-std::shared_ptr<const Selector> Communicator::selector() const { return state_->engine->selector; }
+std::shared_ptr<const Selector> Communicator::selector() const { return state_->world->selector; }
 
 void Communicator::give_up(const std::exception& why) {
   state_->give_up(why);

@@ -9,7 +9,7 @@
 // All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
 // `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs.
 // Where counts are given they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in
-// wait(), test() and in every blocking call, for all that this rank has in flight, on any group.
+// wait(), test() and in every blocking call, for all that this rank has in flight, on any group, and on any world opened beside.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -142,11 +142,14 @@ class Communicator {
  private:
   void forget_routes();
   std::shared_ptr<State> state_;
+  friend Communicator open_world(std::shared_ptr<Transport>, Clock&, const Communicator*);
 };
 
-// The world on a backend, on every rank at once; throws one line that says why the backend is not available.
-Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock);
+// The world on a backend, on every rank at once; throws one line that says why the backend is not available. Of several worlds all but the
+// first name one `beside` them, and then a wait on any makes progress on all: a rank that waits here may owe a peer something there.
+Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
+                        const Communicator* beside = nullptr);
 // The same over a transport that is already there: tests, and ranks that are threads.
-Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock);
+Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, const Communicator* beside = nullptr);
 
 }  // namespace chorale

@@ -10,8 +10,7 @@
 namespace chorale {
 
 Engine::Engine(Clock& clock, bool oversubscribed)
-    : free_ids(1024, 1),
-      waiting_{.clock = clock,
+    : waiting_{.clock = clock,
                .timeout_seconds = 600,
                .spins = oversubscribed ? 0 : 2000,
                .on_idle = [this] { examine(); },
@@ -49,8 +48,14 @@ void Engine::examine() {
   if (blocked_) blocked_->examine();
 }
 
+World::World(std::shared_ptr<Transport> joined)
+    : transport(std::move(joined)),
+      allocator(transport->memory(), ledger),
+      selector(std::make_shared<Selector>()),
+      free_ids(1024, 1) {}
+
 Communicator::State::~State() {
-  if (!is_pair && engine) engine->free_ids[membership.id] = 1;
+  if (!is_pair && world) world->free_ids[membership.id] = 1;
 }
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
@@ -195,9 +200,7 @@ Communicator::State& Communicator::State::pair(int from, int to) {
   if (!pair) {
     pair = std::make_shared<State>();
     pair->engine = engine;
-    pair->transport = transport;
-    pair->ledger = ledger;
-    pair->allocator = allocator;
+    pair->world = world;
     pair->membership = {
         {membership.members[static_cast<std::size_t>(from)], membership.members[static_cast<std::size_t>(to)]},
         rank() == from ? 0 : 1,
@@ -205,7 +208,8 @@ Communicator::State& Communicator::State::pair(int from, int to) {
         {}};
     pair->is_pair = true;
     pair->check = check;
-    pair->chosen[Collective::broadcast] = {transport->plans_for_all() ? "direct" : "binomial_tree", 1, "it is a message"};
+    pair->chosen[Collective::broadcast] = {world->transport->plans_for_all() ? "direct" : "binomial_tree", 1,
+                                           "it is a message"};
     pair->group = group->pair(from, to);
   }
   return *pair;

@@ -2,7 +2,7 @@
 //
 //   Call ── Key ──▶ Route (plan, operations that are free)          one for each different call of a group
 //                     └── Flight: one run, queued until fewer than eight of its group are in the air
-//   Engine: all flights of this rank, on any group; every wait moves all of them
+//   Engine: all flights of this rank, on any group of the worlds that share it; every wait moves all of them
 #pragma once
 #include <map>
 #include <memory>
@@ -73,9 +73,6 @@ class Engine {
     wait_until(done, briefly ? briefly_ : waiting_, what);
   }
 
-  std::shared_ptr<const Selector> selector;
-  std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
-
  private:
   void examine();
   std::uint64_t moved() const;
@@ -83,6 +80,16 @@ class Engine {
   Waiting waiting_, briefly_;
   Operation* blocked_ = nullptr;
   std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
+};
+
+// What all groups of one world share.
+struct World {
+  explicit World(std::shared_ptr<Transport> joined);
+  std::shared_ptr<Transport> transport;
+  Ledger ledger;
+  Allocator allocator;  // of the transport's memory
+  std::shared_ptr<const Selector> selector;
+  std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
 };
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
@@ -102,9 +109,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   const std::shared_ptr<Route>& route_of(const Call& call);  // this and what it needs in route.cpp
 
   std::shared_ptr<Engine> engine;
-  std::shared_ptr<Transport> transport;
-  std::shared_ptr<Ledger> ledger;
-  std::shared_ptr<Allocator> allocator;  // of the transport's memory
+  std::shared_ptr<World> world;
   std::unique_ptr<Group> group;
   Membership membership;
   bool is_pair = false;

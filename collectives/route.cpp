@@ -129,7 +129,7 @@ Choice Communicator::State::choose(const Key& key, const Problem& problem) const
   if (!key.is_ours && choice != chosen.end() && choice->second.algorithm != "auto") return choice->second;
   if (problem.what == Collective::all_to_all && !key.counts.empty())
     return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
-  return engine->selector->choose(transport->name(), problem, problem.blocks.total() * size_of(key.dtype));
+  return world->selector->choose(world->transport->name(), problem, problem.blocks.total() * size_of(key.dtype));
 }
 
 // On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
@@ -170,7 +170,7 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   if (!call.counts.empty()) {
     key.counts.assign(call.counts.begin(), call.counts.end());
     if (call.what == Collective::all_to_all) {
-      if (transport->plans_for_all())
+      if (world->transport->plans_for_all())
         key.counts = everybodys_counts(call, key.in_place);
       else
         key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
@@ -195,7 +195,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.dtype = key.dtype;
   plan.op = key.op;
   const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
-  const bool all_known = counts_differ && transport->plans_for_all();
+  const bool all_known = counts_differ && world->transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
     plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
@@ -211,8 +211,9 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;
   if (name == "native") {
-    if (!transport->has_native(key.what))
-      usage_error(fmt::format("{} has no native {}", transport->name(), name_of(key.what)), "", "choose another algorithm");
+    if (!world->transport->has_native(key.what))
+      usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)), "",
+                  "choose another algorithm");
     return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
   }
   plan.algorithm = find_algorithm(key.what, name);

@@ -30,30 +30,30 @@ TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   return text.empty() ? TuningTable{} : parse_tuning(text, file);
 }
 
-}  // namespace
-
-Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock) {
-  auto state = std::make_shared<Communicator::State>();
-  // Launchers bind ranks to cores of their own, or leave all of them to all: ranks of one set of cores share it.
+// Launchers bind ranks to cores of their own, or leave all of them to all: ranks of one set of cores share it.
+bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
-  const bool oversubscribed =
-      std::ranges::count(transport->exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
-  state->engine = std::make_shared<Engine>(clock, oversubscribed);
-  state->engine->free_ids[0] = 0;
-  state->engine->selector = std::make_shared<Selector>();
+  return std::ranges::count(transport.exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
+}
+
+}  // namespace
+
+Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const Communicator* beside) {
+  auto state = std::make_shared<Communicator::State>();
+  state->world = std::make_shared<World>(std::move(joined));
+  Transport* const transport = state->world->transport.get();
+  state->engine = beside ? beside->state_->engine : std::make_shared<Engine>(clock, oversubscribed(*transport));
+  state->world->free_ids[0] = 0;
   state->membership.rank = transport->rank();
   state->membership.members.resize(static_cast<std::size_t>(transport->size()));
   std::iota(state->membership.members.begin(), state->membership.members.end(), 0);
   state->membership.offers = transport->exchange(transport->offer(transport->size()));
-  state->ledger = std::make_shared<Ledger>();
-  state->allocator = std::make_shared<Allocator>(transport->memory(), *state->ledger);
   state->group = transport->join(state->membership);
-  state->transport = std::move(transport);
   return Communicator(std::move(state));
 }
 
-Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Clock& clock) {
+Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Clock& clock, const Communicator* beside) {
   const Backend& backend = backend_named(name);
   const Availability available = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !available.works);
@@ -64,7 +64,7 @@ Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Cl
   if (!backend.open)
     throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
-  Communicator world = open_world(backend.open(runtime), clock);
+  Communicator world = open_world(backend.open(runtime), clock, beside);
   world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
   return world;
 }
@@ -72,10 +72,10 @@ Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Cl
 Communicator Communicator::split(int color, int key) const {
   State& parent = *state_;
   const int p = size();
-  Engine& engine = *parent.engine;
+  World& world = *parent.world;
   std::vector<std::int64_t> wishes(2 * static_cast<std::size_t>(p)), wish{color, key};
   parent.run_ours({Collective::all_gather, slice_of(wish), slice_of(wishes)});
-  std::vector<std::uint8_t> free_ids = engine.free_ids;
+  std::vector<std::uint8_t> free_ids = world.free_ids;
   parent.run_ours({Collective::all_reduce, slice_of(free_ids), slice_of(free_ids), Redop::min});
   const auto id = std::find(free_ids.begin(), free_ids.end(), 1) - free_ids.begin();
   require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "{} groups are alive: none can be added", free_ids.size());
@@ -87,25 +87,23 @@ Communicator Communicator::split(int color, int key) const {
     return wishes[2 * static_cast<std::size_t>(a) + 1] < wishes[2 * static_cast<std::size_t>(b) + 1];
   });
   std::vector<std::int64_t> offers(static_cast<std::size_t>(p)),
-      offer{ranks.empty() ? 0 : parent.transport->offer(static_cast<int>(ranks.size()))};
+      offer{ranks.empty() ? 0 : world.transport->offer(static_cast<int>(ranks.size()))};
   parent.run_ours({Collective::all_gather, slice_of(offer), slice_of(offers)});
   if (ranks.empty()) return Communicator(nullptr);
 
   auto state = std::make_shared<State>();
   state->engine = parent.engine;
-  state->transport = parent.transport;
-  state->ledger = parent.ledger;
-  state->allocator = parent.allocator;
+  state->world = parent.world;
   state->chosen = parent.chosen;
   state->check = parent.check;
   state->membership.id = static_cast<std::uint32_t>(id);
-  engine.free_ids[static_cast<std::size_t>(id)] = 0;
+  world.free_ids[static_cast<std::size_t>(id)] = 0;
   for (const int r : ranks) {
     if (r == rank()) state->membership.rank = static_cast<int>(state->membership.members.size());
     state->membership.members.push_back(parent.membership.members[static_cast<std::size_t>(r)]);
     state->membership.offers.push_back(offers[static_cast<std::size_t>(r)]);
   }
-  state->group = parent.transport->join(state->membership);
+  state->group = world.transport->join(state->membership);
   return Communicator(std::move(state));
 }
 

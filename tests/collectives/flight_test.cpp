@@ -115,7 +115,66 @@ const Check checks[] = {
     {"messages outlive the group", messages_outlive_the_group},
 };
 
+// Ten minutes pass in thirty seconds, so that ranks that wait for one another for ever say so soon.
+struct HastyClock : SystemClock {
+  double seconds() const override { return 20 * SystemClock::seconds(); }
+};
+
+// Each begins a call there before the next one does. Then all but the last wait here for the last, who waits there for their next steps.
+std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
+  there.choose("ring");
+  std::vector<float> x(3000, 1), token(1);
+  const bool first = here.rank() == 0, last = here.rank() == here.size() - 1;
+  if (!first) here.recv(slice_of(token), here.rank() - 1);
+  Request sum = there.start_all_reduce(slice_of(x));
+  if (!last) here.send(slice_of(token), here.rank() + 1);
+  if (last) sum.wait();
+  here.broadcast(slice_of(token), here.size() - 1);
+  sum.wait();
+  return x == std::vector<float>(3000, static_cast<float>(here.size())) ? "" : "the sum is wrong";
+}
+
 }  // namespace
+
+TEST_CASE("a wait on one world moves what is under way on another: threads", "[threads]") {
+  for (const int size : {2, 3, 4}) {
+    ThreadWorld one(size), other(size);
+    CHECK(on_threads(size, [&](ThreadRank& me) {
+            HastyClock clock;
+            Communicator here = open_world(one.transport(me.rank()), clock);
+            Communicator there = open_world(other.transport(me.rank()), clock, &here);
+            const std::string trouble = a_wait_here_moves_what_is_there(here, there);
+            me.check(trouble.empty(), "{}", trouble);
+          }) == "");
+  }
+}
+
+TEST_CASE("a wait on one world moves what is under way on another: backends", "[spmd]") {
+  if (world().size() == 1) return;
+  HastyClock clock;
+  for (const Backend& one : all_backends())
+    for (const Backend& other : all_backends()) {
+      if (!one.open || !other.open || !probe(one).works || !probe(other).works) continue;
+      INFO("waiting on " << one.name << " with a call on " << other.name);
+      Communicator here = open_world(one.name, world(), clock);
+      Communicator there = open_world(other.name, world(), clock, &here);
+      REQUIRE_ALL(a_wait_here_moves_what_is_there(here, there) == "");
+    }
+}
+
+TEST_CASE("worlds beside each other end in any order", "[threads]") {
+  ThreadWorld one(2), other(2);
+  CHECK(on_threads(2, [&](ThreadRank& me) {
+          SystemClock clock;
+          Communicator here = open_world(one.transport(me.rank()), clock);
+          Communicator there = open_world(other.transport(me.rank()), clock, &here);
+          here = Communicator(nullptr);
+          Communicator part = there.split(0, me.rank());
+          float x = 1;
+          part.all_reduce({&x, 1, DType::f32});
+          me.check(x == 2, "a group of the world that stayed sums to {}", x);
+        }) == "");
+}
 
 TEST_CASE("calls in flight on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
 TEST_CASE("calls in flight on every backend", "[spmd]") { on_every_backend(checks); }
