@@ -12,7 +12,17 @@ namespace chorale {
 
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
 
-Axis::Pending::Pending(Axis& axis, Request request) : axis_(&axis), request_(std::move(request)), since_(axis.now()) {}
+Axis::Pending::Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output)
+    : axis_(&axis), input_(input), output_(output), request_(std::move(request)), since_(axis.now()) {}
+
+Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
+  std::swap(axis_, other.axis_);
+  std::swap(input_, other.input_);
+  std::swap(output_, other.output_);
+  std::swap(request_, other.request_);
+  std::swap(since_, other.since_);
+  return *this;
+}
 
 void Axis::Pending::wait() {
   if (!axis_) return;
@@ -21,6 +31,7 @@ void Axis::Pending::wait() {
   axis_->account_.hidden += start - since_;
   axis_->account_.exposed += axis_->now() - start;
   axis_ = nullptr;
+  input_ = output_ = {};
 }
 
 bool Axis::Pending::test() {
@@ -94,10 +105,12 @@ void Axis::run(const Wish& wish) {
 
 Axis::Pending Axis::start(const Wish& wish) {
   if (done_alone(wish)) return {};
-  if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish)), Pending();
-  Pending pending;
-  account_for(wish, [&] { pending = Pending(*this, group_.start(wish.call())); });
-  return pending;
+  Request request;
+  if (pretends())
+    add(static_cast<std::size_t>(wish.what), foreseen(wish));
+  else
+    account_for(wish, [&] { request = group_.start(wish.call()); });
+  return {*this, std::move(request), wish.input, wish.output};
 }
 
 std::vector<std::string> Axis::exchange(const std::string& mine) {
@@ -118,13 +131,11 @@ std::vector<std::string> Axis::exchange(const std::string& mine) {
 
 Axis::Pending Axis::start_send(const Tensor& x, int to) {
   add(messages, x.bytes());
-  if (pretends()) return {};
-  return {*this, group_.start_send(x.slice(), to)};
+  return {*this, pretends() ? Request() : group_.start_send(x.slice(), to), x, x};
 }
 
 Axis::Pending Axis::start_recv(const Tensor& x, int from) {
-  if (pretends()) return {};
-  return {*this, group_.start_recv(x.slice(), from)};
+  return {*this, pretends() ? Request() : group_.start_recv(x.slice(), from), x, x};
 }
 
 }  // namespace chorale

@@ -40,12 +40,15 @@ class Axis {
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
-    Pending(Axis& axis, Request request);
+    Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output);
+    Pending(Pending&&) = default;
+    Pending& operator=(Pending&& other) noexcept;  // exchanges them
     void wait();
     bool test();  // makes progress; true when over
 
    private:
     Axis* axis_ = nullptr;
+    Tensor input_, output_;  // before the request, which waits in its destructor
     Request request_;
     double since_ = 0;
   };

@@ -10,20 +10,15 @@ class Run {
 
   PipelineTimes run() {
     for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(axis_.rank()))) {
-      std::erase_if(sends_, [](Send& send) { return send.pending.test(); });
+      std::erase_if(sends_, [](Axis::Pending& send) { return send.test(); });
       act(action);
     }
-    for (Send& send : sends_) send.pending.wait();
+    for (Axis::Pending& send : sends_) send.wait();
     require(flying_.empty(), "{} micro-batches are still in flight", flying_.size());
     return std::move(times_);
   }
 
  private:
-  struct Send {
-    Tensor tensor;
-    Axis::Pending pending;
-  };
-
   void act(const PipelineAction& action) {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
@@ -73,7 +68,7 @@ class Run {
     if (to->stage == axis_.rank())
       here_[{to->action.micro_batch, to->action.chunk}] = made;
     else
-      sends_.push_back({made, axis_.start_send(made, static_cast<int>(to->stage))});
+      sends_.push_back(axis_.start_send(made, static_cast<int>(to->stage)));
     return true;
   }
 
@@ -83,7 +78,7 @@ class Run {
   Clock& clock_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // what one chunk leaves for another of the same stage
-  std::vector<Send> sends_;
+  std::vector<Axis::Pending> sends_;
   PipelineTimes times_;
 };
 

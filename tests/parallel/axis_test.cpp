@@ -30,5 +30,25 @@ TEST_CASE("alone, every collective of an axis gives what it gets") {
   CHECK(axis.account().entries == Account{}.entries);
 }
 
+TEST_CASE("a call under way keeps its tensors", "[threads]") {
+  const Layout layout = parse_layout("dp2", 0);
+  ThreadWorld world(2);
+  CHECK(test::on_threads(2, [&](test::ThreadRank& me) {
+          SystemClock clock;
+          const Worlds worlds(open_world(world.transport(me.rank()), clock));
+          const Mesh mesh(layout, worlds, {});
+          Ledger ledger;
+          Allocator memory(worlds.memory(), ledger);
+          if (me.rank() == 1) me.barrier();
+          Axis::Pending sum, other = mesh.data().start_all_reduce(ones(memory, 1000));
+          const std::int64_t held = ledger.current(Category::workspace);
+          if (me.rank() == 0) me.check(held == 4000, "{} bytes are held for a call that cannot be over", held);
+          sum = std::move(other);
+          if (me.rank() == 0) me.barrier();
+          sum.wait();
+          me.check(ledger.current(Category::workspace) == 0, "a call that is over still holds its tensors");
+        }) == "");
+}
+
 }  // namespace
 }  // namespace chorale
