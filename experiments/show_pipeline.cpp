@@ -77,7 +77,7 @@ std::string describe_row(const PipelineAlgorithm& row, const PipelineShape& shap
     text += draw_text(timeline, columns_per_second(timeline)) + "\n" + legend_of(schedule);
   }
   text += "\n" + price_of(schedule);
-  if (traffic_of(schedule).needs_buffers) text += "\nneighbours exchange messages: sends must not wait for their receives\n";
+  if (needs_buffers(schedule)) text += "\nneighbours exchange messages: sends must not wait for their receives\n";
   return text;
 }
 

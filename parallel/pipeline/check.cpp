@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
 namespace chorale {
 namespace {
@@ -86,23 +86,18 @@ std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage,
 }
 
 // Every message is sent and received once, that is known by now; in the same order as well?
-std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers, bool two_channels) {
-  using Channel = std::tuple<std::int64_t, std::int64_t, bool>;  // from, to, whether of gradients
+std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers) {
+  using Channel = std::pair<std::int64_t, std::int64_t>;  // from, to
   std::map<Channel, std::vector<PipelineAction>> sent, received;
   for (std::int64_t stage = 0; stage < schedule.stages; ++stage)
-    for (const Transfer& t : transfers[static_cast<std::size_t>(stage)]) {
-      const bool gradients = two_channels && t.message.kind == Pass::backward;
-      if (t.sends)
-        sent[{stage, t.peer, gradients}].push_back(t.message);
-      else
-        received[{t.peer, stage, gradients}].push_back(t.message);
-    }
+    for (const Transfer& t : transfers[static_cast<std::size_t>(stage)])
+      (t.sends ? sent[{stage, t.peer}] : received[{t.peer, stage}]).push_back(t.message);
   for (const auto& [channel, messages] : sent) {
     const auto& wanted = received.at(channel);
     const auto [is, should] = std::mismatch(messages.begin(), messages.end(), wanted.begin(), wanted.end());
     if (is == messages.end()) continue;
     return fmt::format("{}: wants its message from stage {}, which sends that of {} before",
-                       at(schedule, std::get<1>(channel), *should), std::get<0>(channel), name_of(*is, schedule.chunks));
+                       at(schedule, channel.second, *should), channel.first, name_of(*is, schedule.chunks));
   }
   return "";
 }
@@ -110,14 +105,14 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
 // Runs all transfers in which messages arrive in order; the first stage that cannot go on, and −1 where all came to their ends.
 std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
   std::vector<std::size_t> next(transfers.size(), 0);
-  std::map<std::tuple<std::int64_t, std::int64_t, Pass>, std::int64_t> under_way;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // from, to
   const auto goes_on = [&](std::int64_t stage) {
     const auto me = static_cast<std::size_t>(stage);
     if (next[me] == transfers[me].size()) return false;
     const Transfer& t = transfers[me][next[me]];
     const auto peer = static_cast<std::size_t>(t.peer);
     if (buffered) {
-      auto& messages = t.sends ? under_way[{stage, t.peer, t.message.kind}] : under_way[{t.peer, stage, t.message.kind}];
+      auto& messages = t.sends ? under_way[{stage, t.peer}] : under_way[{t.peer, stage}];
       if (!t.sends && messages == 0) return false;
       messages += t.sends ? 1 : -1;
     } else {  // both go on together, when both are there
@@ -151,15 +146,12 @@ std::string find_flaw(const PipelineSchedule& schedule) {
       if (const std::string flaw = find(schedule, stage, positions); !flaw.empty()) return flaw;
   }
   const Transfers transfers = transfers_of(schedule);
-  if (const std::string flaw = find_overtaken(schedule, transfers, true); !flaw.empty()) return flaw;
+  if (const std::string flaw = find_overtaken(schedule, transfers); !flaw.empty()) return flaw;
   const std::int64_t stuck = find_stuck(transfers, true);
   return stuck < 0 ? "" : fmt::format("stage {}: deadlock, its message never comes", stuck);
 }
 
-PipelineTraffic traffic_of(const PipelineSchedule& schedule) {
-  const Transfers transfers = transfers_of(schedule);
-  return {find_stuck(transfers, false) >= 0, !find_overtaken(schedule, transfers, false).empty()};
-}
+bool needs_buffers(const PipelineSchedule& schedule) { return find_stuck(transfers_of(schedule), false) >= 0; }
 
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule) {
   const Pass last = schedule.splits ? Pass::weights : Pass::backward;
