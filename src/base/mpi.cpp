@@ -136,6 +136,17 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
   return all;
 }
 
+void sleep_until_all(MPI_Comm comm, Clock& clock) {
+  constexpr double nap_seconds = 5e-3;
+  MPI_Request all = MPI_REQUEST_NULL;
+  check(PMPI_Ibarrier(comm, &all));
+  for (int over = 0;;) {
+    check(PMPI_Test(&all, &over, MPI_STATUS_IGNORE));
+    if (over) return;
+    clock.sleep(nap_seconds);
+  }
+}
+
 double clock_offset(MPI_Comm comm, const Clock& clock) {
   constexpr int rounds = 20, tag = 1;
   int rank = 0, size = 0;

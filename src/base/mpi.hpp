@@ -76,6 +76,10 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on r
 std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // everybody's number, in rank order
 
+// Comes back when all ranks are here, however long that takes, and leaves the cores to those that still work: MPI's own barrier spins, and
+// our waits have a deadline.
+void sleep_until_all(MPI_Comm comm, Clock& clock);
+
 // Seconds to add to this rank's clock to read rank 0's, by the round trip that was quickest of many (Cristian 1989).
 double clock_offset(MPI_Comm comm, const Clock& clock);
 

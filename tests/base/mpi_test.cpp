@@ -1,5 +1,6 @@
 #include "src/base/mpi.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,21 @@ TEST_CASE("ranks learn what their clocks are off by", "[spmd]") {
   const double by = 100.0 * world().rank();
   const double offset = mpi::clock_offset(world().world(), Shifted(by));
   REQUIRE_ALL(offset == Approx(-by).margin(0.05));
+}
+
+TEST_CASE("ranks sleep until the last one comes", "[spmd]") {
+  struct Counting : SystemClock {
+    void sleep(double seconds) override { SystemClock::sleep(seconds), ++sleeps; }
+    int sleeps = 0;
+  } clock;
+  const bool last = world().rank() == world().size() - 1;
+  for (int i = 0; last && i < 5; ++i) SystemClock().sleep(0.01);
+  const double came = clock.wall_seconds();
+  mpi::sleep_until_all(world().world(), clock);
+  const double left = clock.wall_seconds();
+  const auto all = mpi::all_gather(world().world(), static_cast<std::int64_t>(came * 1e6));
+  REQUIRE_ALL(left * 1e6 >= static_cast<double>(*std::max_element(all.begin(), all.end())));
+  REQUIRE_ALL((last || clock.sleeps > 0));
 }
 
 TEST_CASE("an MPI error is thrown with MPI's words", "[spmd]") {
