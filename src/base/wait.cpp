@@ -4,16 +4,30 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 
 #include "src/base/error.hpp"
 
 namespace chorale::detail {
+namespace {
+
+// A request to stop that is blocked (signals.hpp) and that nobody has read yet; 0 when there is none.
+int unread_request_to_stop() {
+  sigset_t unread;
+  sigpending(&unread);
+  for (const int signal : {SIGTERM, SIGINT})
+    if (sigismember(&unread, signal) == 1) return signal;
+  return 0;
+}
+
+}  // namespace
 
 void Idler::idle() {
-  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3;
+  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // a slow step is not cut short
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
-    started_ = -1;
+    started_ = asked_ = -1;
     idles_ = 0;
   }
   const double now = how_.clock.seconds();
@@ -27,6 +41,13 @@ void Idler::idle() {
     return;
   }
   if (how_.on_idle) how_.on_idle();
+  if (const int signal = unread_request_to_stop()) {
+    if (asked_ < 0) asked_ = now;
+    if (now - asked_ >= stop_seconds)
+      throw Error(Exit::watchdog, fmt::format("asked to stop while it waited for {}", what_),
+                  fmt::format("{} came, and nothing has moved for {:.1f} s since", strsignal(signal), now - asked_),
+                  "what this rank had in memory is lost; go on from the newest checkpoint", where_);
+  }
   const int doublings = std::min(idles_ - how_.yields - 1, 10);
   how_.clock.sleep(std::min(longest_sleep, first_sleep * static_cast<double>(1 << doublings)));
 }

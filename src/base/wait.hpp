@@ -1,6 +1,7 @@
 // wait_until: the one place where the house waits. The condition is polled (and may make progress as it is polled);
 // between polls we spin, then yield, then sleep, so that eight ranks on two cores still move. A deadline turns a hang
-// into an error that names what was waited for. The clock is injected; failure detectors hook in through `on_idle`.
+// into an error that names what was waited for, and so does a request to stop (signals.hpp) that finds nothing moving: who reads
+// those is the one that waits. The clock is injected; failure detectors hook in through `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
@@ -46,7 +47,7 @@ class Idler {
   const Waiting& how_;
   const char* what_;
   std::source_location where_;
-  double started_ = -1;
+  double started_ = -1, asked_ = -1;  // when it began, or moved; when it was seen that somebody asks to stop
   int idles_ = 0;
   std::uint64_t moved_ = 0;
 };

@@ -1,12 +1,14 @@
 #include "src/base/wait.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/signals.hpp"
 #include "tests/catch.hpp"
 
 using namespace chorale;
@@ -40,6 +42,21 @@ TEST_CASE("a wait without end is an error that names what was waited for") {
     CHECK(clock.seconds() >= 2.5);
     CHECK(clock.seconds() < 2.6);
   }
+}
+
+TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or goes on") {
+  Signals signals;
+  std::raise(SIGTERM);
+  VirtualClock clock;
+  const Waiting how{.clock = clock, .timeout_seconds = 600};
+  Waiting moving = how;
+  moving.moved = [&] { return static_cast<std::uint64_t>(clock.seconds() / 60); };
+  wait_until([&] { return clock.seconds() > 100; }, how, "a slow peer");
+  wait_until([&] { return clock.seconds() > 1000; }, moving, "a long job");
+  CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 7's flag"),
+                    says("asked to stop while it waited for rank 7's flag"));
+  CHECK(clock.seconds() < 1130);
+  CHECK(signals.pending() == SIGTERM);  // still there for who reads it
 }
 
 TEST_CASE("a wait for what goes on is patient anew at every step") {
