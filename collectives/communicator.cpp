@@ -141,6 +141,8 @@ Choice Communicator::choice(const Call& call) const { return state_->route_of(ca
 void Communicator::run(const Call& call) { state_->run(call); }
 Request Communicator::start(const Call& call) { return Request(state_->launch(call)); }
 
+void Communicator::poll() const { state_->engine->progress(); }
+
 Request Communicator::start_send(Slice x, int to) {
   require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);
   return Request(state_->pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));

@@ -9,7 +9,7 @@
 // All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
 // `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs.
 // Where counts are given they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in
-// wait(), test() and in every blocking call, for all that this rank has in flight, on any group, and on any world opened beside.
+// wait(), test(), poll() and in every blocking call, for all that this rank has in flight, on any group, and on any world opened beside.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -99,6 +99,7 @@ class Communicator {
 
   void run(const Call& call);  // blocks; throws on failure
   Request start(const Call& call);
+  void poll() const;  // makes progress, as test() does, for who has other work to do
 
   void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
   void all_reduce(Slice input, Slice output, Redop op = Redop::sum) { run({Collective::all_reduce, input, output, op}); }

@@ -46,6 +46,7 @@ struct Context {
   // Gradients of weights need nobody's answer: a strategy may put them off. Null: they are computed at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
+  std::function<void()> after_layer = {};  // what a strategy has under way goes on between the layers
   // Called with what ("output", "input gradient"), the layer's name and the tensor: to find where a NaN was born. Null: nobody looks.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
@@ -80,6 +81,9 @@ struct Context {
   }
   void ready(Parameter& parameter) const {
     if (on_gradient_ready) on_gradient_ready(parameter);
+  }
+  void layer_is_done() const {
+    if (after_layer) after_layer();
   }
   void look(const char* what, const std::string& layer, const Tensor& tensor) const {
     if (inspect) inspect(what, layer, tensor);

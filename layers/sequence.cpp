@@ -9,6 +9,7 @@ Tensor Sequence::forward(const Tensor& x, Context& context) {
   for (const LayerPointer& layer : layers_) {
     y = layer->forward(y, context);
     context.look("output", layer->name(), y);
+    context.layer_is_done();
   }
   return y;
 }
@@ -18,6 +19,7 @@ Tensor Sequence::backward(const Tensor& dy, Context& context) {
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     dx = (*layer)->backward(dx, context);
     if (dx) context.look("input gradient", (*layer)->name(), dx);
+    context.layer_is_done();
   }
   return dx;
 }

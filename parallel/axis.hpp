@@ -36,7 +36,7 @@ using Accounts = std::map<std::string, Account>;  // by axis
 
 class Axis {
  public:
-  // A call under way; over when waited for.
+  // A call under way; over when waited for. It keeps the tensors it works on, whoever else lets them go.
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
@@ -80,6 +80,9 @@ class Axis {
   }
   Pending start_all_gather(const Tensor& block, const Tensor& output) {
     return start({Collective::all_gather, block, output});
+  }
+  void poll() const {  // what is under way goes on, on whichever axis
+    if (group_) group_.poll();
   }
   Pending start_send(const Tensor& x, int to);
   Pending start_recv(const Tensor& x, int from);

@@ -4,6 +4,8 @@
 //   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …                           each bucket leaves when its last gradient is ready,
 //                                  └ bucket 0 ─┴ bucket 1 ─ …                           while earlier layers still compute
 //
+// No thread does that: between any two layers this rank takes the steps of its calls that can be taken (Context::after_layer).
+//
 // With ring 2Ψ(N−1)/N elements a step. ZeRO-1 (Rajbhandari et al. 2020) is the second half of it put off: buckets are reduce-scattered, each
 // rank updates its shard alone (1/N of the optimizer's state), and the values are gathered: as many bytes.
 #include "parallel/reducer.hpp"

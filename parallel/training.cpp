@@ -55,6 +55,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   Context context{.queue = {options_.threads}, .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
   context.joint = joint_.get();
+  context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
   if (mesh_.layout().sequence) context.stream.first_row = joint_->rows(rows) * mesh_.tensor().rank();
   context.targets = context.typed({rows}, DType::i32, Category::data);

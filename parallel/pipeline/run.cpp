@@ -43,7 +43,10 @@ class Run {
     Context& context = mine.context;
     if (action.kind == Pass::forward) return layers.forward(message ? message : mine.inputs, context);
     if (action.kind == Pass::weights) {
-      for (const auto& gradient : mine.weight_gradients) gradient();
+      for (const auto& gradient : mine.weight_gradients) {
+        gradient();
+        context.layer_is_done();
+      }
       return {};
     }
     context.put_off = schedule_.splits ? &mine.weight_gradients : nullptr;

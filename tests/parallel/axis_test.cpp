@@ -50,5 +50,43 @@ TEST_CASE("a call under way keeps its tensors", "[threads]") {
         }) == "");
 }
 
+// Rank 0 begins a sum and trains; rank 1, which needs two steps of rank 0's, does not train before it has the sum.
+TEST_CASE("what is under way goes on while a rank computes its layers", "[threads]") {
+  const Layout layout = parse_layout("dp2", 0);
+  TrainingOptions options = test::options_for("fast", layout);
+  options.micro_batch = 1;
+  ThreadWorld world(2);
+  std::atomic<int> begun = 0, over = 0;
+  CHECK(test::on_threads(2, [&](test::ThreadRank& me) {
+          SystemClock clock;
+          const Worlds worlds(open_world(world.transport(me.rank()), clock));
+          Mesh mesh(layout, worlds, {{"", "ring"}});
+          test::Run run(options, Mesh(layout, worlds, {}), worlds.memory());
+          Ledger ledger;
+          Allocator memory(worlds.memory(), ledger);
+          const auto comes = [&](const std::atomic<int>& ranks, int wanted) {
+            for (const double start = clock.seconds(); ranks < wanted && clock.seconds() < start + 20;) clock.sleep(1e-3);
+            return ranks == wanted;
+          };
+          if (me.rank() == 1) comes(begun, 1);
+          Axis::Pending sum = mesh.data().start_all_reduce(ones(memory, 8));
+          ++begun;
+          bool went_on = false;
+          if (me.rank() == 1) {
+            sum.wait();
+            ++over;
+          }
+          run.training.step(
+              [&, micro_batch = 0](std::int64_t first, std::int64_t samples, auto inputs, auto targets) mutable {
+                if (me.rank() == 0 && micro_batch == 0) comes(begun, 2);
+                if (me.rank() == 0 && micro_batch == 1) went_on = comes(over, 1);
+                ++micro_batch;
+                run.read(first, samples, inputs, targets);
+              });
+          if (me.rank() == 0) me.check(went_on, "the sum stood still while micro-batch 0 was computed");
+          sum.wait();
+        }) == "");
+}
+
 }  // namespace
 }  // namespace chorale
