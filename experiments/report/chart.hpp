@@ -22,7 +22,7 @@ struct Axis {
   Unit unit = Unit::plain;
   Scale::Spacing spacing = Scale::Spacing::linear;
   bool from_zero = false;
-  std::vector<double> marks = {};  // where they shall be, if not at round values
+  std::vector<double> marks;  // where they shall be, if not at round values
 };
 
 struct Point {

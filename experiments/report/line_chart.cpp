@@ -8,7 +8,7 @@
 namespace chorale::report {
 namespace {
 
-constexpr double width = 600, right = 590, top = 34, bottom = 300;
+constexpr double width = 600, right = 590, top = 44, bottom = 310;
 constexpr std::size_t most_points = 160, most_marks = 24, most_ticks = 6;
 
 Scale scale_of(const Axis& axis, const std::vector<double>& values) {
@@ -70,6 +70,7 @@ class Plot {
       canvas_.text(at, bottom + 18, x_words[i], "quiet", "middle");
       free = at + half + 8;
     }
+    canvas_.text(0, top - 8, chart_.y.name, "quiet");
     canvas_.line(left_, bottom, right, bottom, "axis");
     canvas_.text((left_ + right) / 2, bottom + 38, chart_.x.name, "quiet", "middle");
   }

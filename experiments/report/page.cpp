@@ -85,9 +85,8 @@ std::string counted_commands(const RecordSet& records) {
 }
 
 std::string title_of(const RecordSet& records) {
-  std::string text = records.runs.size() == 1 && !records.runs.front().label.empty()
-                         ? counted_commands(records) + ": " + records.runs.front().label
-                         : counted_commands(records);
+  const Run* alone = records.runs.size() == 1 ? &records.runs.front() : nullptr;
+  std::string text = counted_commands(records) + (alone && alone->command == "train" ? ": " + alone->label : "");
   if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
     text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text;
@@ -127,9 +126,9 @@ std::string unfinished(const RecordSet& records) {
       "warning");
 }
 
-std::string section_of(const FigureRow& row, const Figure& figure) {
-  std::string html =
-      fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title), paragraph(figure.finding));
+std::string section_of(const FigureRow& row, const Figure& figure, const std::string& finding) {
+  std::string html = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}", row.name, escape_xml(row.title),
+                                 finding.empty() ? "" : paragraph(finding));
   const std::string numbers = figure.numbers.html();
   if (figure.numbers_first) html += "<div class=\"table\">" + numbers + "</div>\n";
   html += fmt::format("<div class=\"charts{}\">\n", figure.wide ? " wide" : "");
@@ -139,7 +138,9 @@ std::string section_of(const FigureRow& row, const Figure& figure) {
     html += "<div class=\"frame\">" + chart + "</div>\n";
   }
   html += "</div>\n";
-  if (!figure.numbers_first) html += folded(fmt::format("The numbers ({} rows)", figure.numbers.rows()), numbers);
+  if (!figure.numbers_first)
+    html +=
+        folded(fmt::format("The numbers ({} row{})", figure.numbers.rows(), figure.numbers.rows() == 1 ? "" : "s"), numbers);
   return html + "</section>\n";
 }
 
@@ -163,8 +164,8 @@ std::string page_of(const RecordSet& records) {
   for (const FigureRow& row : all_figures()) {
     const std::optional<Figure> figure = row.make(records);
     if (figure) {
-      if (shows.empty()) shows = figure->finding;
-      sections += section_of(row, *figure);
+      sections += section_of(row, *figure, shows.empty() ? "" : figure->finding);
+      if (shows.empty()) shows = figure->finding;  // the page opens with it, and says it once
     } else {
       left_out.push_back(fmt::format("{} (wants {})", row.name, row.wants));
     }

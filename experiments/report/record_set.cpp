@@ -37,7 +37,9 @@ std::string layout_of(const Run& run) {
   try {
     for (const auto& [key, text] : run.settings)
       if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
-    return to_string(flags.layout(run.ranks()));
+    const std::string word = to_string(flags.layout(run.ranks()));
+    const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
+    return one_replica ? word.substr(4) : word;
   } catch (const Error&) {  // of a schema that knew other layouts: its own word then
     return run.setting("layout");
   }
@@ -67,7 +69,7 @@ void label_all(std::vector<Run>& runs) {
     if (run.command == "train")
       words.push_back(layout_of(run));
     else
-      words.push_back(fmt::format("{} on {}", run.command, run.ranks()));
+      words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
     if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
       words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
     for (const std::string& key : keys)

@@ -49,7 +49,7 @@ std::string quantity(double value, Unit unit, int digits) {
   if (!std::isfinite(value)) return "-";
   switch (unit) {
     case Unit::seconds: return value == 0 ? "0 s" : with_prefix(value, digits, small, "s");
-    case Unit::bytes: return with_prefix(value, std::max(digits, std::abs(value) >= 1000 ? 4 : 3), binary, "B");
+    case Unit::bytes: return with_prefix(value, digits, binary, "B");
     case Unit::bytes_per_second: return with_prefix(value, digits, decimal, "B/s");
     case Unit::per_second: return with_prefix(value, digits, decimal, "/s");
     case Unit::percent: return short_number(100 * value, digits) + " %";
@@ -89,7 +89,10 @@ double Scale::place(double value) const {
 std::vector<double> Scale::ticks(std::size_t most) const {
   std::vector<double> marks;
   if (spacing_ == Spacing::linear) {
-    const double step = round_step((high_ - low_) / static_cast<double>(most));
+    double whole = 1;  // of bytes, what their prefix stands for: 5 MiB is round, 5 MB is not
+    for (const Prefix& prefix : binary)
+      if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
+    const double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
     for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)
       marks.push_back(k == 0 ? 0 : k * step);
     return marks;

@@ -93,9 +93,11 @@ class Picture {
     const double x = x_of(event.begins - timeline.begins()), wide = x_of(event.ends - timeline.begins()) - x;
     const double paler = 0.45 * static_cast<double>(event.action.chunk) / static_cast<double>(timeline.chunks);
     std::string svg = fmt::format(
-        "  <rect class=\"bar {}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill-opacity=\"{:.2f}\">"
+        "  <rect class=\"bar {}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill-opacity=\"{:.2f}\" "
+        "stroke-width=\"{:.2f}\">"
         "<title>stage {}, {} {}: {:.4g} to {:.4g}</title></rect>\n",
-        kind, x, top, std::max(0.5, wide), bar_height, 1 - paler, event.stage, kind, label, event.begins, event.ends);
+        kind, x, top, std::max(0.5, wide), bar_height, 1 - paler, std::min(1.0, wide / 4), event.stage, kind, label,
+        event.begins, event.ends);
     if (wide > digit_width * static_cast<double>(label.size()) + 3)
       svg += fmt::format("  <text class=\"label on_{}\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", kind, x + wide / 2, top + 18.5,
                          label);

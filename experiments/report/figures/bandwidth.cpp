@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
@@ -66,6 +67,10 @@ LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool b
     }
     chart.lines.push_back(std::move(line));
   }
+  std::set<double> sizes;
+  for (const Line& line : chart.lines)
+    for (const Point& point : line.points) sizes.insert(point.x);
+  chart.x.marks.assign(sizes.begin(), sizes.end());
   const Series& best = all.front();
   Line model{"cost model of " + best.name, {}, 1, Line::Kind::limit};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});

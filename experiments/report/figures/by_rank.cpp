@@ -57,7 +57,7 @@ std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& 
     chosen = {*least, *most};
   }
   for (const RunByRank* run : chosen) {
-    BarChart chart = chart_of(kind, fmt::format("{}: {}", run->label, kind.what), "a rank");
+    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), "a rank");
     for (std::size_t rank = 0; rank < run->parts.size(); ++rank)
       add_bars(chart, kind, fmt::format("rank {}", rank), run->parts[rank],
                rank < run->predicted.size() ? run->predicted[rank] : std::vector<double>{});

@@ -16,7 +16,7 @@ struct RunByRank {
 };
 
 struct ByRank {
-  std::string what;        // "time of a step", which begins the charts' titles
+  std::string what;        // "Time of a step", which begins the charts' titles
   std::string prediction;  // "planned"
   Unit unit = Unit::plain;
   std::vector<std::string> parts;

@@ -90,14 +90,18 @@ std::optional<Figure> loss(const RecordSet& records) {
   }
   const auto by_end = [](const Curve& a, const Curve& b) { return a.points.back().y < b.points.back().y; };
   const auto [low, high] = std::minmax_element(curves.begin(), curves.end(), by_end);
-  figure.finding = curves.size() == 1
-                       ? fmt::format("The loss goes from {:.4g} to {:.4g} in {} steps", low->points.front().y,
-                                     low->points.back().y, low->points.size())
-                       : fmt::format("The last losses lie between {:.5g} ({}) and {:.5g} ({})", low->points.back().y,
-                                     low->run->label, high->points.back().y, high->run->label);
+  const std::string lowest = quantity(low->points.back().y, Unit::plain, 5),
+                    highest = quantity(high->points.back().y, Unit::plain, 5);
+  if (curves.size() == 1)
+    figure.finding = fmt::format("The loss goes from {:.4g} to {:.4g} in {} steps", low->points.front().y,
+                                 low->points.back().y, low->points.size());
+  else if (lowest == highest)
+    figure.finding = fmt::format("All runs end at a loss of {}", lowest);
+  else
+    figure.finding =
+        fmt::format("The last losses lie between {} ({}) and {} ({})", lowest, low->run->label, highest, high->run->label);
   if (compared && furthest == 0)
-    figure.finding +=
-        fmt::format("; on every layout all losses are bit for bit those of one rank, so that no difference is drawn");
+    figure.finding += "; on every layout all losses are bit for bit those of one rank, so that no difference is drawn";
   else if (compared)
     figure.finding += fmt::format("; the furthest from one rank is {}, by {:.2g}", furthest_run, furthest);
   if (curves.size() > most_named)

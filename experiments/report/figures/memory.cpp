@@ -50,7 +50,7 @@ std::optional<Figure> memory(const RecordSet& records) {
             ? ", exactly as planned"
             : fmt::format("; no category is further from its plan than {:.2g} % of its rank's memory", 100 * furthest);
   figure.finding += ".";
-  figure.charts = draw(ByRank{"peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
+  figure.charts = draw(ByRank{"Peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
   return figure;
 }
 

@@ -37,7 +37,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
       fmt::format("{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, in the mean of its ranks.",
                   most->label, runs.size() > 1 ? "the most" : "for others", 100 * most_waits[1] / total(most_waits),
                   100 * most_waits[2] / total(most_waits));
-  figure.charts = draw(ByRank{"time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks"}, runs);
+  figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks"}, runs);
   return figure;
 }
 

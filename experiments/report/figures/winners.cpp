@@ -88,8 +88,9 @@ std::optional<Figure> winners(const RecordSet& records) {
     }
   }
   figure.finding = fmt::format(
-      "{} is the fastest in {} of {} fields, the most of all; in {} fields the winner stands alone, in the others (~) the "
-      "95 % interval of another overlaps its own.",
+      "{} is the fastest in {} of {} fields, the most of all; winners that stand alone: {}, beside the others (~) the 95 % "
+      "interval of another "
+      "overlaps their own.",
       order.front().first, order.front().second, fields, alone);
   figure.charts.push_back(draw(chart));
   return figure;

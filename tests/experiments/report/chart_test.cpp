@@ -1,0 +1,116 @@
+// Charts of ordinary data and of what else records hold: one point, equal values, nothing, no numbers, and names that are markup.
+#include "experiments/report/chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/text.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale::report;
+
+namespace {
+
+std::size_t times(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++found;
+  return found;
+}
+
+void require_well_drawn(const std::string& svg) {
+  INFO(svg);
+  CHECK_THAT(svg, says("<title>"));
+  CHECK_THAT(svg, says("<desc>"));
+  CHECK_THAT(svg, says("role=\"img\""));
+  CHECK(times(svg, "<svg") == times(svg, "</svg>"));
+  for (const char* bad : {"\"nan", "\"inf", " nan", " -nan", " inf", "Mnan", "Lnan", "<script", "http"})
+    CHECK(times(svg, bad) == 0);
+}
+
+LineChart lines(std::vector<Line> of, Scale::Spacing spacing = Scale::Spacing::linear) {
+  return {"a <script> & b",
+          "lines",
+          {.name = "x", .spacing = spacing},
+          {.name = "y", .unit = Unit::seconds, .spacing = spacing},
+          std::move(of)};
+}
+
+}  // namespace
+
+TEST_CASE("line charts draw what has a place, and break where nothing was measured") {
+  const double nothing = std::nan("");
+  for (const auto spacing : {Scale::Spacing::linear, Scale::Spacing::logarithmic}) {
+    require_well_drawn(draw(lines({}, spacing)));
+    require_well_drawn(draw(lines({{"one", {{1, 1}}}}, spacing)));
+    require_well_drawn(draw(lines({{"equal", {{1, 5}, {2, 5}, {3, 5}}}}, spacing)));
+    require_well_drawn(draw(lines({{"nothing", {{1, nothing}, {nothing, 2}}}}, spacing)));
+    require_well_drawn(draw(lines({{"zero", {{0, 0}, {1, -1}}}}, spacing)));
+  }
+  const std::string gap = draw(lines({{"gap", {{1, 1}, {2, 2}, {3, nothing}, {4, 4}, {5, 5}}}}));
+  const std::size_t path = gap.find("class=\"line s0\"");
+  CHECK(times(gap.substr(path, gap.find("/>", path) - path), "M") == 2);
+}
+
+TEST_CASE("series differ without colour: by their dashes and their marks") {
+  std::vector<std::string> looks;
+  for (std::size_t s = 0; s < series_looks; ++s) {
+    const std::string dash = line_look(s).substr(line_look(s).find('"', 7) + 1);
+    const std::string shape = mark(s, 0, 0).substr(mark(s, 0, 0).find(" d="));
+    looks.push_back(dash + shape);
+    CHECK(times(patterns(), "id=\"hatch" + std::to_string(s) + "\"") == 1);
+  }
+  std::sort(looks.begin(), looks.end());
+  CHECK(std::unique(looks.begin(), looks.end()) == looks.end());
+}
+
+TEST_CASE("long lines are thinned, and keep their ends and their peaks") {
+  std::vector<Point> points;
+  for (int i = 0; i < 10000; ++i) points.push_back({double(i), i == 4321 ? 50.0 : std::sin(i / 1000.0)});
+  const auto kept = thinned(points, 160);
+  CHECK(kept.size() <= 160);
+  CHECK((kept.front().x == 0 && kept.back().x == 9999));
+  CHECK(std::any_of(kept.begin(), kept.end(), [](const Point& p) { return p.y == 50; }));
+  CHECK(std::is_sorted(kept.begin(), kept.end(), [](const Point& a, const Point& b) { return a.x < b.x; }));
+  CHECK(thinned({{1, 1}, {2, 2}}, 160).size() == 2);
+}
+
+TEST_CASE("bars are as long as their parts together") {
+  BarChart chart{
+      .title = "bars", .description = "two", .axis = {.name = "time", .unit = Unit::seconds}, .parts = {"a & b", "c"}};
+  require_well_drawn(draw(chart));
+  chart.bars = {{.name = "first", .parts = {1, 3}}, {.name = "<second>", .parts = {2, absent}, .low = 1.5, .high = 2.5}};
+  const std::string svg = draw(chart);
+  require_well_drawn(svg);
+  CHECK(times(svg, "class=\"bar s") == 3 + 2);  // and two in the legend
+  CHECK(times(svg, "class=\"whisker\"") == 1);
+  CHECK_THAT(svg, says("first, a &amp; b: 1 s"));
+  CHECK_THAT(svg, says("&lt;second&gt;"));
+  CHECK_THAT(svg, says(">4 s</text>"));
+  chart.bars = {{.name = "none", .parts = {0, 0}}};
+  require_well_drawn(draw(chart));
+}
+
+TEST_CASE("cells say which or how much, in words where there is room") {
+  CellChart chart{.title = "cells",
+                  .description = "which",
+                  .row_name = "row",
+                  .column_name = "column",
+                  .rows = {"r"},
+                  .columns = {"1", "2"}};
+  chart.cells = {{{"A", "first", 0}, {"4 KiB", "second", -1, 1.0}}};
+  chart.series = {"A one"};
+  const std::string svg = draw(chart);
+  require_well_drawn(svg);
+  CHECK_THAT(svg, says("url(#hatch0)"));
+  CHECK_THAT(svg, says("class=\"on_strong\""));
+  chart.rows.clear(), chart.columns.clear(), chart.cells.clear();
+  require_well_drawn(draw(chart));
+}
+
+TEST_CASE("text is cut between letters") {
+  CHECK(fitted("short", 100) == "short");
+  const std::string cut = fitted("äöüäöüäöüäöü", 50);
+  CHECK(text_width(cut) <= 50);
+  CHECK(cut.ends_with("…"));
+  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the whole letter before it
+}
