@@ -75,8 +75,8 @@ TEST_CASE("long lines are thinned, and keep their ends and their peaks") {
 }
 
 TEST_CASE("bars are as long as their parts together") {
-  BarChart chart{
-      .title = "bars", .description = "two", .axis = {.name = "time", .unit = Unit::seconds}, .parts = {"a & b", "c"}};
+  BarChart chart;
+  chart.title = "bars", chart.description = "two", chart.axis.unit = Unit::seconds, chart.parts = {"a & b", "c"};
   require_well_drawn(draw(chart));
   chart.bars = {{.name = "first", .parts = {1, 3}}, {.name = "<second>", .parts = {2, absent}, .low = 1.5, .high = 2.5}};
   const std::string svg = draw(chart);

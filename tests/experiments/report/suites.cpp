@@ -1,0 +1,17 @@
+// A suite's record for the tests of the report in Python: finished runs, each in a group of its own.
+#include "src/base/text.hpp"
+#include "src/record/recorder.hpp"
+#include "tests/spmd.hpp"
+
+namespace chorale::test {
+
+TEST_CASE("adopt TEST_RECORDS, divided by commas, into TEST_FOLDER", "[.suite-record]") {
+  SystemClock clock;
+  Recorder recorder(environment("TEST_FOLDER", "."), {{"run_id", "suite"}}, clock);
+  std::size_t number = 0;
+  for (const std::string& record : split(environment("TEST_RECORDS", ""), ','))
+    recorder.adopt("runs/run-" + std::to_string(number++), record);
+  recorder.finish("ok");
+}
+
+}  // namespace chorale::test

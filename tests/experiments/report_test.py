@@ -1,0 +1,242 @@
+"""`chorale report`: the page with figures, of runs and suites and of what goes wrong, looked at as a browser does; and comparisons."""
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import h5py
+
+from programs import chorale, ranks, start, tests_run
+
+# Finds texts of one picture that lie on each other or outside it, and a page that is wider than its window.
+LOOK = """<script>
+const found = [];
+document.querySelectorAll("details").forEach(d => d.open = true);
+for (const svg of document.querySelectorAll("svg.chart, svg.pipeline")) {
+  const frame = svg.getBoundingClientRect();
+  const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+  boxes.forEach(([a, p], i) => {
+    if (p.left < frame.left - 1 || p.right > frame.right + 1 || p.top < frame.top - 1 || p.bottom > frame.bottom + 1) found.push(["outside", a]);
+    for (const [b, q] of boxes.slice(i + 1)) {
+      const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left), high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+      if (wide > 1 && high > 3) found.push(["overlap", a, b]);
+    }
+  });
+}
+const page = document.documentElement;
+if (page.scrollWidth > window.innerWidth) found.push(["wide", page.scrollWidth, window.innerWidth]);
+document.documentElement.setAttribute("data-found", JSON.stringify({found, paper: getComputedStyle(page).backgroundColor, width: window.innerWidth}));
+</script>"""
+
+
+class Page(html.parser.HTMLParser):
+    """Whether tags close in order, and what a picture and a link are."""
+    alone = {"meta", "br", "hr", "img", "link"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.wrong, self.pictures, self.untitled, self.links = [], [], 0, 0, []
+        self.text = ""
+        self.feed(text)
+        self.wrong += self.open
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.links += [values[name] for name in ("src", "href", "xlink:href") if name in values]
+        if self.open and self.open[-1] == "svg" and tag != "title":
+            self.untitled += self.first
+        self.first = tag == "svg"
+        if tag == "svg":
+            self.pictures += 1
+            self.untitled += values.get("role") != "img"
+        if tag not in self.alone:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def train(folder, count, *words):
+    words = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8", "--train-iters", "12", "--no-save", *words]
+    result = ranks(count, chorale, "train", *words, "--run-dir", folder)
+    assert result.returncode == 0, result.stderr
+    return os.path.realpath(f"{folder}/latest/run.h5")
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.home = holder.name
+        cls.runs = [train(f"{cls.home}/{layout}", count, "--layout", layout)
+                    for layout, count in (("dp1", 1), ("dp2", 2), ("pp2", 2), ("dp2.z3", 2))]
+        cls.bench = f"{cls.home}/bench.h5"
+        result = ranks(2, chorale, "bench", "all_reduce,broadcast,barrier", "--backend", "shm", "--algorithm", "all", "--begin", "1K", "--end", "64K",
+                       "-n", "8", "-w", "1", "--in-place", "no", "--out", cls.bench)
+        assert result.returncode == 0, result.stderr
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def page(self, *files, most=1_000_000):
+        out = f"{self.folder}/out.html"
+        result = start([chorale, "report", *files, "--html", out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, f"{out}\n")
+        with open(out, encoding="utf-8") as stream:
+            text = stream.read()
+        self.assertLess(len(text.encode()), most)
+        page = Page(text)
+        self.assertEqual(page.wrong, [])
+        self.assertEqual(page.untitled, 0)
+        self.assertEqual(page.links, [])
+        for outside in ("http://", "https://", "src=", "<script", "@import"):
+            self.assertNotIn(outside, text)
+        self.assertIn("prefers-color-scheme: dark", text)
+        self.assertNotRegex(page.text, r"(?i)\bnan\b")
+        page.figures = re.findall(r'<section id="([^"]+)">', text)
+        return page
+
+    def suite(self, *records):
+        folder = f"{self.folder}/suite"
+        os.mkdir(folder)
+        result = start([tests_run, "[.suite-record]"], TEST_FOLDER=folder, TEST_RECORDS=",".join(records))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return f"{folder}/run.h5"
+
+    def changed(self, record, change):
+        copy = shutil.copy(record, f"{self.folder}/changed-{len(os.listdir(self.folder))}.h5")
+        with h5py.File(copy, "r+") as file:
+            change(file)
+        return copy
+
+    def test_figures_of_several_runs_and_their_findings(self):
+        page = self.page(*self.runs)
+        self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
+        for said in ("4 runs of chorale train", "is the fastest with", "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
+            self.assertIn(said, page.text)
+        self.assertRegex(page.text, r"Left out for want of data: .*bandwidth")
+
+    def test_figures_of_a_benchmark(self):
+        page = self.page(self.bench)
+        self.assertEqual(page.figures, ["winners", "bandwidth", "pairs"])
+        for said in ("is the fastest in", "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
+            self.assertIn(said, page.text)
+
+    def test_a_suite_is_as_its_runs(self):
+        page = self.page(self.suite(*self.runs))
+        self.assertEqual(page.figures, self.page(*self.runs).figures)
+        self.assertIn("4 runs of chorale train", page.text)
+
+    def test_repetitions_are_one_row_and_fifty_runs_one_page(self):
+        page = self.page(self.suite(*(self.runs * 13)[:50]))
+        self.assertIn("50 runs of chorale train", page.text)
+        self.assertRegex(page.text, r"dp2\.z3\s*12")
+
+    def test_many_different_runs_stay_readable(self):
+        def reseeded(number):
+            def change(file):
+                toml = file["config/toml"][()].decode().replace("seed = 1234", f"seed = {number}")
+                del file["config/toml"]
+                file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
+            return change
+        page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))))
+        self.assertIn("22 of the 30 runs are drawn in grey", page.text)
+
+    def test_one_run_beside_its_record(self):
+        result = start([chorale, "report", self.runs[0], "--html"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        beside = os.path.join(os.path.dirname(self.runs[0]), "report.html")
+        self.assertEqual(result.stdout, f"{beside}\n")
+        with open(beside, encoding="utf-8") as stream:
+            self.assertIn("A run of chorale train: dp1", stream.read())
+
+    def test_a_run_that_was_killed_and_one_that_had_not_begun(self):
+        def kill(file):
+            file.attrs["status"] = "running"
+        def kill_at_once(file):
+            kill(file)
+            for group in ("train", "phases", "memory", "eval", "pipeline"):
+                if group in file:
+                    file[group].attrs["committed_rows"] = 0
+            for group in ("memory", "traffic"):
+                if group in file:
+                    del file[group]
+        page = self.page(self.changed(self.runs[2], kill))
+        self.assertIn("is marked running", page.text)
+        self.assertIn("layouts", page.figures)
+        page = self.page(self.changed(self.runs[1], kill_at_once))
+        self.assertEqual(page.figures, [])
+        self.assertIn("There is nothing to draw", page.text)
+
+    def test_a_record_is_no_slower_than_itself(self):
+        for record in (self.runs[1], self.bench):
+            result = start([chorale, "report", record, record, "--compare"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("~", result.stdout)
+            self.assertNotIn("slower", result.stdout)
+            self.assertEqual(start([chorale, "report", record, "--check", record]).returncode, 0)
+        rows = json.loads(start([chorale, "report", self.runs[1], self.runs[1], "--compare", "--format", "json"]).stdout)
+        self.assertEqual({row["B / A"] for row in rows if row["metric"] in ("tokens_per_s", "step_time")}, {1})
+
+    def test_a_slower_run_fails_the_check_past_the_threshold(self):
+        def slow(file):
+            file["train/step_time"][:] = file["train/step_time"][:] * 10
+            file["train/tokens_per_s"][:] = file["train/tokens_per_s"][:] / 10
+        slower = self.changed(self.runs[1], slow)
+        result = start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "5%"])
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("slower: step_time, by 900.0 %", result.stderr)
+        self.assertIn("slower: tokens_per_s, by 90.0 %", result.stderr)
+        self.assertEqual(start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "1000%"]).returncode, 0)
+        self.assertEqual(start([chorale, "report", self.runs[1], "--check", slower]).returncode, 0)
+
+    def test_refusals(self):
+        for words, says in (([self.bench, "--compare"], "--compare wants two records"),
+                            ([self.bench, self.runs[0], "--compare"], "no metric in common"),
+                            ([self.bench, "--check", self.bench, "--threshold", "five"], "the threshold is no share"),
+                            ([self.bench, "--html", f"{self.folder}/no/out.html"], "the page cannot be written"),
+                            ([self.bench, "--html", "--check", self.bench], "three reports"),
+                            (["--html", "out.html"], "no file given"),
+                            (["README.md", "--html"], "not an HDF5 file")):
+            result = start([chorale, "report", *words])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(says, result.stderr)
+
+    def test_no_texts_overlap_in_a_browser(self):
+        browser = shutil.which("chromium")
+        if not browser:
+            self.skipTest("chromium is not installed")
+        for files in (self.runs, [self.bench]):
+            self.page(*files)
+            with open(f"{self.folder}/out.html", encoding="utf-8") as stream:
+                text = stream.read()
+            with open(f"{self.folder}/look.html", "w", encoding="utf-8") as stream:
+                stream.write(text.replace("</body>", LOOK + "</body>"))
+            for width, scheme, paper in ((1280, 1, "rgb(255, 255, 255)"), (420, 0, "rgb(18, 22, 28)")):
+                with self.subTest(files=files, width=width):
+                    dom = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--blink-settings=preferredColorScheme={scheme}",
+                                          f"--user-data-dir={self.folder}/browser", f"--window-size={width},900", "--dump-dom",
+                                          f"file://{self.folder}/look.html"], capture_output=True, text=True, timeout=55).stdout
+                    seen = json.loads(re.search(r'data-found="([^"]*)"', dom).group(1).replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&"))
+                    self.assertEqual(seen["found"], [])
+                    self.assertEqual((seen["width"], seen["paper"]), (width, paper))
+
+
+if __name__ == "__main__":
+    unittest.main()
