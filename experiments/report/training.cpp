@@ -40,7 +40,8 @@ MemoryUse memory_of(const Run& run) {
 }
 
 double largest_peak(const Run& run) {
-  double most = absent;
+  double most = last_of(run.group("train").numbers("peak_bytes"));
+  if (!std::isnan(most)) return most;  // else at most the sum of the categories' peaks, which need not be at once
   for (const auto& rank : memory_of(run).peak) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
 }
@@ -48,7 +49,8 @@ double largest_peak(const Run& run) {
 double bytes_per_step(const Run& run) {
   const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
   const std::size_t steps = run.group("train").numbers("step").size();
-  return sent.empty() || steps == 0 ? absent : sum_of(sent) / static_cast<double>(steps);
+  const bool all_counted = std::none_of(sent.begin(), sent.end(), [](double bytes) { return bytes < 0; });
+  return sent.empty() || steps == 0 || !all_counted ? absent : sum_of(sent) / static_cast<double>(steps);
 }
 
 const std::vector<std::string>& StepParts::names() {

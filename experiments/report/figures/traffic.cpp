@@ -13,10 +13,13 @@ namespace {
 
 constexpr std::size_t most_bars = 24;
 
-// Over the ranks: axis by operation.
+// Over the ranks: axis by operation. What a library moves cannot be counted (-1) and stays so.
 std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
   std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));
-  for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) sums[at / ops % axes][at % ops] += values[at];
+  for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) {
+    double& sum = sums[at / ops % axes][at % ops];
+    sum = sum < 0 || values[at] < 0 ? -1 : sum + values[at];
+  }
   return sums;
 }
 
@@ -37,12 +40,17 @@ std::optional<Figure> traffic(const RecordSet& records) {
     const auto calls = sums_of(group.numbers("calls"), axes.size(), ops.size());
     if (chart.parts.empty()) chart.parts = ops;
     for (std::size_t a = 0; a < axes.size() && ops == chart.parts; ++a) {
-      if (total(measured[a]) <= 0 && total(predicted[a]) <= 0) continue;
+      const auto none = [](const std::vector<double>& bytes) {
+        return std::all_of(bytes.begin(), bytes.end(), [](double b) { return b == 0; });
+      };
+      if (none(measured[a]) && none(predicted[a])) continue;
       for (std::size_t o = 0; o < ops.size(); ++o) {
-        if (measured[a][o] <= 0 && predicted[a][o] <= 0) continue;
-        figure.numbers.add({same.front()->label, axes[a], ops[o], quantity(measured[a][o], Unit::bytes),
+        if (measured[a][o] == 0 && predicted[a][o] == 0) continue;
+        const bool counted = measured[a][o] >= 0;
+        figure.numbers.add({same.front()->label, axes[a], ops[o],
+                            counted ? quantity(measured[a][o], Unit::bytes) : "not counted",
                             quantity(predicted[a][o], Unit::bytes), fmt::format("{:.0f}", calls[a][o])});
-        unequal += std::abs(measured[a][o] - predicted[a][o]), all += measured[a][o];
+        if (counted) unequal += std::abs(measured[a][o] - predicted[a][o]), all += measured[a][o];
       }
       if (chart.bars.size() >= 2 * most_bars) {
         ++left_out;
@@ -59,10 +67,10 @@ std::optional<Figure> traffic(const RecordSet& records) {
     chart.parts.erase(chart.parts.begin() + static_cast<std::ptrdiff_t>(o));
     for (Bar& bar : chart.bars) bar.parts.erase(bar.parts.begin() + static_cast<std::ptrdiff_t>(o));
   }
-  figure.finding =
-      unequal == 0
-          ? fmt::format("Every axis carried exactly the bytes that were predicted, {} in all", quantity(all, Unit::bytes))
-          : fmt::format("Of {} in all, {} are not as predicted", quantity(all, Unit::bytes), quantity(unequal, Unit::bytes));
+  figure.finding = unequal == 0
+                       ? fmt::format("All that was counted is exactly what was predicted: {}", quantity(all, Unit::bytes))
+                       : fmt::format("Of {} that were counted, {} are not as predicted", quantity(all, Unit::bytes),
+                                     quantity(unequal, Unit::bytes));
   figure.finding += left_out ? fmt::format("; {} more axes are in the table.", left_out) : ".";
   figure.charts.push_back(draw(chart));
   return figure;
