@@ -46,10 +46,12 @@ pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
 quirks   := -Wno-restrict -Wno-stringop-overflow $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
+# GCC 12.2 makes wrong code of constants of 32 bytes whose halves differ ({5, 5, 0, 0} became {5, 5, 5, 5}); moves of 16 bytes do not meet it.
+halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
 # Loops with floats are vectorised only when nobody looks at errno or traps; results stay the same bits (unlike -ffast-math).
 # Products and sums are fused where the source says fma and nowhere else, so that a row's bits do not depend on where a loop was cut.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
-compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
+compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(sanitize) $(found_flags) $(CXXFLAGS)
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
