@@ -15,11 +15,11 @@
 #include <optional>
 #include <random>
 
-#include "collectives/communicator.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
+#include "experiments/report/figures/figures.hpp"
+#include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
-#include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
@@ -126,9 +126,6 @@ class Compare final : public Command {
   bool go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
-    // Idle ranks sleep in a barrier of ours: MPI's own waits would take the cores from those who run.
-    const Worlds worlds(train::resolved({{"", "auto"}}, runtime), runtime, session.clock);
-    Communicator everybody = worlds.for_axis("world").split(0, runtime.rank());
     std::optional<Progress> progress;
     if (summary)
       progress.emplace("compare", static_cast<std::int64_t>(turns.size()), session.clock, Progress::screen_of(stderr));
@@ -136,7 +133,7 @@ class Compare final : public Command {
       if (!left[t]) continue;
       if (progress) progress->update(static_cast<std::int64_t>(t), turns[t].id());
       const std::string trouble = run_one(session, record.folder, turns[t]);
-      everybody.barrier();
+      mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
       const auto stops = mpi::ranks_where(runtime.world(), signals_->pending().has_value());
       if (summary) {
         const fs::path file = record.folder / turns[t].id() / "run.h5";
@@ -169,13 +166,17 @@ class Compare final : public Command {
   }
 
   void finish(RunRecord& record, const Summary& summary, bool whole) const {
-    if (!suite_.question.empty()) fmt::print("{}\n\n", suite_.question);
-    fmt::print("{}", summary.table());
-    if (const std::string shown = summary.sentence(); !shown.empty()) fmt::print("\n{}\n", shown);
-    const fs::path file = record.recorder->file();
     record.recorder->finish(whole ? "ok" : "stopped");
-    fmt::print("recorded in {}\n", file.string());
-    if (!whole) fmt::print("stopped: chorale compare --resume {} does the rest\n", record.folder.string());
+    const fs::path file = record.recorder->file();
+    if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
+    const report::RecordSet records = report::read_records({file.string()});
+    for (const report::FigureRow& row : report::all_figures())
+      if (const auto figure = row.make(records); figure && figure->numbers_first)
+        fmt::print("\n{}\n{}", figure->numbers.print("text"), figure->finding + "\n");
+    for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
+    write_file(record.folder / "report.html", report::page_of(records));
+    fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
+    if (!whole) fmt::print("stopped; the rest: chorale compare --resume {}\n", record.folder.string());
   }
 
   std::vector<std::string> files_;

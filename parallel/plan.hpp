@@ -12,6 +12,7 @@
 #include <array>
 
 #include "parallel/training.hpp"
+#include "src/base/error.hpp"
 
 namespace chorale {
 
@@ -33,6 +34,11 @@ struct RankPlan {
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
+// Not a mistake in what was asked for, but what there is too little of: a comparison keeps it as what a layout came to.
+class NoRoom : public Error {
+  using Error::Error;
+};
+
 // A usage error if ranks of `layout` would need more than the memory limit of their options: what overflows, the sum, and layouts of the
 // same ranks that do not. One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the
 // vocabulary. What escapes this is refused when it is asked for.

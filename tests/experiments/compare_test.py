@@ -1,0 +1,128 @@
+"""`chorale compare` as a user meets it: a table and a record with every run; every mistake of a suite at once; what a kill left is taken up."""
+import glob
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import h5py
+import xarray
+
+from programs import chorale, launch, ranks
+
+small = "tests/experiments/small.toml"
+
+
+def groups_of(file):
+    found = ["/"]
+    with h5py.File(file) as record:
+        record.visititems(lambda name, item: found.append(f"/{name}") if isinstance(item, h5py.Group) else None)
+    return found
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def compare(self, *words, processes=2):
+        return ranks(processes, chorale, "compare", *words, "--run-dir", self.folder)
+
+    def suite(self, text):
+        path = os.path.join(self.folder, "suite.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def test_a_suite_is_a_table_and_a_record_that_others_read(self):
+        result = self.compare(small)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Which of three layouts trains tiny fastest on two ranks?", result.stdout)
+        self.assertIn("tp2", result.stdout)
+        self.assertIn("report.html", result.stdout)
+        file = f"{self.folder}/latest/run.h5"
+        self.assertTrue(os.path.exists(f"{self.folder}/latest/report.html"))
+        for engine in ("h5netcdf", "netcdf4"):
+            for group in groups_of(file):
+                xarray.open_dataset(file, group=group, engine=engine).close()
+        self.assertEqual(subprocess.run(["ncdump", "-h", file], stdout=subprocess.DEVNULL).returncode, 0)
+        with xarray.open_dataset(file, group="summary") as summary:
+            self.assertEqual(len(summary.id), 10)  # 5 runs, twice
+            self.assertEqual(set(summary.status.values), {"ok"})
+            self.assertEqual(sorted(set(summary.ranks.values)), [1, 2])
+            trained = summary.command.values == "train"
+            self.assertTrue((summary.tokens_per_s.values[trained] > 0).all())
+            self.assertTrue((summary.layout.values == "tp2").sum() == 2)
+        with h5py.File(file) as record:  # what a run recorded itself is there, value by value
+            for run in glob.glob(f"{self.folder}/latest/*-r1/run.h5"):
+                name = os.path.basename(os.path.dirname(run))
+                with h5py.File(run) as alone:
+                    for path in ("train/loss", "series/series"):
+                        if path in alone:
+                            self.assertEqual(list(alone[path]), list(record[f"runs/{name}/{path}"]))
+            self.assertEqual(record["runs/dp2-r1/phases/phase_time"].dims[1][0].name, "/runs/dp2-r1/rank")
+
+    def test_all_mistakes_of_a_suite_are_said_before_anything_runs(self):
+        suite = self.suite('questions = "?"\n\n[[runs]]\ncommand = "trian"\n\n[[runs]]\npreset = "tiny"\ntrain-itres = 3\n'
+                           'lr = "much"\n\n[[runs]]\npreset = "tiny"\nvary.layout = ["dp2", "tp5"]\n\n[[runs]]\nranks = 3\n'
+                           'data = "nowhere.bin"\n')
+        form = self.compare(suite)
+        self.assertEqual(form.returncode, 2, form.stderr)
+        self.assertIn(f'{suite}:1: "questions" is no part of a suite', form.stderr)
+        self.suite(open(suite).read().replace('questions = "?"', ""))
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        for says in ("nothing was run: the suite has 5 mistakes", ':3: unknown command "trian"', ':8: unknown', "train-iters",
+                     ":9: ", "tp5", "wants 3 ranks, and 2 were started"):
+            self.assertIn(says, result.stderr)
+        self.assertEqual(os.listdir(self.folder), ["suite.toml"])
+
+    def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
+        suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
+                           'memory-limit = "8M"\nvary.layout = ["dp2", "dp2.z3"]\n')
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("dp2-r1: optimizer overflows the memory of a rank", result.stdout)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            status = dict(zip(summary.layout.values, summary.status.values))
+            self.assertNotEqual(status["dp2"], "ok")
+
+    def test_what_a_kill_left_undone_is_done_later(self):
+        process = subprocess.Popen([*launch, "-n", "2", chorale, "compare", small, "--run-dir", self.folder],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        latest = f"{self.folder}/latest"
+        began = time.monotonic()
+        done = []
+        while len(done) < 3 and time.monotonic() - began < 120:  # in the middle: some are finished, some are not
+            time.sleep(0.02)
+            try:
+                with xarray.open_dataset(f"{latest}/run.h5", group="summary") as summary:
+                    done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
+                    pids = [int(pid) for pid in xarray.open_dataset(f"{latest}/run.h5", group="ranks").pid.values]
+            except (OSError, KeyError):
+                continue
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        process.wait(timeout=60)
+        whole = os.path.realpath(latest)
+        with h5py.File(f"{whole}/run.h5") as record:
+            self.assertEqual(sorted(name for name in done if name not in record["runs"]), [])
+            before = {name: list(record[f"runs/{name}/config/toml"].asstr()[()]) for name in done}
+        finished = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done}
+        result = self.compare("--resume", latest)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual({name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done}, finished)  # not run again
+        with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
+            self.assertEqual(set(summary.status.values), {"ok"})
+        with h5py.File(f"{whole}/run.h5") as record:
+            self.assertEqual(len(record["runs"]), 10)
+            self.assertEqual({name: list(record[f"runs/{name}/config/toml"].asstr()[()]) for name in done}, before)
+        again = self.compare("--resume", whole)
+        self.assertEqual(again.returncode, 0, again.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
