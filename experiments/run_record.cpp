@@ -110,8 +110,8 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
   const std::string command = session.options.command().substr(session.options.command().find(' ') + 1);
   std::filesystem::path folder;
   if (runtime.rank() == 0)
-    folder =
-        session.run_name.empty() ? make_run_folder(parent, command, session.clock) : make_folder(parent / session.run_name);
+    folder = session.run_name.empty() ? make_run_folder(parent, command, session.clock)
+                                      : make_run_folder_at(parent / session.run_name);
   folder = mpi::broadcast(runtime.world(), folder.string());
   RunRecord run{folder, Log({.rank = runtime.rank(), .level = session.log_level, .folder = folder / "log"}), nullptr};
   run.log.debug("{} on rank {} of {}, process {}", session.command_line, runtime.rank(), runtime.size(), getpid());

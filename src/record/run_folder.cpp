@@ -52,7 +52,7 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
   throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs from it");
 }
 
-fs::path make_folder(const fs::path& folder) {
+fs::path make_run_folder_at(const fs::path& folder) {
   for (int i = 1; fs::exists(folder); ++i)
     if (const fs::path aside = fmt::format("{}.unfinished-{}", folder.string(), i); !fs::exists(aside)) fs::rename(folder, aside);
   fs::create_directories(folder / "log");

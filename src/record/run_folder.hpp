@@ -16,7 +16,7 @@ void require_writable(const std::filesystem::path& parent);
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
 // One with a name of its own, such as a suite's runs have; one that was begun there and came to no end moves aside.
-std::filesystem::path make_folder(const std::filesystem::path& folder);
+std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
 void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless the system took every byte
 
