@@ -54,7 +54,8 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
 
 fs::path make_run_folder_at(const fs::path& folder) {
   for (int i = 1; fs::exists(folder); ++i)
-    if (const fs::path aside = fmt::format("{}.unfinished-{}", folder.string(), i); !fs::exists(aside)) fs::rename(folder, aside);
+    if (const fs::path aside = fmt::format("{}.unfinished-{}", folder.string(), i); !fs::exists(aside))
+      fs::rename(folder, aside);
   fs::create_directories(folder / "log");
   return folder;
 }

@@ -20,7 +20,7 @@ class SnapshotFile {
  public:
   // The path must not exist, unless its writer died and this one takes over: what it published stays until the first image comes.
   explicit SnapshotFile(std::filesystem::path path, bool takes_over = false);
-  ~SnapshotFile();                                    // the last image stays; the spare copy goes
+  ~SnapshotFile();  // the last image stays; the spare copy goes
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
