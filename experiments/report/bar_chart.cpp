@@ -10,6 +10,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double width = 600, top = 30, bar_height = 16, lane = 22, under = 18, most_name = 210;
+constexpr double least_width = 0.3;  // what is narrower nobody sees
 
 double total_of(const Bar& bar) {
   double total = 0;
@@ -27,7 +28,7 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
     if (!std::isfinite(part) || part <= 0) continue;
     const double x = across(begin), wide = across(begin + part) - x;
     begin += part;
-    if (wide < 0.3) continue;
+    if (wide < least_width) continue;
     svg +=
         fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}{}: {}</title></rect>\n",
                     fill_look(p, bar.outlined), x, y, wide, bar.outlined ? bar_height - 4 : bar_height, escape_xml(bar.name),
@@ -77,8 +78,13 @@ std::string draw(const BarChart& chart) {
   canvas.line(left, top - 4, left, height, "axis");
   canvas.text((left + right) / 2, height + 36, chart.axis.name, "quiet", "middle");
   std::vector<LegendEntry> legend;
+  const auto seen = [&](std::size_t part) {  // in any bar
+    return std::any_of(chart.bars.begin(), chart.bars.end(), [&](const Bar& bar) {
+      return part < bar.parts.size() && bar.parts[part] * (right - left) >= least_width * scale.high();
+    });
+  };
   for (std::size_t p = 0; p < chart.parts.size() && chart.parts.size() > 1; ++p)
-    legend.push_back({chart.parts[p], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(p))});
+    if (seen(p)) legend.push_back({chart.parts[p], fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(p))});
   return canvas.finish(canvas.legend(0, height + 50, legend) + 4);
 }
 

@@ -78,9 +78,9 @@ void label_all(std::vector<Run>& runs) {
   }
 }
 
-Run read_run(const std::shared_ptr<const Reader>& reader, const std::string& prefix) {
-  Run run{.reader = reader, .prefix = prefix};
-  for (const auto& [name, value] : reader->attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
+Run read_run(const std::shared_ptr<const Source>& source, const std::string& prefix) {
+  Run run{.source = source, .prefix = prefix};
+  for (const auto& [name, value] : source->reader.attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
   const auto attribute = [&](const std::string& name) {
     const auto found = run.attributes.find(name);
     return found == run.attributes.end() ? "" : found->second;
@@ -145,11 +145,12 @@ std::vector<double> steady(std::vector<double> of_steps) {
   return of_steps;
 }
 
+bool Run::has(const std::string& group) const {
+  return std::count(source->groups.begin(), source->groups.end(), prefix + "/" + group) > 0;
+}
+
 Group Run::group(const std::string& name) const {
-  const std::string path = prefix + "/" + name;
-  const auto groups = reader->groups();
-  if (!std::count(groups.begin(), groups.end(), path)) return {};
-  return Group(reader->variables(path));
+  return has(name) ? Group(source->reader.variables(prefix + "/" + name)) : Group();
 }
 
 std::int64_t Run::ranks() const {
@@ -165,8 +166,7 @@ std::string Run::setting(const std::string& key) const {
 std::vector<std::vector<const Run*>> RecordSet::labelled(const std::string& group) const {
   std::vector<std::vector<const Run*>> all;
   for (const Run& run : runs) {
-    const auto groups = run.reader->groups();
-    if (!std::count(groups.begin(), groups.end(), run.prefix + "/" + group)) continue;
+    if (!run.has(group)) continue;
     const auto same =
         std::find_if(all.begin(), all.end(), [&](const auto& some) { return some.front()->label == run.label; });
     if (same == all.end())
@@ -187,16 +187,18 @@ std::map<std::string, std::string> RecordSet::common_settings() const {
 RecordSet read_records(const std::vector<std::string>& files) {
   RecordSet set{.files = files};
   for (const std::string& file : files) {
-    const auto reader = std::make_shared<const Reader>(file);
+    Reader reader(file);
+    std::vector<std::string> groups = reader.groups();
+    const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups)});
     std::set<std::string> prefixes;
     std::vector<std::string> ordered;
-    for (const std::string& group : reader->groups()) {
+    for (const std::string& group : source->groups) {
       const auto parts = split(group, '/');
       if (parts.size() >= 3 && parts[1] == "runs" && prefixes.insert(parts[2]).second)
         ordered.push_back("/runs/" + parts[2]);
     }
     if (ordered.empty()) ordered.push_back("");
-    for (const std::string& prefix : ordered) set.runs.push_back(read_run(reader, prefix));
+    for (const std::string& prefix : ordered) set.runs.push_back(read_run(source, prefix));
   }
   label_all(set.runs);
   return set;

@@ -38,12 +38,18 @@ class Group {
 std::size_t warm_up(std::size_t steps);
 std::vector<double> steady(std::vector<double> of_steps);  // without them, and without what is no number
 
+struct Source {
+  Reader reader;
+  std::vector<std::string> groups;  // all that the file has: to find them is slow
+};
+
 struct Run {
   std::string id, label, command, status;
   std::map<std::string, std::string> attributes, settings;
-  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const Source> source;
   std::string prefix;  // of its groups: "", or "/runs/<id>"
 
+  bool has(const std::string& group) const;
   Group group(const std::string& name) const;  // "train"
   std::int64_t ranks() const;
   std::string setting(const std::string& key) const;  // "" where it has none
