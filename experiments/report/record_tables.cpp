@@ -117,10 +117,9 @@ void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
 void require_group(const RecordFile& file, const std::string& group) {
   const auto groups = file.reader.groups();
   if (std::count(groups.begin(), groups.end(), path_of(group))) return;
-  const std::string near = nearest(path_of(group), groups);
   usage_error(fmt::format("no group {} in this record", path_of(group)),
               fmt::format("{} has {}", file.name, join(groups, ", ")),
-              near.empty() ? "name one of these" : fmt::format("did you mean {}?", near));
+              did_you_mean(path_of(group), groups, "name one of these"));
 }
 
 void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted) {
