@@ -23,24 +23,28 @@ Prepared fresh(const std::string& name) {
   return made;
 }
 
-std::string on_one_line(const std::string& text) { return join(split(text, '\n'), "; "); }
+std::string on_one_line(const std::string& text) {
+  std::vector<std::string> lines = split(text, '\n');
+  for (std::string& line : lines) line = trim(line);
+  return join(lines, "; ");
+}
 
 // Each setting by itself, so that all mistakes are found; then what they are together.
 void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& mistakes) {
-  const auto collect = [&](std::size_t line, auto part) {
+  const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
       part();
     } catch (const NoRoom&) {  // a row of the comparison
     } catch (const Error& error) {
-      mistakes.push_back({line, on_one_line(error.what())});
+      mistakes.push_back({line, who + on_one_line(error.what())});
     }
   };
   const std::size_t before = mistakes.size();
-  collect(run.line, [&] {
+  collect(run.line, "", [&] {
     const Prepared alone = fresh(run.command);
     for (const Setting& setting : run.settings) {
       const auto line = static_cast<std::size_t>(std::atoll(setting.origin.substr(setting.origin.rfind(':') + 1).c_str()));
-      collect(line, [&] {
+      collect(line, "", [&] {
         if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
         alone->options.set(setting);
       });
@@ -51,7 +55,7 @@ void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& 
     mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: mpirun -n {} chorale compare …",
                                               run.ranks, launch.size, run.ranks)});
   else
-    collect(run.line, [&] {
+    collect(run.line, run.name + ": ", [&] {
       prepare(run, std::filesystem::temp_directory_path(), run.name,
               {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
     });

@@ -102,7 +102,7 @@ class Compare(unittest.TestCase):
                 with xarray.open_dataset(f"{latest}/run.h5", group="summary") as summary:
                     done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
                     pids = [int(pid) for pid in xarray.open_dataset(f"{latest}/run.h5", group="ranks").pid.values]
-            except (OSError, KeyError):
+            except (OSError, KeyError, ValueError):  # not there yet
                 continue
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
