@@ -120,10 +120,9 @@ do-all: $B/chorale $(library) $(plugin)
 ## examples    build examples/*.cpp, each as a program of one's own would be
 do-examples: $(examples)
 
-## run         the main job on NP ranks (4): what this machine can do, recorded, and the record shown
+## run         the main job: which strategy trains fastest on NP ranks (4), in how much memory; a table, a record, a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
-	$(launch) -n $(NP) $B/chorale info --run-dir runs
-	$B/chorale report runs/latest/run.h5
+	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml
 
 ## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
 do-test: $B/chorale $B/tests_run $(library) $(plugin)
@@ -141,12 +140,12 @@ build/peers/%: experiments/peers/mpi_native.cpp
 
 ## experiments run every suite in experiments/*.toml
 do-experiments: $B/chorale
-	@set -e; found=; for suite in $(wildcard experiments/*.toml); do found=yes; \
-	  $(launch) -n $(NP) $B/chorale compare $$suite; done; [ "$$found" ] || echo "no suite in experiments/ yet"
+	@set -e; for suite in experiments/*.toml; do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
+	  $(launch) -n $${ranks:-$(NP)} $B/chorale compare $$suite; done
 
-## report      print the newest run
+## report      the newest run as one page of figures
 do-report: $B/chorale
-	$B/chorale report runs/latest/run.h5
+	$B/chorale report runs/latest/run.h5 --html
 
 ## data        make the English text of data/README.md, a vocabulary for it, and its tokens
 do-data: $B/chorale

@@ -41,6 +41,9 @@ class Compare final : public Command {
     o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
     o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
     o.add("repetitions", repetitions_, "of every run; 0: as many as the suite says").range(0, 1000);
+    o.add("warm-up", warm_up_,
+          "steps of each run that are recorded, and left out where speed is told; -1: as the suite says")
+        .range(-1, 1e6);
     o.add("seed", seed_, "of the order of the runs").range(0, 1e18);
   }
 
@@ -55,6 +58,7 @@ class Compare final : public Command {
       resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
     suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml");
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
+    if (warm_up_ >= 0) suite_.warm_up = warm_up_;
     values_ = check_runs(suite_, launch);
     signals_.emplace();
   }
@@ -181,7 +185,7 @@ class Compare final : public Command {
 
   std::vector<std::string> files_;
   std::string resume_, run_dir_ = "runs";
-  std::int64_t repetitions_ = 0, seed_ = 1;
+  std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // by run: what each has for the settings that vary
   std::optional<Signals> signals_;

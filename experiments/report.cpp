@@ -44,6 +44,10 @@ class Report final : public Command {
         .words("FILE.h5");
     options.add("threshold", threshold_, "how much slower is too much").words("PERCENT");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
+    options
+        .add("warm-up", warm_up_,
+             "steps that are left out where speed is told; -1: as a suite says, else a tenth, ten at most")
+        .range(-1, 1e9);
     options.add("rows", rows_, "newest rows of each table, 0 for all; csv, json and md keep all unless told").range(0, 1e9);
     options.add("format", format_, "how to print").one_of(TextTable::formats());
   }
@@ -70,7 +74,8 @@ class Report final : public Command {
   int run(Session& session) override {
     if (html_) return write_page();
     if (compare_)
-      return print_comparison(report::compare(report::read_records({files_[0]}), report::read_records({files_[1]})));
+      return print_comparison(
+          report::compare(report::read_records({files_[0]}, warm_up_), report::read_records({files_[1]}, warm_up_)));
     if (!reference_.empty()) return check_speed();
     if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs want all of them
     report::print_tables(records_, {group_, rows_ == 0 ? -1 : rows_, format_});
@@ -81,7 +86,7 @@ class Report final : public Command {
   int write_page() const {
     const std::filesystem::path beside = std::filesystem::path(files_.front()).parent_path() / "report.html";
     const std::filesystem::path page = page_.empty() ? beside : std::filesystem::path(page_);
-    const std::string html = report::page_of(report::read_records(files_));
+    const std::string html = report::page_of(report::read_records(files_, warm_up_));
     std::ofstream out(page, std::ios::binary);
     out << html << std::flush;
     if (!out)
@@ -102,7 +107,8 @@ class Report final : public Command {
   }
 
   int check_speed() const {
-    const auto differences = report::compare(report::read_records({reference_}), report::read_records(files_));
+    const auto differences =
+        report::compare(report::read_records({reference_}, warm_up_), report::read_records(files_, warm_up_));
     print_comparison(differences);
     const auto slower = report::slower(differences, share_);
     for (const report::Difference& d : slower)
@@ -116,7 +122,7 @@ class Report final : public Command {
   std::string group_, format_ = "text", page_, reference_, threshold_ = "5%";
   bool html_ = false, compare_ = false;
   double share_ = 0;
-  std::int64_t rows_ = 10;
+  std::int64_t rows_ = 10, warm_up_ = report::by_rule;
 };
 
 }  // namespace

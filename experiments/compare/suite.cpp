@@ -40,11 +40,11 @@ class SuiteReader {
         take(*node, name, suite_.ranks, 1);
       else if (name == "repetitions")
         take(*node, name, suite_.repetitions, 1);
-      else if (name == "warmup")
-        take(*node, name, suite_.warmup, 0);
+      else if (name == "warm-up")
+        take(*node, name, suite_.warm_up, 0);
       else if (name != "runs" || !node->is_array_of_tables())
         wrong(*node,
-              fmt::format("\"{}\" is no part of a suite: it has question, ranks, repetitions, warmup and [[runs]]", name));
+              fmt::format("\"{}\" is no part of a suite: it has question, ranks, repetitions, warm-up and [[runs]]", name));
     }
     const toml::array* runs = root["runs"].as_array();
     for (std::size_t i = 0; runs && i < runs->size(); ++i)

@@ -3,7 +3,7 @@
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table, and on the report
 //   ranks = 4                                                   that take part in each run, unless it says otherwise; left out: all
 //   repetitions = 3                                             of every run, in turns and in an order drawn anew each time
-//   warmup = 2                                                  steps of each run that its summary leaves out
+//   warm-up = 2                                                 steps of each run that are recorded, and left out where speed is told
 //
 //   [[runs]]                            as many of these as there are kinds of run
 //   command = "train"                   or another that records: bench
@@ -30,7 +30,7 @@ struct Suite {
   std::filesystem::path file;
   std::string text;  // as it stands in the file
   std::string question;
-  std::int64_t ranks = 0, repetitions = 1, warmup = 1;
+  std::int64_t ranks = 0, repetitions = 1, warm_up = -1;  // −1: as the report sees fit
   std::vector<SuiteRun> runs;
   std::vector<std::string> varied;  // the settings that differ between runs, in the order of the file
 };

@@ -22,7 +22,7 @@ struct Metric {
 
 template <const char* Name>
 double median_of(const report::Run& run) {
-  const std::vector<double> steps = report::steady(run.group("train").numbers(Name));
+  const std::vector<double> steps = run.steady(run.group("train").numbers(Name));
   return steps.empty() ? none : summarize(steps).median;
 }
 
@@ -58,8 +58,10 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
                  const std::vector<std::vector<std::string>>& values)
     : recorder_(recorder),
       turns_(turns),
+      warm_up_(suite.warm_up),
       status_(turns.size(), "waiting"),
       seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
+  if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
   recorder.dimension({.name = "run", .size = static_cast<std::int64_t>(turns.size())});
   const auto each = [&](auto of) {
     std::vector<decltype(of(turns[0]))> all;
@@ -81,7 +83,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
 
 void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
   recorder_.adopt("runs/" + turns_[turn].id(), record);
-  const report::RecordSet records = report::read_records({record.string()});
+  const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
   status_[turn] = "ok";
 }

@@ -32,6 +32,7 @@ class Summary {
  private:
   Recorder& recorder_;
   const std::vector<Turn>& turns_;
+  std::int64_t warm_up_;
   std::vector<std::string> status_;        // waiting, ok, or why not
   std::vector<std::vector<double>> seen_;  // by metric, then by turn
 };

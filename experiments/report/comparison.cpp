@@ -44,10 +44,10 @@ std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
 
 void add_training(std::vector<Metric>& metrics, const std::string& label, const Run& run) {
   const Group train = run.group("train");
-  add(metrics, label, {"tokens_per_s", Unit::per_second, true, true, {}}, steady(train.numbers("tokens_per_s")));
-  add(metrics, label, {"step_time", Unit::seconds, false, true, {}}, steady(train.numbers("step_time")));
+  add(metrics, label, {"tokens_per_s", Unit::per_second, true, true, {}}, run.steady(train.numbers("tokens_per_s")));
+  add(metrics, label, {"step_time", Unit::seconds, false, true, {}}, run.steady(train.numbers("step_time")));
   for (const char* phase : {"forward", "backward", "optimizer", "comm_exposed", "bubble"})
-    add(metrics, label, {phase, Unit::seconds, false, false, {}}, steady(phase_of_steps(run, phase)));
+    add(metrics, label, {phase, Unit::seconds, false, false, {}}, run.steady(phase_of_steps(run, phase)));
 }
 
 // The name of each row of /series: what was measured, with the conditions that are not the usual ones.

@@ -96,6 +96,21 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
   return run;
 }
 
+std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
+  const auto steps = static_cast<std::int64_t>(of_steps.size());
+  const std::int64_t left_out = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
+  if (steps > left_out)
+    of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);  // a warm-up alone is better than nothing
+  std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
+  return of_steps;
+}
+
+std::int64_t told_by(const Reader& suite) {
+  for (const auto& [name, value] : suite.attributes())
+    if (name == "warm_up") return std::atoll(value.c_str());
+  return by_rule;
+}
+
 }  // namespace
 
 const Variable* Group::find(const std::string& name) const {
@@ -131,18 +146,14 @@ std::vector<double> Group::medians(const std::string& name) const {
   for (std::size_t place = 0; place < places; ++place) {
     std::vector<double> of_steps;
     for (std::size_t at = place; at < values.size(); at += places) of_steps.push_back(values[at]);
-    const std::vector<double> kept = steady(std::move(of_steps));
+    const std::vector<double> kept = after_warm_up(std::move(of_steps), warm_up_);
     if (!kept.empty()) medians[place] = summarize(kept).median;
   }
   return medians;
 }
 
-std::size_t warm_up(std::size_t steps) { return steps < 2 ? 0 : std::min<std::size_t>(10, (steps + 9) / 10); }
-
-std::vector<double> steady(std::vector<double> of_steps) {
-  of_steps.erase(of_steps.begin(), of_steps.begin() + static_cast<std::ptrdiff_t>(warm_up(of_steps.size())));
-  std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
-  return of_steps;
+std::vector<double> Run::steady(std::vector<double> of_steps) const {
+  return after_warm_up(std::move(of_steps), source->warm_up);
 }
 
 bool Run::has(const std::string& group) const {
@@ -150,7 +161,7 @@ bool Run::has(const std::string& group) const {
 }
 
 Group Run::group(const std::string& name) const {
-  return has(name) ? Group(source->reader.variables(prefix + "/" + name)) : Group();
+  return has(name) ? Group(source->reader.variables(prefix + "/" + name), source->warm_up) : Group();
 }
 
 std::int64_t Run::ranks() const {
@@ -184,12 +195,13 @@ std::map<std::string, std::string> RecordSet::common_settings() const {
   return common;
 }
 
-RecordSet read_records(const std::vector<std::string>& files) {
+RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up) {
   RecordSet set{.files = files};
   for (const std::string& file : files) {
     Reader reader(file);
     std::vector<std::string> groups = reader.groups();
-    const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups)});
+    const std::int64_t here = warm_up == by_rule ? told_by(reader) : warm_up;
+    const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups), here});
     std::set<std::string> prefixes;
     std::vector<std::string> ordered;
     for (const std::string& group : source->groups) {

@@ -15,11 +15,15 @@
 
 namespace chorale::report {
 
+// Steps that are left out where speed is told, as caches, pages and connections are new in them: as many as the reader says or, failing that,
+// the suite; else a tenth of them, ten at most.
+inline constexpr std::int64_t by_rule = -1;
+
 // The variables of one group of a run; a group that the run does not have is empty.
 class Group {
  public:
   Group() = default;
-  explicit Group(std::vector<Variable> variables) : variables_(std::move(variables)) {}
+  Group(std::vector<Variable> variables, std::int64_t warm_up) : variables_(std::move(variables)), warm_up_(warm_up) {}
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
   std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for what is no number
@@ -32,15 +36,13 @@ class Group {
  private:
   const Variable* find(const std::string& name) const;
   std::vector<Variable> variables_;
+  std::int64_t warm_up_ = by_rule;
 };
-
-// How many of so many steps are left out where speed is told: caches, pages and connections are new in them.
-std::size_t warm_up(std::size_t steps);
-std::vector<double> steady(std::vector<double> of_steps);  // without them, and without what is no number
 
 struct Source {
   Reader reader;
   std::vector<std::string> groups;  // all that the file has: to find them is slow
+  std::int64_t warm_up = by_rule;
 };
 
 struct Run {
@@ -50,7 +52,8 @@ struct Run {
   std::string prefix;  // of its groups: "", or "/runs/<id>"
 
   bool has(const std::string& group) const;
-  Group group(const std::string& name) const;  // "train"
+  Group group(const std::string& name) const;                      // "train"
+  std::vector<double> steady(std::vector<double> of_steps) const;  // without the warm-up, and without what is no number
   std::int64_t ranks() const;
   std::string setting(const std::string& key) const;  // "" where it has none
 };
@@ -64,6 +67,6 @@ struct RecordSet {
   std::map<std::string, std::string> common_settings() const;
 };
 
-RecordSet read_records(const std::vector<std::string>& files);
+RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule);
 
 }  // namespace chorale::report

@@ -75,13 +75,15 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = re.findall(r"(?m)^  (\w+) ", overview.stdout)
-        self.assertEqual(sorted(names), ["bench", "completion", "data", "export", "generate", "info", "man", "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
+        self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "export", "generate", "info", "man", "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
         with tempfile.TemporaryDirectory() as folder:
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
+            os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
             for name in names:
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
+                words = [*launch, *words[1:]] if words[0] == "mpirun" else words
                 result = start(words, limit_seconds=180, folder=folder)
                 self.assertEqual(result.returncode, 0, f"{example}\n{result.stderr}")
 

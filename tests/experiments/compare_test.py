@@ -12,7 +12,7 @@ import xarray
 
 from programs import chorale, launch, ranks
 
-small = "tests/experiments/small.toml"
+small = "experiments/small.toml"
 
 
 def groups_of(file):

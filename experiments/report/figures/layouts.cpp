@@ -24,8 +24,8 @@ Row row_of(const std::vector<const Run*>& runs) {
   std::vector<double> mfu;
   for (const Run* run : runs) {
     const Group train = run->group("train");
-    for (const double value : steady(train.numbers("tokens_per_s"))) row.speed.push_back(value);
-    for (const double value : steady(train.numbers("mfu"))) mfu.push_back(value);
+    for (const double value : run->steady(train.numbers("tokens_per_s"))) row.speed.push_back(value);
+    for (const double value : run->steady(train.numbers("mfu"))) mfu.push_back(value);
   }
   if (!row.speed.empty()) row.of_speed = summarize(row.speed);
   if (!mfu.empty()) row.mfu = summarize(mfu).median;

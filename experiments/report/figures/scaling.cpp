@@ -66,7 +66,7 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
   for (const auto& same : records.labelled("train")) {
     std::vector<double> speed;
     for (const Run* run : same)
-      for (const double value : steady(run->group("train").numbers("tokens_per_s"))) speed.push_back(value);
+      for (const double value : run->steady(run->group("train").numbers("tokens_per_s"))) speed.push_back(value);
     const Run& run = *same.front();
     const std::vector<double> tokens = run.group("train").numbers("tokens");
     if (!speed.empty() && !tokens.empty())
