@@ -84,7 +84,7 @@ std::string counted_commands(const RecordSet& records) {
   return join(words, ", ");
 }
 
-std::string title_of(const RecordSet& records) {
+std::string what_ran(const RecordSet& records) {
   const Run* alone = records.runs.size() == 1 ? &records.runs.front() : nullptr;
   std::string text = counted_commands(records) + (alone && alone->command == "train" ? ": " + alone->label : "");
   if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
@@ -92,8 +92,14 @@ std::string title_of(const RecordSet& records) {
   return text;
 }
 
+// The question that a suite asks, or what ran.
+std::string title_of(const RecordSet& records) {
+  return records.questions.size() == 1 && !records.questions[0].empty() ? records.questions[0] : what_ran(records);
+}
+
 std::string facts_of(const RecordSet& records) {
   std::vector<std::string> parts;
+  if (const std::string ran = what_ran(records); ran != title_of(records)) parts.push_back(ran);
   std::set<std::int64_t> ranks;
   std::vector<std::string> counts;
   for (const Run& run : records.runs) ranks.insert(run.ranks());

@@ -202,6 +202,10 @@ RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_
     std::vector<std::string> groups = reader.groups();
     const std::int64_t here = warm_up == by_rule ? told_by(reader) : warm_up;
     const auto source = std::make_shared<const Source>(Source{std::move(reader), std::move(groups), here});
+    if (std::count(source->groups.begin(), source->groups.end(), "/config"))
+      for (const Variable& variable : source->reader.variables("/config"))
+        if (variable.name == "question")
+          set.questions.insert(set.questions.end(), variable.cells.begin(), variable.cells.end());
     std::set<std::string> prefixes;
     std::vector<std::string> ordered;
     for (const std::string& group : source->groups) {

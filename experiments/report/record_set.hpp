@@ -60,6 +60,7 @@ struct Run {
 
 struct RecordSet {
   std::vector<std::string> files;
+  std::vector<std::string> questions;  // that the suites ask
   std::vector<Run> runs;
 
   // Of each label that has such a group, its runs, in the order in which they stand in the files.
