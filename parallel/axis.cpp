@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -12,8 +13,8 @@ namespace chorale {
 
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
 
-Axis::Pending::Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output)
-    : axis_(&axis), input_(input), output_(output), request_(std::move(request)), since_(axis.now()) {}
+Axis::Pending::Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call)
+    : axis_(&axis), input_(input), output_(output), request_(std::move(request)), since_(axis.now()), call_(call) {}
 
 Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
   std::swap(axis_, other.axis_);
@@ -21,6 +22,7 @@ Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
   std::swap(output_, other.output_);
   std::swap(request_, other.request_);
   std::swap(since_, other.since_);
+  std::swap(call_, other.call_);
   return *this;
 }
 
@@ -29,7 +31,9 @@ void Axis::Pending::wait() {
   const double start = axis_->now();
   request_.wait();
   axis_->account_.hidden += start - since_;
-  axis_->account_.exposed += axis_->now() - start;
+  const double over = axis_->now();
+  axis_->account_.exposed += over - start;
+  if (axis_->trace_) axis_->trace_->over(call_, start, over);
   axis_ = nullptr;
   input_ = output_ = {};
 }
@@ -88,29 +92,43 @@ bool Axis::done_alone(const Wish& wish) const {
 }
 
 template <class Do>
-void Axis::account_for(const Wish& wish, Do&& call) {
+std::int64_t Axis::account_for(const Wish& wish, bool started, Do&& call) {
   const double begun = now();
   const std::int64_t before = group_.traffic().bytes_sent;
   call();
   const std::int64_t after = group_.traffic().bytes_sent;
   add(static_cast<std::size_t>(wish.what), after < 0 ? -1 : after - before);
-  account_.exposed += now() - begun;
+  const double done = now();
+  account_.exposed += done - begun;
+  if (!writes()) return -1;
+  return trace_->add(Trace::Call{.axis = name_,
+                                 .operation = name_of(wish.what),
+                                 .algorithm = group_.choice(wish.call()).algorithm,
+                                 .backend = group_.backend(),
+                                 .dtype = name_of(wish.input.dtype()),
+                                 .bytes = std::max(wish.input.bytes(), wish.output.bytes()),
+                                 .started = started,
+                                 .begins = begun,
+                                 .launched = done,
+                                 .waited = done,
+                                 .ends = done});
 }
 
 void Axis::run(const Wish& wish) {
   if (done_alone(wish)) return;
   if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish));
-  account_for(wish, [&] { group_.run(wish.call()); });
+  account_for(wish, false, [&] { group_.run(wish.call()); });
 }
 
 Axis::Pending Axis::start(const Wish& wish) {
   if (done_alone(wish)) return {};
   Request request;
+  std::int64_t call = -1;
   if (pretends())
     add(static_cast<std::size_t>(wish.what), foreseen(wish));
   else
-    account_for(wish, [&] { request = group_.start(wish.call()); });
-  return {*this, std::move(request), wish.input, wish.output};
+    call = account_for(wish, true, [&] { request = group_.start(wish.call()); });
+  return {*this, std::move(request), wish.input, wish.output, call};
 }
 
 std::vector<std::string> Axis::exchange(const std::string& mine) {
@@ -131,11 +149,31 @@ std::vector<std::string> Axis::exchange(const std::string& mine) {
 
 Axis::Pending Axis::start_send(const Tensor& x, int to) {
   add(messages, x.bytes());
-  return {*this, pretends() ? Request() : group_.start_send(x.slice(), to), x, x};
+  return message("send", pretends() ? Request() : group_.start_send(x.slice(), to), x);
 }
 
 Axis::Pending Axis::start_recv(const Tensor& x, int from) {
-  return {*this, pretends() ? Request() : group_.start_recv(x.slice(), from), x, x};
+  return message("recv", pretends() ? Request() : group_.start_recv(x.slice(), from), x);
+}
+
+// No algorithm: it goes as the backend carries it. What its launch takes is in no account, so it is not exposed here either.
+Axis::Pending Axis::message(const char* operation, Request request, const Tensor& x) {
+  std::int64_t call = -1;
+  if (writes()) {
+    const double begun = now();
+    call = trace_->add(Trace::Call{.axis = name_,
+                                   .operation = operation,
+                                   .algorithm = "message",
+                                   .backend = group_.backend(),
+                                   .dtype = name_of(x.dtype()),
+                                   .bytes = x.bytes(),
+                                   .started = true,
+                                   .begins = begun,
+                                   .launched = begun,
+                                   .waited = begun,
+                                   .ends = begun});
+  }
+  return {*this, std::move(request), x, x, call};
 }
 
 }  // namespace chorale

@@ -14,6 +14,7 @@
 
 #include "collectives/communicator.hpp"
 #include "collectives/selection.hpp"
+#include "parallel/trace.hpp"
 #include "src/memory/tensor.hpp"
 
 namespace chorale {
@@ -40,7 +41,7 @@ class Axis {
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
-    Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output);
+    Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call);
     Pending(Pending&&) = default;
     Pending& operator=(Pending&& other) noexcept;  // exchanges them
     void wait();
@@ -51,6 +52,7 @@ class Axis {
     Tensor input_, output_;  // before the request, which waits in its destructor
     Request request_;
     double since_ = 0;
+    std::int64_t call_ = -1;  // in the trace
   };
 
   Axis(std::string name, Communicator group);
@@ -64,7 +66,8 @@ class Axis {
   bool pretends() const { return !group_; }
   const Account& account() const { return account_; }
   void clear_account() { account_ = {}; }
-  void give_up(const std::exception& why) {  // this rank leaves: the others need not wait for it
+  void write_in(Trace& trace) { trace_ = &trace; }  // its calls; it must stay as long as the axis is called
+  void give_up(const std::exception& why) {         // this rank leaves: the others need not wait for it
     if (!pretends() && size_ > 1) group_.give_up(why);
   }
   std::vector<std::string> exchange(const std::string& mine);  // everybody's text, in the order of ranks
@@ -100,8 +103,10 @@ class Axis {
   bool done_alone(const Wish& wish) const;  // what one rank gives is what it gets, which may lie elsewhere
   std::int64_t foreseen(const Wish& wish);
   template <class Do>
-  void account_for(const Wish& wish, Do&& call);
+  std::int64_t account_for(const Wish& wish, bool started, Do&& call);  // its number in the trace
+  Pending message(const char* operation, Request request, const Tensor& x);
   void add(std::size_t operation, std::int64_t bytes);
+  bool writes() const { return trace_ && trace_->on(); }
   double now() const { return group_ ? group_.clock().seconds() : 0; }
 
   std::string name_;
@@ -112,6 +117,7 @@ class Axis {
   std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, int>, std::int64_t>
       bytes_;  // of the calls foreseen so far
   Account account_;
+  Trace* trace_ = nullptr;
 };
 
 }  // namespace chorale

@@ -23,6 +23,12 @@ Waits waits_of(const Mesh& mesh) {
   return sum;
 }
 
+Trace::Kind kind_of(Pass pass) {
+  return pass == Pass::forward    ? Trace::Kind::forward
+         : pass == Pass::backward ? Trace::Kind::backward
+                                  : Trace::Kind::weights;
+}
+
 }  // namespace
 
 Training::Training(const TrainingOptions& options, Memory& memory, Clock& clock)
@@ -48,6 +54,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed);
   totals_ = Tensor(memory_, {3}, options.numerics == "exact" ? DType::i64 : DType::f64, Category::workspace);
   reducer_->publish();
+  for (const auto& axis : mesh_.axes()) axis->write_in(trace_);
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
@@ -67,7 +74,6 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
 
 std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t cursor, std::int64_t place,
                                            std::int64_t samples) {
-  const double start = clock_.seconds();
   auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
@@ -78,7 +84,6 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
     std::fill(inputs.begin() + static_cast<std::ptrdiff_t>(there), inputs.end(), 0);
     std::fill(targets.begin() + static_cast<std::ptrdiff_t>(there), targets.end(), -1);
   }
-  data_seconds_ += clock_.seconds() - start;
   return batch;
 }
 
@@ -103,7 +108,11 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
     const std::int64_t place = first + i * micro;
+    const double begun = clock_.seconds();
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
+    const double done = clock_.seconds();
+    data_seconds_ += done - begun;
+    trace_.add({Trace::Kind::data, 0, i, chunk, begun, done});
     batch->context.step_tokens = samples * options_.shape.sequence;
     if (mesh_.last_stage() && chunk + 1 == schedule.chunks) count_tokens(*batch);
     prepare(*batch);
@@ -123,6 +132,8 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
+  trace_.begin(result.step);
+  const double begun = clock_.seconds();
   const Waits before = waits_of(mesh_);
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
@@ -141,19 +152,27 @@ StepResult Training::step(const ReadSamples& read) {
   if (!totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_birth(read);
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
+    const double updates = clock_.seconds();
     optimizer_->step(result.rate, scale * clip, *numerics_, {options_.threads});
+    trace_.add({.kind = Trace::Kind::optimizer, .begins = updates, .ends = clock_.seconds()});
     reducer_->publish();
   }
   ++steps_;
   samples_ += options_.global_batch;
   const Waits after = waits_of(mesh_);
-  for (const PipelineEvent& event : times.events)
-    (event.action.kind == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
+  for (const PipelineEvent& event : times.events) {
+    const auto& [pass, micro_batch, chunk] = event.action;
+    (pass == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
+    trace_.add({kind_of(pass), 0, micro_batch, chunk, event.begins, event.ends});
+  }
   result.data = data_seconds_;
   result.bubble = times.waited;
   result.hidden = after.hidden - before.hidden;
   result.exposed = after.exposed - before.exposed - times.waited;
-  result.optimizer = clock_.seconds() - run;
+  const double ended = clock_.seconds();
+  result.optimizer = ended - run;
+  trace_.add({.kind = Trace::Kind::step, .begins = begun, .ends = ended});
+  trace_.end();
   events_ = std::move(times.events);
   activation_bytes_ = times.activation_bytes;
   return result;

@@ -80,6 +80,7 @@ class Training {
 
   const PipelineSchedule& schedule() const { return schedule_; }
   const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
+  Trace& trace() { return trace_; }                                     // of the steps that it is asked for
   // Of the newest micro-batch through the first chunk: bytes that its tape held, and what the layers had declared.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
@@ -104,6 +105,7 @@ class Training {
   [[noreturn]] void name_birth(const ReadSamples& read);
 
   TrainingOptions options_;
+  Trace trace_;
   Mesh mesh_;
   Clock& clock_;
   Ledger ledger_;
