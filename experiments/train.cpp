@@ -16,6 +16,7 @@
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
+#include "experiments/train/trace.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/resume.hpp"
@@ -50,12 +51,15 @@ class Train final : public Command {
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
     o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
+    o.add("trace-steps", trace_, "record what every rank does in these steps, for a viewer of traces: 10:13, or one")
+        .words("FIRST:LAST");
   }
 
   void check(const Launch& launch) override {
     if (!load_.empty() && !load_hf_.empty())
       usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
                   "give one of the two");
+    trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
       const Layout layout = layout_flags_.choice(launch.size).layout;
@@ -106,11 +110,13 @@ class Train final : public Command {
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
+    if (trace_steps_) training.trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, peak, records, accounting);
     if (choice.layout.pipeline > 1 && !training.events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }
+    if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
     const bool as_planned = accounting.settle(run, training);
     if (run.recorder) {
       run.recorder->finish(as_planned ? status : "failed");
@@ -224,7 +230,8 @@ class Train final : public Command {
 
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
-  std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_;
+  std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_, trace_;
+  train::TraceSteps trace_steps_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false;
   std::optional<Signals> signals_;

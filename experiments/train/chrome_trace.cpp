@@ -1,0 +1,150 @@
+#include "experiments/train/chrome_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace chorale::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+// No rank has these numbers: viewers take the thread that is numbered as its process for the main one, and put it first.
+constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, pipeline_track = steps_track + 2,
+              first_axis_track = steps_track + 3;
+
+class Events {
+ public:
+  explicit Events(double origin) : origin_(origin) {}
+
+  void rank(std::int64_t rank, const RankTrace& trace) {
+    rank_ = rank;
+    const auto first = static_cast<std::ptrdiff_t>(events_.size());
+    tracks_ = {{steps_track, "steps"}, {passes_track, "passes"}};
+    for (const Trace::Span& span : trace.spans) add(span);
+    for (std::size_t i = 0; i < trace.calls.size(); ++i) add(trace.calls[i], i);
+    std::stable_sort(events_.begin() + first, events_.end(),
+                     [](const Event& a, const Event& b) { return a.begins < b.begins; });
+    name("process_name", steps_track, {{"name", trace.name}});
+    name("process_sort_index", steps_track, {{"sort_index", rank}});
+    for (const auto& [track, words] : tracks_) {
+      name("thread_name", track, {{"name", words}});
+      name("thread_sort_index", track, {{"sort_index", track}});
+    }
+  }
+
+  // An event a line. What was left out is said where viewers show it: in the file's own facts.
+  std::string text(const ordered_json& facts) const {
+    std::string all = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + facts.dump() + ",\"traceEvents\":[\n";
+    for (const std::string& line : names_) all += line + ",\n";
+    for (const Event& event : events_) all += event.line + ",\n";
+    all.erase(all.size() - 2);
+    return all + "\n]}\n";
+  }
+
+ private:
+  struct Event {
+    std::int64_t begins = 0;
+    std::string line;
+  };
+
+  std::int64_t nanoseconds(double time) const { return std::llround((time - origin_) * 1e9); }
+  static double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
+
+  void name(const char* what, int track, const ordered_json& args) {
+    names_.push_back(ordered_json{{"name", what}, {"ph", "M"}, {"pid", rank_}, {"tid", track}, {"args", args}}.dump());
+  }
+
+  // Both ends are rounded alike, so that what touches still touches and what lies within still does.
+  void complete(const std::string& name, const char* category, int track, double begins, double ends,
+                const ordered_json& args) {
+    const std::int64_t from = nanoseconds(begins), to = nanoseconds(ends);
+    events_.push_back({from, ordered_json{{"name", name},
+                                          {"cat", category},
+                                          {"ph", "X"},
+                                          {"ts", microseconds(from)},
+                                          {"dur", microseconds(to - from)},
+                                          {"pid", rank_},
+                                          {"tid", track},
+                                          {"args", args}}
+                                 .dump()});
+  }
+
+  void add(const Trace::Span& span) {
+    static constexpr const char* words[] = {"step", "data", "forward", "backward", "weights", "optimizer"};
+    const char* const what = words[static_cast<std::size_t>(span.kind)];
+    ordered_json args{{"step", span.step}};
+    if (span.kind == Trace::Kind::step)
+      return complete(fmt::format("step {}", span.step), "step", steps_track, span.begins, span.ends, args);
+    if (span.micro_batch >= 0) args.update({{"micro_batch", span.micro_batch}, {"chunk", span.chunk}});
+    const std::string name = span.micro_batch < 0 ? what : fmt::format("{} {}", what, span.micro_batch);
+    complete(name, "compute", passes_track, span.begins, span.ends, args);
+  }
+
+  // On its axis's track the rank waits; what it does not wait for is an event of its own, from its start until it is known to be over.
+  void add(const Trace::Call& call, std::size_t number) {
+    const bool message = call.axis == "pp";
+    const char* const category = message ? "pipeline" : "communication";
+    const int track = track_of(call.axis);
+    const ordered_json args{{"step", call.step},           {"bytes", call.bytes},
+                            {"algorithm", call.algorithm}, {"backend", call.backend},
+                            {"dtype", call.dtype},         {"exposed_us", std::round(call.exposed() * 1e9) / 1e3}};
+    if (!call.started) return complete(call.operation, category, track, call.begins, call.ends, args);
+    if (call.launched > call.begins) complete("start " + call.operation, category, track, call.begins, call.launched, args);
+    complete("wait " + call.operation, category, track, call.waited, call.ends, args);
+    for (const auto& [phase, time] : {std::pair{"b", call.begins}, std::pair{"e", call.ends}}) {
+      const std::int64_t at = nanoseconds(time);
+      ordered_json event{{"name", call.axis + " " + call.operation},
+                         {"cat", "overlapped"},
+                         {"ph", phase},
+                         {"ts", microseconds(at)},
+                         {"pid", rank_},
+                         {"tid", track},
+                         {"id", fmt::format("{}.{}", rank_, number)}};
+      if (*phase == 'b') event["args"] = args;
+      events_.push_back({at, event.dump()});
+    }
+  }
+
+  int track_of(const std::string& axis) {
+    const std::string words = axis == "pp" ? "pipeline" : "communication " + axis;
+    const auto known = std::find(axes_.begin(), axes_.end(), axis);
+    const int track = axis == "pp" ? pipeline_track : first_axis_track + static_cast<int>(known - axes_.begin());
+    if (axis != "pp" && known == axes_.end()) axes_.push_back(axis);
+    tracks_[track] = words;
+    return track;
+  }
+
+  double origin_;
+  std::int64_t rank_ = 0;
+  std::map<int, std::string> tracks_;  // of this rank
+  std::vector<std::string> axes_;      // of all ranks, so that one axis is the same track everywhere
+  std::vector<std::string> names_;
+  std::vector<Event> events_;
+};
+
+double origin_of(const std::vector<RankTrace>& traces) {
+  double first = INFINITY;
+  for (const RankTrace& trace : traces) {
+    for (const Trace::Span& span : trace.spans) first = std::min(first, span.begins);
+    for (const Trace::Call& call : trace.calls) first = std::min(first, call.begins);
+  }
+  return first;
+}
+
+}  // namespace
+
+std::string chrome_trace(const std::vector<RankTrace>& ranks, const std::string& run_id) {
+  Events events(origin_of(ranks));
+  ordered_json left_out = ordered_json::object();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    events.rank(static_cast<std::int64_t>(rank), ranks[rank]);
+    if (ranks[rank].left_out > 0) left_out[fmt::format("rank {}", rank)] = ranks[rank].left_out;
+  }
+  return events.text({{"run_id", run_id}, {"left_out", left_out}});
+}
+
+}  // namespace chorale::train

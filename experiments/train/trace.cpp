@@ -1,0 +1,149 @@
+#include "experiments/train/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "experiments/train/chrome_trace.hpp"
+#include "src/base/mpi.hpp"
+#include "src/base/text.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale {
+
+// How spans and calls go from a rank to rank 0.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, started, begins,
+                                   launched, waited, ends)
+
+}  // namespace chorale
+
+namespace chorale::train {
+namespace {
+
+std::string packed(Training& training) {
+  const Mesh& mesh = training.mesh();
+  const Trace& trace = training.trace();
+  const nlohmann::json mine{{"name", fmt::format("rank {}: dp{} tp{} pp{}", mesh.world().rank(), mesh.data().rank(),
+                                                 mesh.tensor().rank(), mesh.pipeline().rank())},
+                            {"left_out", trace.left_out()},
+                            {"spans", trace.spans()},
+                            {"calls", trace.calls()}};
+  const std::vector<std::uint8_t> bytes = nlohmann::json::to_msgpack(mine);
+  return {bytes.begin(), bytes.end()};
+}
+
+RankTrace unpacked(const std::string& text, double clock_offset) {
+  const auto theirs = nlohmann::json::from_msgpack(text);
+  RankTrace trace{theirs["name"], theirs["left_out"], theirs["spans"], theirs["calls"]};
+  for (Trace::Span& span : trace.spans) span.begins += clock_offset, span.ends += clock_offset;
+  for (Trace::Call& call : trace.calls)
+    for (double* time : {&call.begins, &call.launched, &call.waited, &call.ends}) *time += clock_offset;
+  return trace;
+}
+
+struct CommRow {
+  std::int64_t rank = 0, seq = 0, step = 0;
+  std::uint8_t axis = 0, op = 0, algorithm = 0, backend = 0, dtype = 0;
+  std::int64_t bytes = 0;
+  double t_start = 0, duration = 0, exposed = 0;
+  static auto columns() {
+    return std::tuple{column("rank", &CommRow::rank, "1", "of the world"),
+                      column("seq", &CommRow::seq, "1", "of the rank's calls, in the order in which they began"),
+                      column("step", &CommRow::step, "1", "training step"),
+                      column("axis", &CommRow::axis, "", "of the mesh"),
+                      column("op", &CommRow::op, "", "the collective, or send and recv"),
+                      column("algorithm", &CommRow::algorithm, "", "that ran"),
+                      column("backend", &CommRow::backend, "", "that carried it"),
+                      column("dtype", &CommRow::dtype, "", "of an element"),
+                      column("bytes", &CommRow::bytes, "byte", "of the whole vector"),
+                      column("t_start", &CommRow::t_start, "s", "by rank 0's clock"),
+                      column("duration", &CommRow::duration, "s", "until the rank knew that it was over"),
+                      column("exposed", &CommRow::exposed, "s", "in which the rank did nothing else")};
+  }
+};
+
+// The words of a column, numbered as they come.
+class Words {
+ public:
+  std::uint8_t number(const std::string& word) {
+    const auto known = std::find(all_.begin(), all_.end(), word);
+    const auto place = known - all_.begin();
+    if (known == all_.end()) all_.push_back(word);
+    return static_cast<std::uint8_t>(place);
+  }
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
+  std::map<std::string, Words> words;  // by column
+  std::vector<CommRow> rows;
+  for (std::size_t rank = 0; rank < traces.size(); ++rank)
+    for (std::int64_t seq = 0; const Trace::Call& call : traces[rank].calls)
+      rows.push_back({static_cast<std::int64_t>(rank), seq++, call.step, words["axis"].number(call.axis),
+                      words["op"].number(call.operation), words["algorithm"].number(call.algorithm),
+                      words["backend"].number(call.backend), words["dtype"].number(call.dtype), call.bytes, call.begins,
+                      call.ends - call.begins, call.exposed()});
+  if (rows.empty()) return;
+  TableSpec spec = table_of<CommRow>({.group = "comm", .rows = "call"});
+  for (Column& column : spec.columns)
+    if (const auto found = words.find(column.name); found != words.end()) column.labels = found->second.all();
+  Table& table = recorder.table(spec);
+  for (const CommRow& row : rows) recorder.append(table, row);
+}
+
+std::int64_t step_in(const std::string& word, const std::string& text) {
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), step);
+  if (error != std::errc() || end != word.data() + word.size() || step < 1)
+    usage_error(fmt::format("\"{}\" names no steps to trace", escape_control(text)),
+                fmt::format("\"{}\" is no step: they are numbered from 1", escape_control(word)),
+                "give the first and the last, as --trace-steps 10:13, or one");
+  return step;
+}
+
+}  // namespace
+
+TraceSteps trace_steps(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t colon = text.find(':');
+  const TraceSteps steps{step_in(text.substr(0, colon), text),
+                         step_in(colon == std::string::npos ? text : text.substr(colon + 1), text)};
+  if (steps.first > steps.last)
+    usage_error(fmt::format("\"{}\" names no steps to trace", text),
+                fmt::format("step {} is the first and {} the last", steps.first, steps.last),
+                fmt::format("the earlier one comes first: --trace-steps {}:{}", steps.last, steps.first));
+  return steps;
+}
+
+std::int64_t trace_room(std::int64_t ranks) { return std::min<std::int64_t>(50'000, 4'000'000 / ranks); }
+
+void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, const mpi::Runtime& runtime,
+                 const std::vector<RankFacts>& ranks) {
+  const std::vector<std::string> texts = mpi::gather(runtime.world(), packed(training));
+  if (!run.recorder) return;
+  std::vector<RankTrace> traces;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) traces.push_back(unpacked(texts[rank], ranks[rank].clock_offset));
+  if (traces[0].spans.empty())
+    return run.log.warn(
+        "nothing was traced: steps {} to {} were asked for, and the run made none of them: it ended with step {}",
+        steps.first, steps.last, training.steps());
+  std::size_t passes = 0, calls = 0;
+  for (std::size_t rank = 0; rank < traces.size(); ++rank) {
+    passes += traces[rank].spans.size(), calls += traces[rank].calls.size();
+    if (traces[rank].left_out > 0)
+      run.log.warn("the trace of rank {} was cut: {} later passes and calls are not in it", rank, traces[rank].left_out);
+  }
+  const std::filesystem::path file = run.folder / "trace.json";
+  write_file(file, chrome_trace(traces, run.folder.filename().string()));
+  record_calls(*run.recorder, traces);
+  run.log.info("traced {} passes and {} calls in {}: ui.perfetto.dev opens it", passes, calls, file.string());
+}
+
+}  // namespace chorale::train

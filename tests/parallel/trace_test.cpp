@@ -1,0 +1,133 @@
+// What a rank wrote down of a step against what the step says of itself: its seconds, and the account of its calls.
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+struct Stretch {
+  double begins, ends;
+};
+
+// "" where they come one after the other.
+std::string overlap(std::vector<Stretch> stretches, const char* of) {
+  std::ranges::sort(stretches, {}, &Stretch::begins);
+  for (std::size_t i = 1; i < stretches.size(); ++i)
+    if (stretches[i].begins < stretches[i - 1].ends) return fmt::format("{} overlap", of);
+  return "";
+}
+
+std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& schedule, std::int64_t stage) {
+  std::vector<Stretch> passes;
+  std::map<Trace::Kind, std::int64_t> found;
+  const auto step = std::ranges::find(trace.spans(), Trace::Kind::step, &Trace::Span::kind);
+  if (step == trace.spans().end()) return "the step is not there";
+  for (const Trace::Span& span : trace.spans()) {
+    if (span.step != 2) return fmt::format("step {} was not asked for", span.step);
+    if (span.begins > span.ends) return "a span ends before it begins";
+    if (span.begins < step->begins || span.ends > step->ends) return "a pass is not within the step";
+    if (span.kind != Trace::Kind::step) passes.push_back({span.begins, span.ends});
+    ++found[span.kind];
+  }
+  std::map<Trace::Kind, std::int64_t> wanted{{Trace::Kind::step, 1}, {Trace::Kind::optimizer, 1}};
+  for (const PipelineAction& action : schedule.actions.at(static_cast<std::size_t>(stage))) {
+    ++wanted[action.kind == Pass::forward    ? Trace::Kind::forward
+             : action.kind == Pass::backward ? Trace::Kind::backward
+                                             : Trace::Kind::weights];
+    wanted[Trace::Kind::data] += action.kind == Pass::forward;
+  }
+  return found == wanted ? overlap(passes, "passes") : "there are more passes, or fewer, than the schedule has";
+}
+
+std::string trouble_with_calls(const Trace& trace, const StepResult& result, const Accounts& accounts) {
+  std::vector<Stretch> waits;
+  std::map<std::pair<std::string, std::string>, std::int64_t> found, wanted;
+  double exposed = 0;
+  const auto step = std::ranges::find(trace.spans(), Trace::Kind::step, &Trace::Span::kind);
+  for (const Trace::Call& call : trace.calls()) {
+    if (call.begins < step->begins || call.ends > step->ends) return "a call is not within the step";
+    if (call.begins > call.launched || call.launched > call.waited || call.waited > call.ends)
+      return fmt::format("the times of a call of {} are in disorder", call.operation);
+    waits.push_back({call.begins, call.launched});
+    if (call.started) waits.push_back({call.waited, call.ends});
+    exposed += call.exposed();
+    if (call.operation != "recv") ++found[{call.axis, call.operation}];
+  }
+  for (const auto& [axis, account] : accounts)
+    for (std::size_t i = 0; i < operations; ++i)
+      if (account.entries[i].calls > 0) wanted[{axis, operation_name(i)}] = account.entries[i].calls;
+  if (found != wanted) return "the calls are not those of the account";
+  // What a stage waits for another is bubble to the step, and the wait of a message here.
+  const double said = result.exposed + result.bubble;
+  if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, and the step says {} s", exposed, said);
+  return overlap(waits, "waits");
+}
+
+TEST_CASE("a trace is of the steps asked for, and agrees with what they say of themselves", "[threads]") {
+  for (const char* word : {"dp2.tp2.pp2", "dp2.tp2.pp2.z1.sp.zb-h1", "dp2.pp2.z2.interleaved.v2", "dp4.z3", "dp1"}) {
+    const Layout layout = parse_layout(word, 0);
+    INFO(word);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            test::Run run(test::options_for("fast", layout), std::move(mesh), memory);
+            run.training.trace().record(2, 2, 10000);
+            run.steps(1);
+            clear_accounts(run.training.mesh());
+            run.steps(1);
+            const Accounts accounts = accounts_of(run.training.mesh());
+            run.steps(1);
+            run.training.evaluate(run.read, 5);
+            const Trace& trace = run.training.trace();
+            const std::string spans =
+                trouble_with_spans(trace, run.training.schedule(), run.training.mesh().pipeline().rank());
+            if (!spans.empty()) return spans;
+            if (trace.left_out() > 0) return fmt::format("{} are left out", trace.left_out());
+            return trouble_with_calls(trace, run.seen.steps.at(1), accounts);
+          }) == "");
+  }
+}
+
+TEST_CASE("a call says what it was", "[threads]") {
+  CHECK(test::on_thread_mesh(parse_layout("dp2", 0), [&](const Mesh& mesh, Memory& memory) -> std::string {
+          Trace trace;
+          mesh.data().write_in(trace);
+          Ledger ledger;
+          Allocator allocator(memory, ledger);
+          const Tensor x(allocator, {6}, DType::f32, Category::workspace);
+          std::ranges::fill(x.values<float>(), 1.0F);
+          mesh.data().all_reduce(x);
+          trace.record(7, 7, 10);
+          trace.begin(7);
+          Axis::Pending gathers = mesh.data().start_all_gather(x.narrow(3 * mesh.data().rank(), 3), x), moved;
+          moved = std::move(gathers);
+          trace.end();
+          moved.wait();
+          mesh.data().all_reduce(x);
+          if (trace.calls().size() != 1) return fmt::format("{} calls", trace.calls().size());
+          const Trace::Call& call = trace.calls()[0];
+          if (call.ends <= call.launched) return "a call that is over after the last step never ends";
+          const std::string words =
+              fmt::format("{} {} {} {} {} {}", call.step, call.axis, call.operation, call.backend, call.dtype, call.bytes);
+          if (!find_algorithm(Collective::all_gather, call.algorithm)) return "no algorithm is called " + call.algorithm;
+          return words == "7 dp all_gather threads f32 24" ? "" : words;
+        }) == "");
+}
+
+TEST_CASE("a trace has room for so much and counts the rest") {
+  Trace trace;
+  trace.record(1, 2, 2);
+  for (const std::int64_t step : {1, 2, 3}) {
+    trace.begin(step);
+    for (int i = 0; i < 3; ++i) trace.add(Trace::Span{});
+    const std::int64_t call = trace.add(Trace::Call{});
+    CHECK(call == (step < 3 ? step - 1 : -1));
+    trace.over(call, 1, 2);
+    trace.end();
+  }
+  CHECK(trace.spans().size() == 2);
+  CHECK(trace.calls().size() == 2);
+  CHECK(trace.left_out() == 4);
+  trace.add(Trace::Span{});
+  CHECK(trace.left_out() == 4);
+}
+
+}  // namespace
+}  // namespace chorale
