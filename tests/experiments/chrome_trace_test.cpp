@@ -12,7 +12,8 @@ using nlohmann::json;
 
 std::vector<json> events_of(const std::vector<RankTrace>& ranks, const std::string& phase) {
   std::vector<json> found;
-  for (const json& event : json::parse(chrome_trace(ranks, "run"))["traceEvents"])
+  const json trace = json::parse(chrome_trace(ranks, "run"));
+  for (const json& event : trace["traceEvents"])
     if (event["ph"] == phase) found.push_back(event);
   return found;
 }

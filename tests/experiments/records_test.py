@@ -25,7 +25,7 @@ class Records(unittest.TestCase):
         made = [start([chorale, "bench", "all_reduce", "--backend", "threads", "--end", "1K", "--out", f"{cls.folder}/bench.h5"]),
                 start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
                 start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
-                ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4", "--no-save",
+                ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4", "--no-save", "--trace-steps", "2",
                       "--run-dir", f"{cls.folder}/runs")]
         for result in made:
             assert result.returncode == 0, result.stderr
