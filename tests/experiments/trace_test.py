@@ -99,7 +99,7 @@ class Trace(unittest.TestCase):
         with xarray.open_dataset(self.record, group="pipeline") as pipeline:
             kinds = words(pipeline.kind)
             origins = [1e6 * t - traced[rank, f"{kind} {micro_batch}", chunk] for rank, kind, micro_batch, chunk, t in
-                       zip(pipeline["rank"].values, kinds, pipeline.micro_batch.values, pipeline.chunk.values, pipeline.t_start.values)]
+                       zip(pipeline["rank"].values, kinds, pipeline.micro_batch.values, pipeline["chunk"].values, pipeline.t_start.values)]
         self.assertEqual(len(origins), len(traced))
         self.assertLess(max(origins) - min(origins), 0.01, "µs")
 
