@@ -159,8 +159,8 @@ void require_room(const Layout& layout, const LayoutLimits& limits,
     if (so_far > limit && overflows.empty()) overflows = category_names[c];
   }
   const std::vector<std::string> others = with_room(layout, limits, options_of);
-  throw NoRoom(Exit::usage,
-      fmt::format("{} overflows the memory of a rank", overflows),
+  throw NoRoom(
+      Exit::usage, fmt::format("{} overflows the memory of a rank", overflows),
       fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); the limit is {}", to_string(layout), stage,
                   human_bytes(plan.peak_bytes), join(sum, ", "), human_bytes(limit)),
       others.empty() ? "recompute activations, take a smaller batch or model, or more ranks" : "try " + either(others));
