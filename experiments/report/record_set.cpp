@@ -96,6 +96,14 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
   return run;
 }
 
+std::int64_t told_by(const Reader& suite) {
+  for (const auto& [name, value] : suite.attributes())
+    if (name == "warm_up") return std::atoll(value.c_str());
+  return by_rule;
+}
+
+}  // namespace
+
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
   const auto steps = static_cast<std::int64_t>(of_steps.size());
   const std::int64_t left_out = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
@@ -104,14 +112,6 @@ std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t war
   std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
   return of_steps;
 }
-
-std::int64_t told_by(const Reader& suite) {
-  for (const auto& [name, value] : suite.attributes())
-    if (name == "warm_up") return std::atoll(value.c_str());
-  return by_rule;
-}
-
-}  // namespace
 
 const Variable* Group::find(const std::string& name) const {
   const auto found =

@@ -18,6 +18,8 @@ namespace chorale::report {
 // Steps that are left out where speed is told, as caches, pages and connections are new in them: as many as the reader says or, failing that,
 // the suite; else a tenth of them, ten at most.
 inline constexpr std::int64_t by_rule = -1;
+// Without these steps, unless there are no others, and without what is no number.
+std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 
 // The variables of one group of a run; a group that the run does not have is empty.
 class Group {
@@ -52,8 +54,8 @@ struct Run {
   std::string prefix;  // of its groups: "", or "/runs/<id>"
 
   bool has(const std::string& group) const;
-  Group group(const std::string& name) const;                      // "train"
-  std::vector<double> steady(std::vector<double> of_steps) const;  // without the warm-up, and without what is no number
+  Group group(const std::string& name) const;  // "train"
+  std::vector<double> steady(std::vector<double> of_steps) const;
   std::int64_t ranks() const;
   std::string setting(const std::string& key) const;  // "" where it has none
 };

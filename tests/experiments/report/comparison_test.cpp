@@ -22,8 +22,12 @@ TEST_CASE("slower is what is a speed, past the threshold, and significant among 
 }
 
 TEST_CASE("a tenth of the steps are a warm-up, but never all") {
-  CHECK((warm_up(0) == 0 && warm_up(1) == 0 && warm_up(2) == 1 && warm_up(20) == 2 && warm_up(1000) == 10));
-  CHECK(steady({9, 1, 2}) == std::vector<double>{1, 2});
-  CHECK(steady({7}) == std::vector<double>{7});
-  CHECK(steady({}).empty());
+  const auto left = [](std::size_t steps) { return after_warm_up(std::vector<double>(steps, 1.0)).size(); };
+  CHECK((left(2) == 1 && left(20) == 18 && left(21) == 18 && left(1000) == 990));
+  CHECK(after_warm_up({9, 1, 2}) == std::vector<double>{1, 2});
+  CHECK(after_warm_up({7}) == std::vector<double>{7});
+  CHECK(after_warm_up({}).empty());
+  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // as a suite or a reader says
+  CHECK(after_warm_up({9, 1}, 0) == std::vector<double>{9, 1});
+  CHECK(after_warm_up({9, 1}, 5) == std::vector<double>{9, 1});
 }
