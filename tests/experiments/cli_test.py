@@ -80,7 +80,7 @@ class CommandLine(unittest.TestCase):
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            for name in names:
+            for name in sorted(names, key=lambda name: name == "compare"):  # the others want the newest run to be one of training
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
