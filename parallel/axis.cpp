@@ -14,14 +14,15 @@ namespace chorale {
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
 
 Axis::Pending::Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call)
-    : axis_(&axis), input_(input), output_(output), request_(std::move(request)), since_(axis.now()), call_(call) {}
+    : axis_(&axis), input_(input), output_(output), request_(std::move(request)), call_(call) {
+  axis.time_->call_begins(axis.now());
+}
 
 Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
   std::swap(axis_, other.axis_);
   std::swap(input_, other.input_);
   std::swap(output_, other.output_);
   std::swap(request_, other.request_);
-  std::swap(since_, other.since_);
   std::swap(call_, other.call_);
   return *this;
 }
@@ -29,10 +30,11 @@ Axis::Pending& Axis::Pending::operator=(Pending&& other) noexcept {
 void Axis::Pending::wait() {
   if (!axis_) return;
   const double start = axis_->now();
+  axis_->time_->wait_begins(start);
   request_.wait();
-  axis_->account_.hidden += start - since_;
   const double over = axis_->now();
-  axis_->account_.exposed += over - start;
+  axis_->time_->wait_ends(over);
+  axis_->time_->call_ends(over);
   if (axis_->trace_) axis_->trace_->over(call_, start, over);
   axis_ = nullptr;
   input_ = output_ = {};
@@ -43,17 +45,18 @@ bool Axis::Pending::test() {
   return !axis_;
 }
 
-Axis::Axis(std::string name, Communicator group)
-    : name_(std::move(name)), rank_(group.rank()), size_(group.size()), group_(std::move(group)) {}
+Axis::Axis(std::string name, Communicator group, CommunicationTime& time)
+    : name_(std::move(name)), rank_(group.rank()), size_(group.size()), group_(std::move(group)), time_(&time) {}
 
 Axis::Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
-           std::shared_ptr<const Selector> selector)
+           std::shared_ptr<const Selector> selector, CommunicationTime& time)
     : name_(std::move(name)),
       rank_(rank),
       size_(size),
       backend_(std::move(backend)),
       algorithm_(algorithm.empty() ? "auto" : algorithm),
-      selector_(std::move(selector)) {}
+      selector_(std::move(selector)),
+      time_(&time) {}
 
 void Axis::add(std::size_t operation, std::int64_t bytes) {
   Account::Entry& entry = account_.entries[operation];
@@ -94,12 +97,13 @@ bool Axis::done_alone(const Wish& wish) const {
 template <class Do>
 std::int64_t Axis::account_for(const Wish& wish, bool started, Do&& call) {
   const double begun = now();
+  time_->wait_begins(begun);
   const std::int64_t before = group_.traffic().bytes_sent;
   call();
   const std::int64_t after = group_.traffic().bytes_sent;
   add(static_cast<std::size_t>(wish.what), after < 0 ? -1 : after - before);
   const double done = now();
-  account_.exposed += done - begun;
+  time_->wait_ends(done);
   if (!writes()) return -1;
   return trace_->add(Trace::Call{.axis = name_,
                                  .operation = name_of(wish.what),

@@ -1,5 +1,5 @@
 // One axis of the mesh as a rank sees it: the group of ranks that differ in that coordinate alone. Strategies call collectives on axes, and
-// an axis keeps the account: how many calls, how many bytes this rank sent, how long it waited.
+// an axis keeps the account: how many calls, and how many bytes this rank sent. How long it waited, all its axes count together.
 //
 // An axis may also only pretend: then there is one rank, nothing is sent, and the account says what would be: the schedules' own sums, by
 // the algorithms that the same choice would take. So a plan is the real code run on phantom tensors, and what it predicts can be held
@@ -14,6 +14,7 @@
 
 #include "collectives/communicator.hpp"
 #include "collectives/selection.hpp"
+#include "parallel/communication_time.hpp"
 #include "parallel/trace.hpp"
 #include "src/memory/tensor.hpp"
 
@@ -31,7 +32,6 @@ struct Account {
     bool operator==(const Entry&) const = default;
   };
   std::array<Entry, operations> entries{};
-  double exposed = 0, hidden = 0;  // seconds that nothing else was done; that calls were under way beside other work
 };
 using Accounts = std::map<std::string, Account>;  // by axis
 
@@ -51,20 +51,21 @@ class Axis {
     Axis* axis_ = nullptr;
     Tensor input_, output_;  // before the request, which waits in its destructor
     Request request_;
-    double since_ = 0;
     std::int64_t call_ = -1;  // in the trace
   };
 
-  Axis(std::string name, Communicator group);
+  // `time` is the rank's, and stays as long as the axis.
+  Axis(std::string name, Communicator group, CommunicationTime& time);
   // Rank `rank` of `size`, without the others.
   Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
-       std::shared_ptr<const Selector> selector);
+       std::shared_ptr<const Selector> selector, CommunicationTime& time);
 
   const std::string& name() const { return name_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool pretends() const { return !group_; }
   const Account& account() const { return account_; }
+  CommunicationTime& time() const { return *time_; }
   void clear_account() { account_ = {}; }
   void write_in(Trace& trace) { trace_ = &trace; }  // its calls; it must stay as long as the axis is called
   void give_up(const std::exception& why) {         // this rank leaves: the others need not wait for it
@@ -117,6 +118,7 @@ class Axis {
   std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, int>, std::int64_t>
       bytes_;  // of the calls foreseen so far
   Account account_;
+  CommunicationTime* time_;
   Trace* trace_ = nullptr;
 };
 

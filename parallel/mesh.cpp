@@ -70,7 +70,8 @@ Worlds Worlds::split(int color) const {
 
 Mesh::Mesh(const Layout& layout) : layout_(layout) {
   require(layout.ranks() == 1, "{} has {} ranks, and this is one", to_string(layout), layout.ranks());
-  for (const Line& line : lines_of(layout_, 0)) axes_.push_back(std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr));
+  for (const Line& line : lines_of(layout_, 0))
+    axes_.push_back(std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_));
 }
 
 Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : layout_(layout) {
@@ -83,7 +84,7 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
       Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
       const std::string& algorithm = choice_for(algorithms, name);
       if (!algorithm.empty()) group.choose(algorithm);
-      axes_.push_back(std::make_unique<Axis>(name, std::move(group)));
+      axes_.push_back(std::make_unique<Axis>(name, std::move(group), *time_));
     }
   }
 }
@@ -95,8 +96,8 @@ Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, con
   mesh.axes_.clear();
   for (const Line& line : lines_of(layout, rank))
     mesh.axes_.push_back(std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
-                                                choice_for(backends, line.name), choice_for(algorithms, line.name),
-                                                selector));
+                                                choice_for(backends, line.name), choice_for(algorithms, line.name), selector,
+                                                *mesh.time_));
   return mesh;
 }
 

@@ -53,11 +53,13 @@ class Mesh {
   Axis& ends() const { return *axes_[3]; }  // the first and the last stage of a pipeline; of one rank in between
   Axis& world() const { return *axes_[4]; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return axes_; }
+  CommunicationTime& time() const { return *time_; }  // of this rank, on all of them
   bool first_stage() const { return pipeline().rank() == 0; }
   bool last_stage() const { return pipeline().rank() + 1 == pipeline().size(); }
 
  private:
   Layout layout_;
+  std::unique_ptr<CommunicationTime> time_ = std::make_unique<CommunicationTime>();
   std::vector<std::unique_ptr<Axis>> axes_;
 };
 

@@ -12,17 +12,6 @@
 namespace chorale {
 namespace {
 
-// The seconds of communication on all axes so far.
-struct Waits {
-  double exposed = 0, hidden = 0;
-};
-
-Waits waits_of(const Mesh& mesh) {
-  Waits sum;
-  for (const auto& axis : mesh.axes()) sum.exposed += axis->account().exposed, sum.hidden += axis->account().hidden;
-  return sum;
-}
-
 Trace::Kind kind_of(Pass pass) {
   return pass == Pass::forward    ? Trace::Kind::forward
          : pass == Pass::backward ? Trace::Kind::backward
@@ -134,12 +123,14 @@ StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
   trace_.begin(result.step);
   const double begun = clock_.seconds();
-  const Waits before = waits_of(mesh_);
+  const CommunicationTime::Seconds before = mesh_.time().until(begun);
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
+  const double cleared = clock_.seconds();
   PipelineTimes times = run_batch(
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   const double run = clock_.seconds();
+  const double exposed = mesh_.time().until(run).exposed;
   reducer_->finish();
   const std::optional<Totals> totals = add_up(options_.global_batch * options_.shape.sequence);
   if (!totals) name_birth(read);
@@ -159,18 +150,18 @@ StepResult Training::step(const ReadSamples& read) {
   }
   ++steps_;
   samples_ += options_.global_batch;
-  const Waits after = waits_of(mesh_);
-  for (const PipelineEvent& event : times.events) {
-    const auto& [pass, micro_batch, chunk] = event.action;
-    (pass == Pass::forward ? result.forward : result.backward) += event.ends - event.begins;
-    trace_.add({kind_of(pass), 0, micro_batch, chunk, event.begins, event.ends});
-  }
+  const double ended = clock_.seconds();
+  const CommunicationTime::Seconds after = mesh_.time().until(ended);
+  result.forward = times.forward;
+  result.backward = times.backward;
   result.data = data_seconds_;
   result.bubble = times.waited;
   result.hidden = after.hidden - before.hidden;
-  result.exposed = after.exposed - before.exposed - times.waited;
-  const double ended = clock_.seconds();
-  result.optimizer = ended - run;
+  result.exposed =
+      std::max(0.0, after.exposed - before.exposed - result.bubble);  // it contains the bubble, but for rounding
+  result.optimizer = ended - run - (after.exposed - exposed) + cleared - begun;
+  for (const auto& [stage, action, begins, ends] : times.events)
+    trace_.add({kind_of(action.kind), 0, action.micro_batch, action.chunk, begins, ends});
   trace_.add({.kind = Trace::Kind::step, .begins = begun, .ends = ended});
   trace_.end();
   events_ = std::move(times.events);

@@ -50,8 +50,9 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  // Seconds of this rank: arithmetic; waiting for communication; communication beside arithmetic; waiting for other stages.
-  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, hidden = 0, bubble = 0;
+  // Seconds of this rank, which follow each other and are the step: its samples, the passes, all else that it computes, waiting for
+  // collectives, waiting for other stages. Beside them: seconds in which communication was under way and the rank did not wait.
+  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
 };
 
 class Training {

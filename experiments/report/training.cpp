@@ -54,12 +54,11 @@ double bytes_per_step(const Run& run) {
 }
 
 const std::vector<std::string>& StepParts::names() {
-  static const std::vector<std::string> parts{"arithmetic", "exposed communication", "bubble", "data and io"};
+  static const std::vector<std::string> parts{"forward", "backward",   "optimizer", "exposed communication",
+                                              "bubble",  "data and io"};
   return parts;
 }
 
-// Forward, backward and optimizer follow each other, with the waiting that communication costs them inside; the bubble and the data stand
-// beside them.
 StepParts step_parts(const Run& run) {
   const Group group = run.group("phases");
   const std::vector<std::string> phases = group.words("phase");
@@ -70,15 +69,15 @@ StepParts step_parts(const Run& run) {
       const double seconds = found == phases.end() ? 0 : rank[static_cast<std::size_t>(found - phases.begin())];
       return std::isfinite(seconds) ? std::max(0.0, seconds) : 0;
     };
-    const double busy = of("forward") + of("backward") + of("optimizer"), exposed = std::min(busy, of("comm_exposed"));
-    parts.seconds.push_back({busy - exposed, exposed, of("bubble"), of("data") + of("io")});
+    parts.seconds.push_back(
+        {of("forward"), of("backward"), of("optimizer"), of("comm_exposed"), of("bubble"), of("data") + of("io")});
   }
   return parts;
 }
 
 double bubble_share(const Run& run) {
   double bubble = 0, all = 0;
-  for (const auto& rank : step_parts(run).seconds) bubble += rank[2], all += sum_of(rank);
+  for (const auto& rank : step_parts(run).seconds) bubble += rank[StepParts::bubble], all += sum_of(rank);
   return all > 0 ? bubble / all : absent;
 }
 

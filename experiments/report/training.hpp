@@ -17,8 +17,9 @@ struct MemoryUse {
 };
 MemoryUse memory_of(const Run& run);
 
-// Rank by part of a step: arithmetic, exposed communication, bubble, data and io. The parts follow each other in time.
+// Rank by part of a step. The parts follow each other in time.
 struct StepParts {
+  enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data };
   static const std::vector<std::string>& names();
   std::vector<std::vector<double>> seconds;
 };

@@ -23,13 +23,14 @@ class Run {
     const std::pair key{action.micro_batch, action.chunk};
     if (action.kind == Pass::forward) flying_[key] = part_.open(action.micro_batch, action.chunk);
     MicroBatch& mine = *flying_.at(key);
-    const double asked = clock_.seconds();
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     Tensor message = receive(action, mine.context);
-    const double begun = clock_.seconds();
-    times_.waited += begun - asked;
+    const double begun = clock_.seconds(), exposed = axis_.time().until(begun).exposed;
     const Tensor made = work(action, mine, std::move(message));
-    times_.events.push_back({axis_.rank(), action, begun, clock_.seconds()});
+    const double done = clock_.seconds();
+    times_.events.push_back({axis_.rank(), action, begun, done});
+    (action.kind == Pass::forward ? times_.forward : times_.backward) +=
+        done - begun - (axis_.time().until(done).exposed - exposed);
     const bool goes_on = send(action, made);
     if (action.kind == Pass::forward && action.chunk == 0)
       times_.activation_bytes =
@@ -61,7 +62,9 @@ class Run {
     if (!from) return {};
     if (from->stage == axis_.rank()) return std::exchange(here_[{action.micro_batch, action.chunk}], {});
     const Tensor message = context.tensor(part_.message);
+    const double exposed = axis_.time().until(clock_.seconds()).exposed;
     axis_.start_recv(message, static_cast<int>(from->stage)).wait();
+    times_.waited += axis_.time().until(clock_.seconds()).exposed - exposed;
     return message;
   }
 

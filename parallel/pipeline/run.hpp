@@ -36,7 +36,8 @@ struct PipelinePart {
 // What a run saw.
 struct PipelineTimes {
   std::vector<PipelineEvent> events;
-  double waited = 0;                  // seconds for messages of other stages
+  double forward = 0, backward = 0;   // seconds at work, without the waits for collectives inside
+  double waited = 0;                  // for messages of other stages
   std::int64_t activation_bytes = 0;  // that one micro-batch's forward pass through the first chunk left
 };
 

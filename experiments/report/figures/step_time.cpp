@@ -30,13 +30,13 @@ std::optional<Figure> step_time(const RecordSet& records) {
       figure.numbers.add(std::move(cells));
     }
     const std::vector<double> mean = mean_of_ranks(run.parts);
-    const double waits = total(mean) > 0 ? (mean[1] + mean[2]) / total(mean) : 0;
+    const double waits = total(mean) > 0 ? (mean[StepParts::exposed] + mean[StepParts::bubble]) / total(mean) : 0;
     if (waits > largest) largest = waits, most = &run, most_waits = mean;
   }
-  figure.finding =
-      fmt::format("{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, in the mean of its ranks.",
-                  most->label, runs.size() > 1 ? "the most" : "for others", 100 * most_waits[1] / total(most_waits),
-                  100 * most_waits[2] / total(most_waits));
+  figure.finding = fmt::format(
+      "{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, in the mean of its ranks.", most->label,
+      runs.size() > 1 ? "the most" : "for others", 100 * most_waits[StepParts::exposed] / total(most_waits),
+      100 * most_waits[StepParts::bubble] / total(most_waits));
   figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks"}, runs);
   return figure;
 }

@@ -1,0 +1,39 @@
+// The seconds that communication costs a rank, on all its axes together: each second once, however many calls are under way.
+//
+//   call a     ├──────────────┤
+//   call b          ├──────────────┤
+//   waits               ├ a ──┤├ b ┤
+//   hidden     ├────────┤                  a call is under way, and the rank does something else
+//   exposed             ├──────────┤       the rank does nothing else
+#pragma once
+
+namespace chorale {
+
+class CommunicationTime {
+ public:
+  struct Seconds {
+    double exposed = 0, hidden = 0;
+  };
+
+  void call_begins(double now) { pass(now), ++under_way_; }
+  void call_ends(double now) { pass(now), --under_way_; }
+  void wait_begins(double now) { pass(now), waits_ = true; }
+  void wait_ends(double now) { pass(now), waits_ = false; }
+  Seconds until(double now) { return pass(now), seconds_; }
+
+ private:
+  void pass(double now) {
+    if (waits_)
+      seconds_.exposed += now - since_;
+    else if (under_way_ > 0)
+      seconds_.hidden += now - since_;
+    since_ = now;
+  }
+
+  Seconds seconds_;
+  double since_ = 0;
+  int under_way_ = 0;
+  bool waits_ = false;
+};
+
+}  // namespace chorale

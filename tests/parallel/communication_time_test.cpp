@@ -1,0 +1,57 @@
+// What communication costs a rank: no second of it is counted twice, and with the phases of a step it is no more than the step.
+#include "parallel/communication_time.hpp"
+
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+TEST_CASE("seconds in which several calls are under way are counted once, and those that are waited for are not hidden") {
+  CommunicationTime time;
+  time.call_begins(1);  // a
+  time.call_begins(3);  // b
+  time.wait_begins(4);  // for a
+  time.wait_ends(7);
+  time.call_ends(7);
+  time.wait_begins(8);  // for b
+  CHECK(time.until(9).exposed == 4);
+  time.wait_ends(10);
+  time.call_ends(10);
+  const CommunicationTime::Seconds seconds = time.until(20);
+  CHECK(seconds.exposed == 3 + 2);
+  CHECK(seconds.hidden == 3 + 1);
+}
+
+std::string trouble_of(const StepResult& r, double seconds) {
+  for (const auto& [name, phase] : {std::pair{"data", r.data},
+                                    {"forward", r.forward},
+                                    {"backward", r.backward},
+                                    {"optimizer", r.optimizer},
+                                    {"exposed", r.exposed},
+                                    {"bubble", r.bubble},
+                                    {"hidden", r.hidden}})
+    if (!(phase >= 0)) return fmt::format("step {}: {} took {} seconds", r.step, name, phase);
+  const double phases = r.data + r.forward + r.backward + r.optimizer + r.exposed + r.bubble, rounding = 1e-9;
+  if (phases > seconds + rounding) return fmt::format("step {} of {} seconds has phases of {}", r.step, seconds, phases);
+  const double beside = seconds - r.exposed - r.bubble;
+  if (r.hidden > beside + rounding) return fmt::format("step {}: {} seconds hidden beside {}", r.step, r.hidden, beside);
+  return "";
+}
+
+TEST_CASE("a step has time for all its phases", "[threads]") {
+  const Layout layout = parse_layout(GENERATE("dp2", "dp2.z1", "dp2.z3", "dp1.tp2", "dp2.pp2.z1", "dp1.pp2"), 0);
+  CAPTURE(to_string(layout));
+  CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+          test::Run run(test::options_for("fast", layout), std::move(mesh), memory);
+          for (int i = 0; i < 3; ++i) {
+            const double begun = run.clock.seconds();
+            const StepResult result = run.training.step(run.read);
+            const std::string trouble = trouble_of(result, run.clock.seconds() - begun);
+            if (!trouble.empty()) return trouble;
+          }
+          return std::string();
+        }) == "");
+}
+
+}  // namespace
+}  // namespace chorale
