@@ -1,5 +1,7 @@
 #include "parallel/fingerprint.hpp"
 
+#include <fmt/format.h>
+
 #include "parallel/resume.hpp"
 #include "src/base/text.hpp"
 
@@ -30,27 +32,35 @@ std::uint64_t hash_of(const StateTensor& t) {
   return sum;
 }
 
-// Every rank knows names of its own; what it does not own it learns from the others, a text a rank.
-std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, Axis& world) {
+// Every rank knows names of its own; what it does not own it learns from the others, a text a rank. Of copies, those that differ stay.
+std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
   std::string mine;
-  for (const StateTensor& t : tensors) mine += t.name + " " + std::to_string(hash_of(t)) + "\n";
+  for (const StateTensor& t : tensors) {
+    const std::string copy = copy_of(t, training);
+    mine += fmt::format("{}{}{} {}\n", t.name, copy.empty() ? "" : "@", copy, hash_of(t));
+  }
   std::map<std::string, std::uint64_t> all;
-  for (const std::string& text : world.exchange(mine))
+  for (const std::string& text : training.mesh().world().exchange(mine))
     for (const std::string& line : split(text, '\n')) {
       const auto space = line.find(' ');
       if (space != std::string::npos) all[line.substr(0, space)] += std::stoull(line.substr(space + 1));
     }
+  std::erase_if(all, [&](const auto& entry) {
+    const auto& [name, hash] = entry;
+    const auto at = name.find('@');
+    return at != std::string::npos && all.at(name.substr(0, at)) == hash;
+  });
   return all;
 }
 
 }  // namespace
 
 std::map<std::string, std::uint64_t> fingerprint(Training& training) {
-  return brought_together(state_to_save(training), training.mesh().world());
+  return brought_together(state_of(training), training);
 }
 
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training) {
-  return brought_together(without_copies(gradients_of(training), training), training.mesh().world());
+  return brought_together(gradients_of(training), training);
 }
 
 }  // namespace chorale

@@ -1,5 +1,6 @@
 // One number for each tensor of a training's state, the same on every layout that holds the same bits: a sum over its elements of a hash of
-// the global place and the bits. Sums have no order, so each rank adds up what it owns.
+// the global place and the bits. Sums have no order, so each rank adds up what it owns. A copy that another rank has of it (a replica's, a
+// tensor rank's, the last stage's tied table) has a number of its own where it differs: "norm.gain@dp1", which is on no layout that is right.
 #pragma once
 #include <map>
 

@@ -33,17 +33,24 @@ std::vector<StateTensor> gradients_of(Training& training) {
   return all;
 }
 
-std::vector<StateTensor> without_copies(std::vector<StateTensor> all, const Training& training) {
+std::string copy_of(const StateTensor& tensor, const Training& training) {
   const Mesh& mesh = training.mesh();
-  const bool replica = mesh.layout().zero == 0 && mesh.data().rank() > 0;
-  std::erase_if(all, [&](const StateTensor& t) {
-    const bool copy = t.name.ends_with("embedding.weight") && training.options().shape.tied && !mesh.first_stage();
-    return replica || copy || (t.part.slab.dim < 0 && mesh.tensor().rank() > 0);
-  });
-  return all;
+  const bool tied = tensor.name.ends_with("embedding.weight") && training.options().shape.tied;
+  std::string copy;
+  const auto add = [&](bool is_everywhere, const Axis& axis) {
+    if (is_everywhere && axis.rank() > 0) copy += fmt::format("{}{}{}", copy.empty() ? "" : ".", axis.name(), axis.rank());
+  };
+  add(mesh.layout().zero == 0, mesh.data());
+  add(tensor.part.slab.dim < 0, mesh.tensor());
+  add(tied, mesh.pipeline());
+  return copy;
 }
 
-std::vector<StateTensor> state_to_save(Training& training) { return without_copies(state_of(training), training); }
+std::vector<StateTensor> state_to_save(Training& training) {
+  std::vector<StateTensor> all = state_of(training);
+  std::erase_if(all, [&](const StateTensor& t) { return !copy_of(t, training).empty(); });
+  return all;
+}
 
 Peers peers_of(const Mesh& mesh) {
   Axis& world = mesh.world();

@@ -29,8 +29,11 @@ std::vector<std::string> differing_tensors(const Moment& expected, const Moment&
   return names;
 }
 
-// "mean/norm.gain" is a state of the parameter "norm.gain".
-std::string parameter_of(const std::string& tensor) { return tensor.substr(tensor.find('/') + 1); }  // npos + 1 is 0
+// "mean/norm.gain" is a state of the parameter "norm.gain", and "norm.gain@dp1" a copy of it.
+std::string parameter_of(const std::string& tensor) {
+  const std::string whole = tensor.substr(0, tensor.find('@'));
+  return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
+}
 
 bool is_gradient(const std::string& tensor) { return tensor.starts_with("gradient/"); }
 

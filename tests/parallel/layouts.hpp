@@ -94,6 +94,8 @@ inline std::string difference(const Seen& one, const Seen& many) {
     for (const auto& [name, print] : one.prints.at(i))
       if (!many.prints.at(i).contains(name) || many.prints[i].at(name) != print)
         return fmt::format("step {}: {} differs", i + 1, name);
+    for (const auto& [name, print] : many.prints.at(i))
+      if (!one.prints.at(i).contains(name)) return fmt::format("step {}: {} differs", i + 1, name);
   }
   if (one.held_out != many.held_out) return fmt::format("held out {} and {}", one.held_out, many.held_out);
   return "";

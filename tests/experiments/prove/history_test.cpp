@@ -54,6 +54,7 @@ TEST_CASE("the first step and the first tensor of the backward pass are named") 
         "2 gradient/embedding.weight 1");
   CHECK(named([](Moment& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
   CHECK(named([](Moment& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");
+  CHECK(named([](Moment& m) { m.prints["norm.gain@dp1"] = m.prints["embedding.weight@dp1"] = 1; }) == "2 norm.gain@dp1 2");
   History shorter = history();
   shorter.steps.pop_back();
   CHECK(first_difference(history(), shorter, shape())->step == 2);
