@@ -54,13 +54,14 @@ class Prove final : public Command {
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
   }
 
-  void check(const Launch&) override {
+  void check(const Launch& launch) override {
     require_writable(run_dir_);
-    train::backends_by_axis(backend_);
-    train::algorithms_by_axis(algorithm_);
-    flags_.training(1, {});
-    if (layouts_ != std::vector<std::string>{"all"})
-      for (const std::string& word : layouts_) parse_layout(word, 0);
+    const Case plain{Layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
+                     flags_.training(1, {})};
+    if (layouts_ == std::vector<std::string>{"all"}) return;
+    for (const std::string& word : layouts_) parse_layout(word, 0);
+    if (launch.launcher.empty()) return;  // how many ranks there are, MPI will tell
+    for (const Case& row : cases_of(layouts_, launch.size, plain)) require_algorithms(row);
   }
 
   int run(Session& session) override {
@@ -182,8 +183,7 @@ class Prove final : public Command {
         if (runtime.rank() % ranks > 0) seen.steps.clear();  // they are the same on all its ranks
       }
     }
-    // MPI's own waits would take the cores from those who still train.
-    Communicator(world.for_axis("world").split(0, runtime.rank())).barrier();
+    mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
     const std::vector<std::string> texts = mpi::gather(runtime.world(), seen.text());
     std::vector<Proof> proofs;
     if (texts.empty()) return proofs;

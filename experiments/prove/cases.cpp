@@ -7,6 +7,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -157,6 +158,16 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
         if (possible(row)) rows.push_back(row);
       }
   return rows;
+}
+
+void require_algorithms(const Case& row) {
+  plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);  // rank 0 is on every axis
+  const auto ranks = static_cast<int>(row.layout.ranks());  // beside a step: what it came to is exchanged by an all-gather
+  const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));
+  if (exchange && !fits(*exchange, Problem::even(Collective::all_gather, ranks, ranks)))
+    usage_error(fmt::format("all_gather {} does not fit", exchange->name),
+                fmt::format("{}: axis world has {} ranks", to_string(row.layout), ranks),
+                "choose another algorithm, or auto");
 }
 
 }  // namespace chorale::prove

@@ -22,5 +22,7 @@ std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t w
 // Rows that differ from those layouts ("all": a few that have every strategy) in one thing each.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
+// A usage error where an algorithm that was asked for does not fit an axis of the layout.
+void require_algorithms(const Case& row);
 
 }  // namespace chorale::prove

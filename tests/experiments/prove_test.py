@@ -57,13 +57,24 @@ class Prove(unittest.TestCase):
         self.assertIn("0 of 1 equal", lines[-1])
 
     def test_a_layout_that_breaks_off_is_a_row_and_the_others_go_on(self):
-        lines = self.prove("--layouts", "dp3,dp2", "--algorithm", "recursive_doubling", code=1)
-        rows = {line.split()[1]: line for line in lines[1:-1]}
+        result = ranks(3, chorale, "prove", "--steps", "2", "--run-dir", self.folder, "--algorithm", "recursive_doubling")
+        self.assertEqual(result.returncode, 1, result.stderr + result.stdout)
+        rows = {line.split()[1]: line for line in result.stdout.splitlines()[1:-1]}
         self.assertRegex(rows["dp3"], r"FAILED in step 1 on rank \d: .*recursive_doubling does not fit")
         self.assertTrue(rows["dp2"].endswith("equal"))
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
-            self.assertEqual(list(proofs.outcome.values), [2, 0])
-            self.assertEqual(list(proofs.steps.values), [0, 2])
+            broken = proofs.outcome.values == 2
+            self.assertTrue(0 < broken.sum() < len(broken))
+            self.assertTrue((proofs.steps.values == 2 * ~broken).all())
+
+    def test_what_does_not_fit_is_refused_once_before_mpi_starts(self):
+        for words, says in ((["dp2.tp5"], "too few ranks"), (["dp1.pp3", "--num-layers", "2"], "more stages than layers"),
+                            (["dp3,dp2", "--algorithm", "recursive_doubling"], "recursive_doubling does not fit")):
+            result = ranks(4, chorale, "prove", "--run-dir", self.folder, "--layouts", *words)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+            self.assertIn(says, result.stderr)
+            self.assertNotIn("MPI_ABORT", result.stderr)
 
     def test_axes_may_have_backends_of_their_own(self):
         lines = self.prove("--layouts", "dp2.tp2", "--backend", "tp=shm,dp=mpi")
