@@ -22,6 +22,7 @@
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/team.hpp"
+#include "parallel/assemble.hpp"
 #include "parallel/fingerprint.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
@@ -58,6 +59,7 @@ class Prove final : public Command {
     require_writable(run_dir_);
     const Case plain{Layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
                      flags_.training(1, {})};
+    chorale::check(plain.options, plain.layout);
     if (layouts_ == std::vector<std::string>{"all"}) return;
     for (const std::string& word : layouts_) parse_layout(word, 0);
     if (launch.launcher.empty()) return;  // how many ranks there are, MPI will tell

@@ -17,6 +17,7 @@
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
+#include "parallel/assemble.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/resume.hpp"
@@ -63,8 +64,10 @@ class Train final : public Command {
     require_writable(run_dir_);
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
       const Layout layout = layout_flags_.choice(launch.size).layout;
-      const TrainingOptions options = flags_.training(1, layout);
+      TrainingOptions options = flags_.training(1, layout);
+      layout_flags_.complete(options);
       require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
+      chorale::check(options, layout);
       train::Dataset(data_, options.shape, options.seed);
     }
     signals_.emplace();

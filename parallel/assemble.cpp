@@ -16,6 +16,13 @@ void check(const TrainingOptions& o, const Layout& layout) {
         fmt::format("global-batch-size {} is no multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
         fmt::format("try --global-batch-size {}", (o.global_batch / whole + 1) * whole));
   }
+  if (o.reducer == "naive" && layout.zero > 0)
+    usage_error("ZeRO has a reducer of its own", fmt::format("reducer is naive, and {} cuts gradients", to_string(layout)),
+                "leave --reducer out, or ZeRO");
+  if (o.partition_activations && (o.remake != Remake::full || layout.tensor == 1))
+    usage_error("what full recomputation keeps is shared by tensor ranks, or not at all",
+                layout.tensor == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
+                "leave --partition-activations out, or give --recompute full and a layout with tp");
   if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.tensor != 0)
     usage_error("what is kept cannot be cut between the tensor ranks",
                 fmt::format("micro-batch-size {} × seq-length {} is no multiple of {}", o.micro_batch, o.shape.sequence,

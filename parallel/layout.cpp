@@ -90,7 +90,9 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
 
 // The schedule's own rule; after the batch, which its micro-batches divide.
 MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
-  if (l.pipeline == 1) return {};
+  if (l.pipeline == 1 && l.schedule == Layout{}.schedule) return {};
+  if (l.pipeline == 1)
+    return Misfit{"only a pipeline has a schedule", fmt::format("schedule is {}, pipeline 1", l.schedule)};
   const PipelineAlgorithm* const row = find_pipeline_schedule(l.schedule);
   const std::int64_t micro_batches = limits.global_batch / batch_unit(l, limits);
   const std::string why = row ? row->misfit({l.pipeline, micro_batches, l.chunks}) : "there is none of that name";

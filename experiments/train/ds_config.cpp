@@ -43,6 +43,7 @@ class Translation {
     both_types(file);
     batch(file);
     lowest_rate(file);
+    reduction(file);
   }
 
   std::vector<Setting> settings;
@@ -103,6 +104,14 @@ class Translation {
     if (!ratio) return;
     if (!rate) refuse("scheduler.params.cos_min_ratio", *ratio, "a share of optimizer.params.lr, which is not said");
     set("min-lr", fmt::format("{}", *ratio * *rate), "scheduler.params.cos_min_ratio");
+  }
+
+  // Hints of how gradients travel: our ZeRO 1 to 3 reduce as they must, and 2 and 3 a block at once.
+  void reduction(const Json& file) {
+    const double stage = number_at(file, "/zero_optimization/stage").value_or(0);
+    std::erase_if(settings, [&](const Setting& s) {
+      return (stage >= 1 && s.key == "reducer") || (stage >= 2 && s.key == "bucket-size");
+    });
   }
 
   std::string name_;

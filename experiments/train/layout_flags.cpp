@@ -99,7 +99,9 @@ void LayoutFlags::declare(Options& o) {
   declare_layout(o);
   o.add("reducer", reducer_, "gradients of replicas: naive, at the end; bucketed, while the backward pass runs")
       .one_of({"naive", "bucketed"});
-  o.add_bytes("bucket-size", bucket_bytes_, "gradients that are reduced at once").range(1, 1e15);
+  o.add_bytes("bucket-size", bucket_bytes_,
+              "gradients that are reduced at once; 0: 25 MiB, with ZeRO 2 and 3 those of a block")
+      .range(0, 1e15);
   o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)");
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
   o.add_bytes("memory-limit", memory_limit_, "of a rank; 0: what there is").range(0, 1e15);
@@ -115,6 +117,9 @@ Layout LayoutFlags::asked() const {
   if (distributed_optimizer_ && layout.zero == 0)
     usage_error("ZeRO is asked for and refused", "use-distributed-optimizer is ZeRO-1, and zero is 0",
                 "give one of the two");
+  if (bucket_bytes_ > 0 && layout.zero >= 2)
+    usage_error("ZeRO 2 and 3 reduce the gradients of a block at once",
+                fmt::format("bucket-size is {}, zero is {}", bucket_bytes_, layout.zero), "leave --bucket-size out");
   layout.sequence |= sequence_;
   if (chunks_) layout.chunks = chunks_;
   if (chunks_ > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
@@ -131,7 +136,7 @@ ParallelChoice LayoutFlags::choice(std::int64_t world) const {
 void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
-  options.bucket_bytes = bucket_bytes_;
+  if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
   options.memory_limit = memory_limit_;
 }
 

@@ -35,7 +35,7 @@ class LayoutFlags {
   std::int64_t data_ = 0, tensor_ = 0, pipeline_ = 0, chunks_ = 0;  // 0: as the word says
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
-  std::int64_t bucket_bytes_ = 25 << 20, memory_limit_ = 0;
+  std::int64_t bucket_bytes_ = 0, memory_limit_ = 0;
 };
 
 }  // namespace chorale::train

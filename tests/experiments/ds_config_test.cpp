@@ -59,11 +59,17 @@ TEST_CASE("a file of DeepSpeed's becomes settings of ours, each with its key") {
   CHECK((o.rate.decay == "cosine" && o.rate.peak == 2e-4 && o.rate.steps == 500 && o.rate.warmup == 20));
   CHECK(o.rate.minimum == Approx(2e-5));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
-  CHECK((o.bucket_bytes == 20'000'000 && o.reducer == "naive"));
+  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // of no meaning in stage 2
   CHECK(to_string(f.layout.layout(4)) == "dp4.z2");
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
   CHECK_THAT(f.options.toml(), !says("ds.json"));  // what it said is folded into the rest
+}
+
+TEST_CASE("hints for the reduction of gradients are taken where they mean something") {
+  TrainingOptions o;
+  Fields(R"({"zero_optimization": {"stage": 0, "reduce_bucket_size": 5e6, "overlap_comm": false}})").layout.complete(o);
+  CHECK((o.bucket_bytes == 20'000'000 && o.reducer == "naive"));
 }
 
 TEST_CASE("schedulers of DeepSpeed's are styles of ours, and their rate wins over the optimizer's") {

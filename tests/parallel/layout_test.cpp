@@ -107,6 +107,7 @@ TEST_CASE("stages have layers, and chunks a schedule that knows them") {
   CHECK_THAT(unfit("pp4.v2.gpipe", limits_of("tiny", 4)),
              says("the schedule gpipe does not fit") && says("try dp1.pp4, dp2.pp2"));
   CHECK_THAT(unfit("tp4.v2", limits_of("tiny", 4)), says("pipeline 1"));
+  CHECK_THAT(unfit("dp2.gpipe", limits_of("tiny", 2)), says("schedule is gpipe, pipeline 1") && says("try dp2, "));
   CHECK(fits(parse_layout("pp4.v2", 4), limits_of("tiny", 4)));
 }
 
