@@ -45,7 +45,7 @@ class PlanCommand final : public Command {
     const Layout asked = layout_flags_.asked();
     const std::int64_t one_replica = asked.tensor * asked.pipeline;  // where dp is left out, and the world
     const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.data, 1) * one_replica;
-    const train::ParallelChoice choice = layout_flags_.choice(world);
+    const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
     layout_flags_.complete(request_.options);
     require_fits(request_.layout, flags_.limits(request_.options, world));

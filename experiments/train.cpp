@@ -63,7 +63,7 @@ class Train final : public Command {
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
-      const Layout layout = layout_flags_.choice(launch.size).layout;
+      const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
       TrainingOptions options = flags_.training(1, layout);
       layout_flags_.complete(options);
       require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
@@ -85,7 +85,7 @@ class Train final : public Command {
       weights = import_folder(load_hf_, allocator);
       flags_.take_shape(weights->shape);
     }
-    const train::ParallelChoice choice = layout_flags_.choice(world);
+    const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     TrainingOptions options = flags_.training(threads, choice.layout);
     layout_flags_.complete(options);
     require_place(choice.layout, world);

@@ -127,14 +127,18 @@ MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   return {};
 }
 
-// Every way to write the world as dp × tp × pp.
-std::vector<Layout> shapes_of(std::int64_t world) {
+// Every way to write the world as dp × tp × pp, with so many shards and stages at most.
+std::vector<Layout> shapes_of(std::int64_t world, std::int64_t shards, std::int64_t stages) {
   std::vector<Layout> all;
-  for (std::int64_t pipeline = 1; pipeline <= world; ++pipeline)
-    for (std::int64_t tensor = 1; world % pipeline == 0 && tensor <= world / pipeline; ++tensor)
+  for (std::int64_t pipeline = 1; pipeline <= std::min(world, stages); ++pipeline)
+    for (std::int64_t tensor = 1; world % pipeline == 0 && tensor <= std::min(world / pipeline, shards); ++tensor)
       if (world / pipeline % tensor == 0)
         all.push_back({.data = world / pipeline / tensor, .tensor = tensor, .pipeline = pipeline});
   return all;
+}
+
+std::vector<Layout> shapes_of(const LayoutLimits& limits) {
+  return shapes_of(limits.world, limits.shape.groups, limits.shape.layers);
 }
 
 double distance(const Layout& a, const Layout& b) {
@@ -157,7 +161,7 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
 // The other layouts that fit and are as much as can be what was asked.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
-  for (Layout layout : shapes_of(limits.world)) {
+  for (Layout layout : shapes_of(limits)) {
     layout.zero = asked.zero;
     layout.sequence = asked.sequence && layout.tensor > 1;
     Layout scheduled = layout;
@@ -197,7 +201,13 @@ Layout infer_data(Layout layout, std::int64_t world) {
   if (layout.data == 0)
     usage_error("the layout does not divide the world",
                 fmt::format("data_parallel = {} is no whole number", world_of(layout, world)),
-                fmt::format("try {}", nearest_of(layout, shapes_of(world))));
+                fmt::format("try {}", nearest_of(layout, shapes_of(world, world, world))));
+  return layout;
+}
+
+Layout infer_data(Layout layout, const LayoutLimits& limits) {
+  layout = with_data(layout, limits.world);
+  if (layout.data == 0) require_fits(layout, limits);
   return layout;
 }
 
@@ -208,7 +218,8 @@ void require_fits(const Layout& layout, const LayoutLimits& limits) {
   if (!misfit) return;
   std::vector<std::string> remedies = fitting_batches(layout, limits);
   if (const std::string others = nearest_fitting(layout, limits); !others.empty()) remedies.push_back(others);
-  usage_error(misfit->what, fmt::format("{}: {}", to_string(with_data(layout, limits.world)), misfit->numbers),
+  const Layout whole = with_data(layout, limits.world);
+  usage_error(misfit->what, whole.data > 0 ? fmt::format("{}: {}", to_string(whole), misfit->numbers) : misfit->numbers,
               remedies.empty()
                   ? fmt::format("no layout of {} ranks fits this model and batch: try fewer ranks", limits.world)
                   : "try " + join(remedies, ", or "));
@@ -216,7 +227,7 @@ void require_fits(const Layout& layout, const LayoutLimits& limits) {
 
 std::vector<Layout> all_layouts(const LayoutLimits& limits) {
   std::vector<Layout> all;
-  for (Layout layout : shapes_of(limits.world))
+  for (Layout layout : shapes_of(limits))
     for (const bool sequence : {false, true})
       for (const int zero : layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // 3 keeps shards apart anyway
         layout.sequence = sequence, layout.zero = zero;

@@ -27,8 +27,6 @@ std::string to_string(const Layout& layout);  // "dp2.tp2.pp2.z1.sp"; only what 
 // Parts in any order, each once; beside those above vN (chunks) and a schedule's name, which several chunks need not say. A usage error
 // says what is wrong with which part. World 0: not known yet, and data stays 0 where it is left out.
 Layout parse_layout(const std::string& word, std::int64_t world);
-// Data 0 becomes what is left of the world; a usage error when that is no whole number.
-Layout infer_data(Layout layout, std::int64_t world);
 std::vector<std::string> schedule_names();  // of the table of pipeline schedules
 
 // What a layout must fit.
@@ -41,6 +39,9 @@ struct LayoutLimits {
 // A usage error of three lines, with the nearest layouts of that world that do fit, when this one does not.
 void require_fits(const Layout& layout, const LayoutLimits& limits);
 bool fits(const Layout& layout, const LayoutLimits& limits);
+// Data 0 becomes what is left of the world; a usage error when that is no whole number, with layouts of that world, or those that fit.
+Layout infer_data(Layout layout, std::int64_t world);
+Layout infer_data(Layout layout, const LayoutLimits& limits);
 std::vector<Layout> all_layouts(const LayoutLimits& limits);  // that fit, of every strategy
 
 }  // namespace chorale

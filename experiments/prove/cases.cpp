@@ -39,10 +39,9 @@ Case suited(const Layout& layout, const Case& plain) {
   return on(layout, plain, 1);
 }
 
-Layout layout_named(const std::string& word, std::int64_t world) {
-  Layout layout = parse_layout(word, 0);
-  if (layout.data == 0) layout = infer_data(layout, world);
-  return layout;
+Layout layout_named(const std::string& word, std::int64_t world, const Case& plain) {
+  const Layout layout = parse_layout(word, 0);
+  return layout.data > 0 ? layout : infer_data(layout, {plain.options.shape, world, plain.options.global_batch});
 }
 
 std::vector<Layout> few_with_every_strategy(std::int64_t world) {
@@ -132,7 +131,7 @@ std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t w
     return cases;
   }
   for (const std::string& word : words) {
-    const Case row = suited(layout_named(word, world), plain);
+    const Case row = suited(layout_named(word, world, plain), plain);
     if (row.layout.ranks() > world)
       usage_error("there are too few ranks", fmt::format("{} has {}, {} were started", word, row.layout.ranks(), world),
                   fmt::format("start it with mpirun -n {}", row.layout.ranks()));

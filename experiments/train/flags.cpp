@@ -110,12 +110,17 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
               fmt::format("try --global-batch-size {}, or leave one of the sizes out", whole));
 }
 
+ModelShape Flags::shape() const {
+  ModelShape shape = shape_;
+  shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
+  shape.groups = groups_ ? groups_ : shape_.heads;
+  shape.tied = !untied_;
+  shape.check();
+  return shape;
+}
+
 TrainingOptions Flags::training(int threads, const Layout& layout) const {
-  TrainingOptions o{.shape = shape_};
-  o.shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
-  o.shape.groups = groups_ ? groups_ : shape_.heads;
-  o.shape.tied = !untied_;
-  o.shape.check();
+  TrainingOptions o{.shape = shape()};
   o.remake = recompute_ == "full" ? Remake::full : recompute_ == "selective" ? Remake::selective : Remake::none;
   o.compute = dtype_named(dtype_);
   o.numerics = numerics_;

@@ -19,10 +19,13 @@ class Flags {
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }
+  // The same before the layout is whole: a batch that follows from the replicas divides by them.
+  LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return rate_.steps; }
   void take_shape(const ModelShape& shape);  // of a model that comes with its own
 
  private:
+  ModelShape shape() const;  // throws for one that cannot be
   void take_batch(TrainingOptions& o, const Layout& layout) const;
   ModelShape shape_;
   LearningRate rate_{.decay = "cosine", .peak = 1e-3, .minimum = 1e-4, .warmup = 10, .steps = 100};

@@ -123,6 +123,7 @@ Layout LayoutFlags::asked() const {
   layout.sequence |= sequence_;
   if (chunks_) layout.chunks = chunks_;
   if (chunks_ > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
+  if (chunks_ == 1 && layout.schedule == "interleaved") layout.schedule = Layout{}.schedule;
   if (schedule_ != "auto") layout.schedule = schedule_;
   return layout;
 }
@@ -131,6 +132,10 @@ Layout LayoutFlags::layout(std::int64_t world) const { return infer_data(asked()
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const {
   return {layout(world), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
+}
+
+ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
+  return {infer_data(asked(), limits), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -28,7 +28,8 @@ class LayoutFlags {
   Layout asked() const;                     // data 0 where it is left out
   Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;
-  void complete(TrainingOptions& options) const;  // with the reducer, its buckets, and the limit of memory
+  ParallelChoice choice(const LayoutLimits& limits) const;  // as much, and names layouts that fit these
+  void complete(TrainingOptions& options) const;            // with the reducer, its buckets, and the limit of memory
 
  private:
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";

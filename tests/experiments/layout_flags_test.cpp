@@ -42,6 +42,7 @@ TEST_CASE("a long flag wins over its part of the word") {
   CHECK(layout_of({"--layout", "z3", "--zero", "0"}) == "dp8");
   CHECK(layout_of({"--layout", "z2", "--use-distributed-optimizer"}) == "dp8.z2");
   CHECK(layout_of({"--layout", "pp2.gpipe", "--schedule", "1f1b"}) == "dp4.pp2");
+  CHECK(layout_of({"--layout", "pp2.v2", "--virtual-stages", "1"}) == "dp4.pp2");
 }
 
 TEST_CASE("the config file that a run keeps gives the same layout") {
