@@ -8,6 +8,7 @@
 
 namespace chorale::train {
 
+// 0 where a width follows from the others, so that it does when an option given beside the preset changes those.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {
@@ -17,9 +18,9 @@ std::vector<Preset> presets() {
                    {{"family", s.family},
                     {"num-layers", std::to_string(s.layers)},
                     {"num-attention-heads", std::to_string(s.heads)},
-                    {"num-query-groups", std::to_string(s.groups)},
+                    {"num-query-groups", std::to_string(s.groups == s.heads ? 0 : s.groups)},
                     {"hidden-size", std::to_string(s.width)},
-                    {"ffn-hidden-size", std::to_string(s.ffn)},
+                    {"ffn-hidden-size", std::to_string(s.ffn == 4 * s.width ? 0 : s.ffn)},
                     {"seq-length", std::to_string(s.sequence)},
                     {"vocab-size", std::to_string(s.vocabulary)},
                     {"rotary-base", fmt::format("{}", s.rotary_base)},

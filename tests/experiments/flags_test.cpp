@@ -1,0 +1,33 @@
+// What options of training come to beside a preset: the shapes of the table, and what follows from what was given.
+#include "experiments/train/flags.hpp"
+
+#include "src/base/settings.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+ModelShape shape_of(const std::vector<std::string>& arguments) {
+  Options options{"chorale test"};
+  train::Flags flags;
+  flags.declare(options);
+  resolve(options, arguments, {}, {}, train::presets());
+  return flags.training(1, {}).shape;
+}
+
+}  // namespace
+
+TEST_CASE("a preset has the shape of the table") {
+  for (const ModelPreset& preset : model_presets()) {
+    INFO(preset.name);
+    const ModelShape &want = preset.shape, made = shape_of({"--preset", preset.name});
+    CHECK((made.groups == want.groups && made.ffn == want.ffn && made.parameters() == want.parameters()));
+  }
+}
+
+TEST_CASE("what follows from an option beside a preset follows") {
+  CHECK(shape_of({"--preset", "nano", "--num-attention-heads", "12"}).groups == 12);
+  CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
+  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);  // grouped by its table
+}
