@@ -212,8 +212,8 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   if (key.op == Redop::avg) plan.op = Redop::sum;
   if (name == "native") {
     if (!world->transport->has_native(key.what))
-      usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)), "",
-                  "choose another algorithm");
+      usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)),
+                  fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
     return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
   }
   plan.algorithm = find_algorithm(key.what, name);

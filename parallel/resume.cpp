@@ -10,6 +10,23 @@ std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
   return {{"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
 }
 
+// What exact numerics round by must be as it was.
+void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options) {
+  const auto &saved = checkpoint.metadata().blocks, mine = blocks_of(options);
+  const std::string path = checkpoint.path().string();
+  if (saved.empty() != mine.empty())
+    usage_error(
+        "the checkpoint was made with other numerics",
+        fmt::format("{} is of {} numerics, this run of {}", path, saved.empty() ? "fast" : "exact", options.numerics),
+        fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
+  for (const auto& [key, value] : mine)
+    if (const auto theirs = saved.find(key); theirs == saved.end() || theirs->second != value)
+      usage_error(fmt::format("the checkpoint was made with another {}, by which exact numerics round", key),
+                  fmt::format("{}: its {} is {}, this run's {}", path, key,
+                              theirs == saved.end() ? "not said" : std::to_string(theirs->second), value),
+                  fmt::format("use the {} it was made with", key));
+}
+
 }  // namespace
 
 std::vector<StateTensor> state_of(Training& training) {
@@ -75,10 +92,7 @@ Metadata metadata_of(Training& training, const std::string& config) {
 void resume(Training& training, const Checkpoint& checkpoint) {
   const Metadata& saved = checkpoint.metadata();
   checkpoint.require_model(training.options().shape);
-  if (saved.blocks != blocks_of(training.options()))
-    usage_error("the checkpoint was made with other numerics",
-                fmt::format("{} is of {} numerics", checkpoint.path().string(), saved.blocks.empty() ? "fast" : "exact"),
-                "use the numerics and the global batch it was made with");
+  require_blocks(checkpoint, training.options());
   if (saved.seed != training.options().seed)
     usage_error("the checkpoint is of a run with another seed",
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),

@@ -190,7 +190,9 @@ std::string choices_that_cannot_be(Communicator& c) {
   Communicator lonely = c.split(0, 0), odd = c.split(0, 0);
   lonely.choose(Collective::all_reduce, "native");
   const std::string native = thrown_by([&] { lonely.all_reduce(slice(x)); });
-  if (native != "nothing" && !says(native, c.backend() + " has no native all_reduce")) return native;
+  const std::string refused =
+      fmt::format("{} has no native all_reduce\n  {} ranks, all_reduce of 100 i32", c.backend(), c.size());
+  if (native != "nothing" && !says(native, refused)) return native;
   if ((native == "nothing") != c.transport().has_native(Collective::all_reduce)) return "native: " + native;
   if ((c.size() & (c.size() - 1)) == 0) return "";
   odd.choose(Collective::all_gather, "recursive_doubling");

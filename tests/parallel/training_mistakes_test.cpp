@@ -81,6 +81,15 @@ TEST_CASE("a checkpoint of other numbers is refused") {
   seed.seed = 5;
   CHECK(refused(seed).find("another seed") != std::string::npos);
   CHECK(refused(small()).empty());
+
+  const TemporaryFolder elsewhere;
+  SmallRun exact(small("exact"));
+  save_checkpoint(elsewhere.path(), metadata_of(exact.training, ""), state_of(exact.training));
+  TrainingOptions batch = small("exact");
+  batch.global_batch = batch.micro_batch = 4;
+  SmallRun other(batch);
+  CHECK_THAT(test::refused([&] { resume(other.training, Checkpoint::open(elsewhere.path(), log)); }),
+             says("another global batch") && says("its global batch is 8, this run's 4"));
 }
 
 }  // namespace chorale::test
