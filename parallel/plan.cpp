@@ -70,6 +70,15 @@ std::pair<std::int64_t, RankPlan> fullest_stage(const Layout& layout, const Opti
   return fullest;
 }
 
+bool go_together(const TrainingOptions& options, const Layout& layout) {
+  try {
+    check(options, layout);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Up to three layouts that do fit: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
 std::vector<std::string> with_room(const Layout& asked, const LayoutLimits& limits, const OptionsOf& options_of) {
   std::vector<Layout> layouts;
@@ -80,7 +89,8 @@ std::vector<std::string> with_room(const Layout& asked, const LayoutLimits& limi
   layouts.resize(std::min<std::size_t>(layouts.size(), 32));
   std::vector<std::string> words;
   for (const Layout& layout : layouts)
-    if (words.size() < 3 && fullest_stage(layout, options_of).second.peak_bytes <= options_of(layout).memory_limit)
+    if (words.size() < 3 && go_together(options_of(layout), layout) &&
+        fullest_stage(layout, options_of).second.peak_bytes <= options_of(layout).memory_limit)
       words.push_back(to_string(layout));
   return words;
 }

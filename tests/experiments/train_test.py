@@ -243,6 +243,7 @@ class Train(unittest.TestCase):
         for words, says in (("dp2.z1 --reducer naive", "dp2.z1 cuts gradients"), ("dp2 --partition-activations --recompute full", "one tensor rank"),
                             ("tp2 --partition-activations", "recompute is not full"), ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "schedule is zb-h1, pipeline 1"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
+                            ("dp2 --reducer naive --memory-limit 5M", "overflows the memory"),  # and no ZeRO is recommended
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout", *words.split())

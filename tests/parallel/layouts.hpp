@@ -78,6 +78,7 @@ inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
 inline Seen train_alone(TrainingOptions options) {
   HostMemory host;
   options.micro_batch = options.global_batch;
+  options.partition_activations = false;  // nobody to share with
   return train(options, Mesh(), host);
 }
 
