@@ -90,7 +90,7 @@ class BenchCommand final : public Command {
           crowded ? "; more ranks than cores" : "");
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
-    if (!out_.empty()) keep(results, conditions, session, ranks);
+    if (!out_.empty()) keep(results, conditions, session, ranks, wrong == 0 ? "ok" : "failed");
     return wrong;
   }
 
@@ -110,13 +110,13 @@ class BenchCommand final : public Command {
 
   // In a folder beside its place first, so that whoever sees the file sees it whole.
   void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
-            const std::vector<RankFacts>& ranks) const {
+            const std::vector<RankFacts>& ranks, const std::string& status) const {
     std::string name = (folder_of_out() / ".bench-XXXXXX").string();
     if (!mkdtemp(name.data())) throw Error(Exit::runtime, "no folder can be made", name, "choose another place for --out");
     const fs::path folder = name;
     const auto recorder = open_record(folder, session, ranks);
     bench::write(*recorder, results, conditions);
-    recorder->finish("ok");
+    recorder->finish(status);
     fs::rename(fs::canonical(recorder->file()), out_);
     fs::remove_all(folder);
   }

@@ -9,6 +9,7 @@
 // Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does not fit, too
 // little memory) is a row that says why.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <numeric>
@@ -21,7 +22,9 @@
 #include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/settings.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 #include "src/record/reader.hpp"
@@ -36,6 +39,7 @@ using namespace compare;
 class Compare final : public Command {
  public:
   void declare(Options& o) override {
+    options_ = &o;
     o.add_positional("suite", files_,
                      "which runs to compare: experiments/*.toml are there, docs/experiments.md says how to write one");
     o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
@@ -55,11 +59,11 @@ class Compare final : public Command {
     if (resume_.empty())
       require_writable(run_dir_);
     else
-      resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
+      take_up(launch);
     suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml");
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
-    values_ = check_runs(suite_, launch);
+    values_ = check_runs(suite_, run_dir_, launch);
     signals_.emplace();
   }
 
@@ -70,25 +74,60 @@ class Compare final : public Command {
     RunRecord record = resume_.empty() ? open_run_record(run_dir_, session, ranks) : go_on(session, ranks);
     if (speaks && resume_.empty()) write_file(record.folder / "suite.toml", suite_.text);
 
+    require_same_suite(runtime);
     const std::vector<Turn> turns = in_turns(runtime.size());
     std::vector<std::vector<std::string>> values;
     for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
-    std::vector<std::int64_t> waiting(turns.size(), 1);
+    std::string left(turns.size(), 'x');  // '.' where a turn is done
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
       summary.emplace(*record.recorder, suite_, turns, values);
       take_finished(record.folder, turns, *summary);
-      for (std::size_t t = 0; t < turns.size(); ++t) waiting[t] = !summary->done(t);
+      for (std::size_t t = 0; t < turns.size(); ++t) left[t] = summary->done(t) ? '.' : 'x';
     }
-    const std::string left = mpi::broadcast(runtime.world(), std::string(waiting.begin(), waiting.end()));
-    const bool whole = go_through(session, record, turns, left, summary);
-    if (speaks) finish(record, *summary, whole);
-    return whole ? 0 : static_cast<int>(Exit::runtime);
+    left = mpi::broadcast(runtime.world(), left);
+    const Exit exit = go_through(session, record, turns, left, summary);
+    if (speaks) finish(record, *summary, exit, runtime.size());
+    return static_cast<int>(exit);
   }
 
  private:
+  // A comparison that was begun goes on as it was begun: on as many ranks, and with its own settings where none are given.
+  void take_up(const Launch& launch) {
+    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
+    const fs::path folder = resume_;
+    if (!fs::exists(folder / "suite.toml"))
+      usage_error("there is no comparison to go on with", fmt::format("{} has no suite.toml", resume_),
+                  "name the folder that chorale compare made: --resume runs/<id>");
+    const Reader begun(folder / "run.h5");
+    const std::string ranks = attribute_of(begun, "jobsize");
+    if (ranks != std::to_string(launch.size))
+      usage_error("the comparison was begun on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
+                  fmt::format("mpirun -n {} chorale compare --resume {}", ranks, resume_));
+    if (attribute_of(begun, "status") == "running" && attribute_of(begun, "hostname") == host_name())
+      for (const Variable& pids : begun.variables("/ranks"))
+        if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)
+          usage_error("the comparison is still running", fmt::format("process {} writes {}", pids.cells[0], resume_),
+                      "let it end, or stop it first");
+    for (const Setting& setting : read_config(folder / "config.toml"))
+      if ((setting.key == "repetitions" || setting.key == "warm-up" || setting.key == "seed") &&
+          options_->origin(setting.key) == "default")
+        options_->set(setting);
+  }
+
+  // Every rank reads the file for itself, and a network's file system may show it to them at different times.
+  void require_same_suite(const mpi::Runtime& runtime) const {
+    const auto others = mpi::ranks_where(runtime.world(), mpi::broadcast(runtime.world(), suite_.text) != suite_.text);
+    if (others.empty()) return;
+    if (runtime.rank() == 0)
+      usage_error("ranks read different suites", fmt::format("rank {} has another text than rank 0", others[0]),
+                  "wait until the file is the same everywhere");
+    SystemClock clock;
+    mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all
+  }
+
   // Repetition by repetition, each in an order of its own.
   std::vector<Turn> in_turns(int started) const {
     std::vector<Turn> turns;
@@ -120,57 +159,75 @@ class Compare final : public Command {
     summary.keep();
   }
 
-  static std::string status_of(const fs::path& file) {
-    for (const auto& [name, value] : Reader(file).attributes())
-      if (name == "status") return value;
+  static std::string attribute_of(const Reader& record, const std::string& wanted) {
+    for (const auto& [name, value] : record.attributes())
+      if (name == wanted) return value;
     return "";
   }
 
-  // Returns whether all came to their end, or a signal stopped it.
-  bool go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
+  static std::string status_of(const fs::path& file) try {
+    return attribute_of(Reader(file), "status");
+  } catch (const Error&) {  // damaged: as if it had never been
+    return "";
+  }
+
+  // Returns Exit::runtime where a signal stopped it, and Exit::check where a run's own checks failed.
+  Exit go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
+    const auto all = std::count(left.begin(), left.end(), 'x');
+    std::int64_t done = 0;
+    bool checks = true;
     std::optional<Progress> progress;
-    if (summary)
-      progress.emplace("compare", static_cast<std::int64_t>(turns.size()), session.clock, Progress::screen_of(stderr));
+    if (summary) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
     for (std::size_t t = 0; t < turns.size(); ++t) {
-      if (!left[t]) continue;
-      if (progress) progress->update(static_cast<std::int64_t>(t), turns[t].id());
-      const std::string trouble = run_one(session, record.folder, turns[t]);
+      if (left[t] != 'x') continue;
+      if (progress) progress->update(done++, turns[t].id());
+      const Outcome outcome = run_one(session, record.folder, turns[t]);
+      if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
       mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
-      const auto stops = mpi::ranks_where(runtime.world(), signals_->pending().has_value());
+      const fs::path file = record.folder / turns[t].id() / "run.h5";
+      // A command that heeds a signal takes it: its record says so.
+      const bool stopped = signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
+      const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
+      checks &= mpi::ranks_where(runtime.world(), outcome.exit == Exit::check).empty();
       if (summary) {
-        const fs::path file = record.folder / turns[t].id() / "run.h5";
-        if (trouble.empty())
+        if (outcome.trouble.empty() && status_of(file) == "ok")
           summary->finished(t, file);
-        else
-          summary->failed(t, trouble), record.log.warn("{}: {}", turns[t].id(), trouble);
+        else if (!outcome.trouble.empty())
+          summary->failed(t, outcome.trouble);
         summary->keep();
       }
-      if (!stops.empty()) return false;
+      if (stops) return Exit::runtime;
     }
     if (progress) progress->finish();
-    return true;
+    return checks ? Exit::ok : Exit::check;
   }
 
-  // On every rank. On rank 0: why it came to nothing, or "".
-  std::string run_one(Session& session, const fs::path& folder, const Turn& turn) const {
+  struct Outcome {
+    Exit exit = Exit::ok;
+    std::string trouble;  // why it came to nothing
+  };
+
+  // On every rank, whether it takes part or not.
+  Outcome run_one(Session& session, const fs::path& folder, const Turn& turn) const {
     const mpi::Runtime part(*session.runtime, turn.ranks);
-    std::string trouble;
-    if (part.rank() >= 0) try {
-        const Prepared run = prepare(*turn.run, folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
-        const std::string words = command_line(run->options);
-        Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
-        if (const int code = run->command->run(inner); code != 0) trouble = fmt::format("exit code {}", code);
-      } catch (const Error& error) {
-        if (error.exit() != Exit::usage) throw;  // a rank may be left in the middle of a collective
-        trouble = split(error.what(), '\n')[0];
-      }
-    return trouble;
+    if (part.rank() < 0) return {};
+    try {
+      const Prepared run = prepare(*turn.run, folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
+      const std::string words = command_line(run->options);
+      Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
+      const auto code = static_cast<Exit>(run->command->run(inner));
+      if (code == Exit::check) return {code, "its own checks failed: see its log"};
+      return {code, code == Exit::ok ? "" : fmt::format("exit code {}", static_cast<int>(code))};
+    } catch (const Error& error) {
+      if (error.exit() != Exit::usage) throw;  // a rank may be left in the middle of a collective
+      return {Exit::usage, split(error.what(), '\n')[0]};
+    }
   }
 
-  void finish(RunRecord& record, const Summary& summary, bool whole) const {
-    record.recorder->finish(whole ? "ok" : "stopped");
+  void finish(RunRecord& record, const Summary& summary, Exit exit, int ranks) const {
+    record.recorder->finish(exit == Exit::runtime ? "stopped" : "ok");
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
@@ -180,9 +237,11 @@ class Compare final : public Command {
     for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
-    if (!whole) fmt::print("stopped; the rest: chorale compare --resume {}\n", record.folder.string());
+    if (exit == Exit::runtime)
+      fmt::print("stopped; for the rest: mpirun -n {} chorale compare --resume {}\n", ranks, record.folder.string());
   }
 
+  Options* options_ = nullptr;
   std::vector<std::string> files_;
   std::string resume_, run_dir_ = "runs";
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;

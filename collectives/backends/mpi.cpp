@@ -19,11 +19,7 @@ mpi::Comm duplicate(MPI_Comm of) {
 // What all groups share.
 struct MpiWorld {
   explicit MpiWorld(const mpi::Runtime& runtime)
-      : rank(runtime.rank()),
-        size(runtime.size()),
-        comm(duplicate(runtime.world())),
-        line(runtime.world()),
-        tags(comm.get()) {}
+      : rank(runtime.rank()), size(runtime.size()), comm(duplicate(runtime.world())), line(runtime.world()) {}
   // Messages that nobody took must not come to a later communicator either: see ~ServiceLine.
   ~MpiWorld() {
     if (gave_up) comm.release();

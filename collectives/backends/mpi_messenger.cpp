@@ -25,10 +25,11 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
 
 }  // namespace
 
-MpiTags::MpiTags(MPI_Comm comm) {
+// The limit is an attribute of the world alone: communicators that are split from it need not have it.
+MpiTags::MpiTags() {
   void* value = nullptr;
   int found = 0;
-  mpi::check(PMPI_Comm_get_attr(comm, MPI_TAG_UB, &value, &found));
+  mpi::check(PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found));
   const auto most = static_cast<unsigned>(found ? *static_cast<int*>(value) : 32767);
   const int bits = std::bit_width(most + 1) - 1;
   hash_bits_ = bits - id_bits - sequence_bits;

@@ -20,7 +20,7 @@ struct TypeTraits {
 class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
-  explicit MpiTags(MPI_Comm comm);  // as many bits as this MPI has
+  MpiTags();  // as many bits as this MPI has
   int of(std::uint32_t group, std::uint64_t history) const;
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
   bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // but for the hash

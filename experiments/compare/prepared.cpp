@@ -15,12 +15,10 @@ namespace {
 // A command that records, with its options as they are by default.
 Prepared fresh(const std::string& name) {
   const CommandRow& row = find_command(name);
-  auto made = std::make_unique<DeclaredCommand>(row);
-  const bool records = made->options.find("run-dir") || made->options.find("out");
-  if (!row.needs_ranks || !records || name == "compare")
+  if (name != "train" && name != "bench")
     usage_error(fmt::format("{} is no command for a suite", name), "a run trains or measures, and records it",
                 "command = \"train\" or \"bench\"");
-  return made;
+  return std::make_unique<DeclaredCommand>(row);
 }
 
 std::string on_one_line(const std::string& text) {
@@ -30,7 +28,8 @@ std::string on_one_line(const std::string& text) {
 }
 
 // Each setting by itself, so that all mistakes are found; then what they are together.
-void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& mistakes) {
+void check_run(const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
+               std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
       part();
@@ -44,6 +43,11 @@ void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& 
     const Prepared alone = fresh(run.command);
     for (const Setting& setting : run.settings) {
       const auto line = static_cast<std::size_t>(std::atoll(setting.origin.substr(setting.origin.rfind(':') + 1).c_str()));
+      if (setting.key == "config" || setting.key == "run-dir" || setting.key == "out" || setting.key == "log-level")
+        mistakes.push_back({line, fmt::format("{} is not a run's to say: the suite sees to it", setting.key)});
+      const auto same = [&](const Setting& other) { return other.key == setting.key; };
+      if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
+        mistakes.push_back({run.line, fmt::format("{} is given twice, or varies where it is fixed", setting.key)});
       collect(line, "", [&] {
         if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
         alone->options.set(setting);
@@ -55,10 +59,8 @@ void check_run(const SuiteRun& run, const Launch& launch, std::vector<Mistake>& 
     mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: mpirun -n {} chorale compare …",
                                               run.ranks, launch.size, run.ranks)});
   else
-    collect(run.line, run.name + ": ", [&] {
-      prepare(run, std::filesystem::temp_directory_path(), run.name,
-              {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
-    });
+    collect(run.line, run.name + ": ",
+            [&] { prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size}); });
 }
 
 }  // namespace
@@ -76,16 +78,17 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
   std::vector<Setting> settings = run.settings;
   if (made->options.find("run-dir"))
     settings.push_back({"run-dir", folder.string(), "compare"});
-  else
+  else if (!name.empty())
     settings.push_back({"out", (folder / name / "run.h5").string(), "compare"});
   apply(made->options, settings, made->command->presets(), made->command->foreign());
   made->command->check(launch);
   return made;
 }
 
-std::vector<std::vector<std::string>> check_runs(const Suite& suite, const Launch& launch) {
+std::vector<std::vector<std::string>> check_runs(const Suite& suite, const std::filesystem::path& parent,
+                                                 const Launch& launch) {
   std::vector<Mistake> mistakes;
-  for (const SuiteRun& run : suite.runs) check_run(run, launch, mistakes);
+  for (const SuiteRun& run : suite.runs) check_run(run, parent, launch, mistakes);
   refuse_mistakes(suite, std::move(mistakes));
   std::vector<std::vector<std::string>> values;
   for (const SuiteRun& run : suite.runs) {

@@ -63,10 +63,10 @@ class SuiteReader {
   }
 
   void take(const toml::node& node, const std::string& name, std::int64_t& into, std::int64_t least) {
-    if (const auto number = node.value_exact<std::int64_t>(); number && *number >= least)
+    if (const auto number = node.value_exact<std::int64_t>(); number && *number >= least && *number <= most)
       into = *number;
     else
-      wrong(node, fmt::format("{} is a whole number of at least {}", name, least));
+      wrong(node, fmt::format("{} is a whole number from {} to {}", name, least, most));
   }
 
   void read_runs(const toml::table& table) {
@@ -115,8 +115,7 @@ class SuiteReader {
         for (const toml::node& value : *values) {
           const auto setting = setting_of(name, value);
           if (!setting) continue;
-          if (key == "ranks" && value.value_exact<std::int64_t>().value_or(0) < 1)
-            wrong(value, "ranks are whole numbers of at least 1");
+          if (std::int64_t ranks = 0; key == "ranks") take(value, name, ranks, 1);
           more.push_back(before);
           more.back().push_back(*setting);
         }
@@ -138,8 +137,9 @@ class SuiteReader {
     suite_.runs.push_back(std::move(run));
   }
 
-  // Of letters that the names of folders and of groups in a record may have.
+  // Of letters that the names of folders and of groups in a record may have, and no longer than file systems allow.
   std::string free_name(std::string name) {
+    name = name.substr(0, 100);
     for (char& c : name)
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
     std::string free = name;
@@ -147,6 +147,7 @@ class SuiteReader {
     return free;
   }
 
+  static constexpr std::int64_t most = 1'000'000;
   Suite& suite_;
   std::vector<Mistake>& mistakes_;
   std::set<std::string> names_;

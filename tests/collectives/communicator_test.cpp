@@ -149,3 +149,20 @@ TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
     c.all_reduce(x, y);
   });
 }
+
+TEST_CASE("the first ranks of a launch are a world of their own on every backend", "[spmd]") {
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    const int ranks = std::max(1, world().size() - 1);
+    const mpi::Runtime part(world(), ranks);
+    REQUIRE_ALL((part.rank() < 0) == (world().rank() >= ranks));
+    float sum = 1;
+    if (part.rank() >= 0) {
+      Communicator c = open_world(backend.name, part, clock);
+      c.all_reduce({&sum, 1, DType::f32});
+    }
+    mpi::sleep_until_all(world().world(), clock);
+    REQUIRE_ALL(sum == static_cast<float>(part.rank() >= 0 ? ranks : 1));
+  }
+}

@@ -10,8 +10,8 @@ from programs import backends, build, launch, ranks, start
 mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
 
 
-def readme():
-    with open("README.md", encoding="utf-8") as file:
+def page():
+    with open("docs/library.md", encoding="utf-8") as file:
         return file.read()
 
 
@@ -26,13 +26,13 @@ class OwnProgram(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, rf"^{backend}, 2 ranks: every x\[i\] is 3; [0-9.]+ us, [0-9.]+ GB/s on the bus\n$")
 
-    def test_the_program_in_the_readme_is_the_example(self):
-        programs = re.findall(r"```cpp\n(.*?)```", readme(), re.DOTALL)
+    def test_the_program_on_the_page_is_the_example(self):
+        programs = re.findall(r"```cpp\n(.*?)```", page(), re.DOTALL)
         with open("examples/all_reduce.cpp", encoding="utf-8") as file:
             self.assertIn(file.read(), programs)
 
-    def test_it_builds_as_the_readme_says_and_runs_on_every_backend(self):
-        command = re.search(r"^mpicxx .*examples/all_reduce.cpp.*$", readme(), re.MULTILINE).group()
+    def test_it_builds_as_the_page_says_and_runs_on_every_backend(self):
+        command = re.search(r"^mpicxx .*examples/all_reduce.cpp.*$", page(), re.MULTILINE).group()
         with tempfile.TemporaryDirectory() as folder:
             program = f"{folder}/all_reduce"
             self.built(command.replace("mpicxx", mpicxx).replace("build/", f"{build}/").replace("-o all_reduce", f"-o {program}"))
@@ -44,7 +44,7 @@ class OwnProgram(unittest.TestCase):
             self.assertIn('did you mean "shm"?', wrong.stderr)
 
     def test_it_builds_against_what_was_installed_wherever_that_lies(self):
-        command = re.search(r"^mpicxx .*my.cpp.*$", readme(), re.MULTILINE).group()
+        command = re.search(r"^mpicxx .*my.cpp.*$", page(), re.MULTILINE).group()
         with tempfile.TemporaryDirectory() as folder:
             self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat {folder}/log; exit 1; }}")
             home = f"{folder}/opt/chorale"

@@ -68,15 +68,16 @@ class Compare(unittest.TestCase):
     def test_all_mistakes_of_a_suite_are_said_before_anything_runs(self):
         suite = self.suite('questions = "?"\n\n[[runs]]\ncommand = "trian"\n\n[[runs]]\npreset = "tiny"\ntrain-itres = 3\n'
                            'lr = "much"\n\n[[runs]]\npreset = "tiny"\nvary.layout = ["dp2", "tp5"]\n\n[[runs]]\nranks = 3\n'
-                           'data = "nowhere.bin"\n')
+                           'data = "nowhere.bin"\n\n[[runs]]\nrun-dir = "x"\nlr = 1\nvary.lr = [1, 2]\n')
         form = self.compare(suite)
         self.assertEqual(form.returncode, 2, form.stderr)
         self.assertIn(f'{suite}:1: "questions" is no part of a suite', form.stderr)
         self.suite(open(suite).read().replace('questions = "?"', ""))
         result = self.compare(suite)
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("nothing was run: the suite has 5 mistakes", ':3: unknown command "trian"', ':8: unknown', "train-iters",
-                     ":9: ", "tp5", "wants 3 ranks, and 2 were started"):
+        for says in ("nothing was run: the suite has 7 mistakes", ':3: unknown command "trian"', ':8: unknown', "train-iters",
+                     ":9: ", "tp5", "wants 3 ranks, and 2 were started",
+                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed"):
             self.assertIn(says, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["suite.toml"])
 
@@ -90,38 +91,64 @@ class Compare(unittest.TestCase):
             status = dict(zip(summary.layout.values, summary.status.values))
             self.assertNotEqual(status["dp2"], "ok")
 
-    def test_what_a_kill_left_undone_is_done_later(self):
-        process = subprocess.Popen([*launch, "-n", "2", chorale, "compare", small, "--run-dir", self.folder],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        latest = f"{self.folder}/latest"
-        began = time.monotonic()
-        done = []
-        while len(done) < 3 and time.monotonic() - began < 120:  # in the middle: some are finished, some are not
+    # In the middle: some are finished, some are not. Returns those that are, and who runs.
+    def interrupted(self, *words):
+        process = subprocess.Popen([*launch, "-n", "2", chorale, "compare", *words, "--run-dir", self.folder],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        began, done, pids = time.monotonic(), [], []
+        while len(done) < 3 and time.monotonic() - began < 120:
             time.sleep(0.02)
             try:
-                with xarray.open_dataset(f"{latest}/run.h5", group="summary") as summary:
+                with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
                     done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
-                    pids = [int(pid) for pid in xarray.open_dataset(f"{latest}/run.h5", group="ranks").pid.values]
+                with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="ranks") as who:
+                    pids = [int(pid) for pid in who.pid.values]
             except (OSError, KeyError, ValueError):  # not there yet
                 continue
+        self.assertEqual(len(done) >= 3 and len(pids), 2)
+        return process, done, pids
+
+    def test_what_a_kill_left_undone_is_done_later(self):
+        process, done, pids = self.interrupted(small, "--repetitions", "3")
+        running = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
+        self.assertEqual(running.returncode, 2, running.stderr)
+        self.assertIn("the comparison is still running", running.stderr)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        process.wait(timeout=60)
-        whole = os.path.realpath(latest)
+        process.communicate(timeout=60)
+        whole = os.path.realpath(f"{self.folder}/latest")
         with h5py.File(f"{whole}/run.h5") as record:
-            self.assertEqual(sorted(name for name in done if name not in record["runs"]), [])
-            before = {name: list(record[f"runs/{name}/config/toml"].asstr()[()]) for name in done}
+            self.assertEqual([name for name in done if name not in record["runs"]], [])
         finished = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done}
-        result = self.compare("--resume", latest)
+        alone = ranks(1, chorale, "compare", "--resume", whole)
+        self.assertEqual(alone.returncode, 2, alone.stderr)
+        self.assertIn("mpirun -n 2 chorale compare --resume", alone.stderr)
+        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # as if it had never been
+            damaged.truncate(100)
+        result = ranks(2, chorale, "compare", "--resume", whole)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual({name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done}, finished)  # not run again
+        kept = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done[1:]}
+        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # not run again
         with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
-            self.assertEqual(set(summary.status.values), {"ok"})
+            self.assertEqual(list(summary.status.values), ["ok"] * 15)  # three repetitions, as it was begun
         with h5py.File(f"{whole}/run.h5") as record:
-            self.assertEqual(len(record["runs"]), 10)
-            self.assertEqual({name: list(record[f"runs/{name}/config/toml"].asstr()[()]) for name in done}, before)
-        again = self.compare("--resume", whole)
-        self.assertEqual(again.returncode, 0, again.stderr)
+            self.assertEqual(len(record["runs"]), 15)
+
+    def test_a_polite_signal_stops_it_where_it_is(self):
+        suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 40\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
+                           'eval-samples = 4\nvary.layout = ["dp2", "tp2", "pp2", "dp2.z1", "dp2.z2", "dp2.z3"]\n')
+        process, done, pids = self.interrupted(suite)
+        os.kill(pids[1], signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, output)
+        self.assertIn("stopped; for the rest: mpirun -n 2 chorale compare --resume ", output)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            self.assertEqual(set(summary.status.values), {"ok", "waiting"})
+
+    def test_what_is_no_comparison_cannot_go_on(self):
+        result = self.compare("--resume", self.folder)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("has no suite.toml", result.stderr)
 
 
 if __name__ == "__main__":
