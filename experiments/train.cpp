@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "experiments/train/accounting.hpp"
@@ -108,7 +109,11 @@ class Train final : public Command {
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
     if (run.recorder) run.recorder->number("train_iters", flags_.steps());
     if (run.recorder) announce(run, training, data);
-    const double peak = measured_product_peak(options.compute, options.threads) * world;
+    // All at once, as in a step: ranks that share cores share their peak.
+    mpi::sleep_until_all(session.runtime->world(), session.clock);
+    const auto mine = static_cast<std::int64_t>(measured_product_peak(options.compute, options.threads));
+    const auto peaks = mpi::all_gather(session.runtime->world(), mine);
+    const double peak = std::accumulate(peaks.begin(), peaks.end(), 0.0);
     if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
