@@ -69,7 +69,7 @@ std::string command_line(const Options& options) {
   std::string words = options.command();
   for (const Option& option : options.all())
     if (option.origin != "default" && !option.origin.starts_with("preset") && !option.is_source)
-      words += fmt::format(" --{} {}", option.name, option.text);
+      words += option.positional ? " " + option.text : fmt::format(" --{} {}", option.name, option.text);
   return words;
 }
 
