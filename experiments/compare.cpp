@@ -7,27 +7,26 @@
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
 // Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does not fit, too
-// little memory) is a row that says why.
+// little memory) is a row that says why. One that fails may leave ranks in the middle of a collective, so it ends the launch; it leaves
+// failure.txt in its folder, and --resume makes a row of that and goes on with the others.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 #include <random>
 
+#include "experiments/compare/earlier.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
-#include "src/record/reader.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -79,13 +78,12 @@ class Compare final : public Command {
     std::vector<std::vector<std::string>> values;
     for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
-    std::string left(turns.size(), 'x');  // '.' where a turn is done
+    std::string left;  // of each turn: 'x', or '.' where an earlier launch finished it
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
       summary.emplace(*record.recorder, suite_, turns, values);
-      take_finished(record.folder, turns, *summary);
-      for (std::size_t t = 0; t < turns.size(); ++t) left[t] = summary->done(t) ? '.' : 'x';
+      left = take_finished(record.folder, turns, *summary);
     }
     left = mpi::broadcast(runtime.world(), left);
     const Exit exit = go_through(session, record, turns, left, summary);
@@ -98,19 +96,7 @@ class Compare final : public Command {
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
     const fs::path folder = resume_;
-    if (!fs::exists(folder / "suite.toml"))
-      usage_error("there is no comparison to go on with", fmt::format("{} has no suite.toml", resume_),
-                  "name the folder that chorale compare made: --resume runs/<id>");
-    const Reader begun(folder / "run.h5");
-    const std::string ranks = attribute_of(begun, "jobsize");
-    if (ranks != std::to_string(launch.size))
-      usage_error("the comparison was begun on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
-                  fmt::format("mpirun -n {} chorale compare --resume {}", ranks, resume_));
-    if (attribute_of(begun, "status") == "running" && attribute_of(begun, "hostname") == host_name())
-      for (const Variable& pids : begun.variables("/ranks"))
-        if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)
-          usage_error("the comparison is still running", fmt::format("process {} writes {}", pids.cells[0], resume_),
-                      "let it end, or stop it first");
+    require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
       if ((setting.key == "repetitions" || setting.key == "warm-up" || setting.key == "seed") &&
           options_->origin(setting.key) == "default")
@@ -150,27 +136,6 @@ class Compare final : public Command {
             speaks ? open_record(resume_, session, ranks, true) : nullptr};
   }
 
-  // What an earlier launch finished.
-  static void take_finished(const fs::path& folder, const std::vector<Turn>& turns, Summary& summary) {
-    for (std::size_t t = 0; t < turns.size(); ++t) {
-      const fs::path file = folder / turns[t].id() / "run.h5";
-      if (fs::exists(file) && status_of(file) == "ok") summary.finished(t, file);
-    }
-    summary.keep();
-  }
-
-  static std::string attribute_of(const Reader& record, const std::string& wanted) {
-    for (const auto& [name, value] : record.attributes())
-      if (name == wanted) return value;
-    return "";
-  }
-
-  static std::string status_of(const fs::path& file) try {
-    return attribute_of(Reader(file), "status");
-  } catch (const Error&) {  // damaged: as if it had never been
-    return "";
-  }
-
   // Returns Exit::runtime where a signal stopped it, and Exit::check where a run's own checks failed.
   Exit go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
@@ -183,7 +148,7 @@ class Compare final : public Command {
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
       if (progress) progress->update(done++, turns[t].id());
-      const Outcome outcome = run_one(session, record.folder, turns[t]);
+      const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
       mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
       const fs::path file = record.folder / turns[t].id() / "run.h5";
@@ -210,18 +175,22 @@ class Compare final : public Command {
   };
 
   // On every rank, whether it takes part or not.
-  Outcome run_one(Session& session, const fs::path& folder, const Turn& turn) const {
+  Outcome run_one(Session& session, RunRecord& record, const Turn& turn) const {
     const mpi::Runtime part(*session.runtime, turn.ranks);
     if (part.rank() < 0) return {};
     try {
-      const Prepared run = prepare(*turn.run, folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
+      const Prepared run = prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
       const std::string words = command_line(run->options);
       Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
       const auto code = static_cast<Exit>(run->command->run(inner));
       if (code == Exit::check) return {code, "its own checks failed: see its log"};
       return {code, code == Exit::ok ? "" : fmt::format("exit code {}", static_cast<int>(code))};
     } catch (const Error& error) {
-      if (error.exit() != Exit::usage) throw;  // a rank may be left in the middle of a collective
+      if (error.exit() != Exit::usage) {
+        leave_failure(record.folder / turn.id(), error.what());
+        record.log.error("{} failed; for the others: chorale compare --resume {}", turn.id(), record.folder.string());
+        throw;
+      }
       return {Exit::usage, split(error.what(), '\n')[0]};
     }
   }

@@ -26,7 +26,6 @@ class Summary {
   void failed(std::size_t turn, const std::string& why);
   void keep();  // into the record, as one publication
 
-  bool done(std::size_t turn) const { return status_[turn] == "ok"; }
   std::vector<std::string> troubles() const;  // "tp8-r1: why it came to nothing"
 
  private:

@@ -82,16 +82,16 @@ void describe_variable(hid_t dataset, const std::string& units, const std::strin
 
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column) {
   std::vector<h5::Dataset> scales;
-  std::vector<hsize_t> size{0}, most{H5S_UNLIMITED}, chunk{1024};
+  std::vector<hsize_t> size{0}, most{H5S_UNLIMITED}, chunk{128};
   for (const std::string& name : column.dimensions) {
     scales.push_back(scale_named(root, group, name));
     size.push_back(length_of(scales.back().get()));
     most.push_back(size.back());
     chunk.push_back(size.back());
   }
-  // A chunk is read and written whole: wide rows get fewer of themselves into one.
+  // A chunk is read and written whole, and takes its room with its first row: wide rows get fewer of themselves into one.
   const hsize_t row_elements = std::accumulate(size.begin() + 1, size.end(), hsize_t{1}, std::multiplies<>());
-  chunk[0] = std::clamp<hsize_t>(16384 / row_elements, 1, 1024);
+  chunk[0] = std::clamp<hsize_t>(4096 / row_elements, 1, 128);
 
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_DATASET_CREATE));
   check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()));

@@ -134,6 +134,34 @@ class Compare(unittest.TestCase):
         with h5py.File(f"{whole}/run.h5") as record:
             self.assertEqual(len(record["runs"]), 15)
 
+    def test_a_run_that_fails_ends_the_launch_and_is_a_row_when_the_others_go_on(self):
+        suite = self.suite("""question = "Which rate?"
+ranks = 2
+repetitions = 1
+
+[[runs]]
+preset = "tiny"
+train-iters = 6
+lr-warmup-iters = 0
+optimizer = "sgd"
+clip-grad = 0
+numerics = "exact"
+no-save = true
+layout = "dp2"
+vary.lr = [1e-3, 100]
+""")
+        result = self.compare(suite)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("numbers have grown too large", result.stderr)
+        self.assertIn("100-r1 failed; for the others: chorale compare --resume", result.stderr)
+        result = self.compare("--resume", f"{self.folder}/latest")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("100-r1: failed: step", result.stdout)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            status = dict(zip(summary.id.values, summary.status.values))
+            self.assertEqual(status["0.001-r1"], "ok")
+            self.assertIn("numbers have grown too large", status["100-r1"])
+
     def test_a_polite_signal_stops_it_where_it_is(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 40\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
                            'eval-samples = 4\nvary.layout = ["dp2", "tp2", "pp2", "dp2.z1", "dp2.z2", "dp2.z3"]\n')
