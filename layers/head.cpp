@@ -42,7 +42,7 @@ Tensor Head::forward(const Tensor& x, Context& context) {
   context.joint->add(sums, hits);
   token_losses(maxima, sums, unit, hits, context.targets, losses, context.queue);
   losses_.addends = context.step_tokens;
-  context.numerics.add_losses(losses, context.loss, losses_);
+  context.numerics.add_losses(losses, context.loss, losses_, context.queue);
   if (context.tape) {
     cross_entropy_gradient(scores, maxima, sums, unit, context.targets, table_->slab.first, context.loss_scale,
                            context.queue);

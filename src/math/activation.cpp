@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/activation.hpp"
 #include "src/math/vector_math.hpp"
@@ -79,6 +80,7 @@ void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
 void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
   check_alike(x, y);
   if (any_phantom(x, y)) return;
+  if (queue.device) return queue.device->gelu_forward(x, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
     T* out = y.values<T>().data();
@@ -95,6 +97,7 @@ void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Qu
   check_alike(x, dx);
   check_alike(x, dy);
   if (any_phantom(dy, x, dx)) return;
+  if (queue.device) return queue.device->gelu_backward(dy, x, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();
     T* out = dx.values<T>().data();
@@ -110,6 +113,7 @@ void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Qu
 void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const Queue& queue) {
   check_halves(x, block, y);
   if (any_phantom(x, y)) return;
+  if (queue.device) return queue.device->swiglu_forward(x, block, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T* in = x.values<T>().data();
     T* out = y.values<T>().data();
@@ -127,6 +131,7 @@ void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, cons
   check_halves(x, block, dy);
   check_halves(dx, block, dy);
   if (any_phantom(dy, x, dx)) return;
+  if (queue.device) return queue.device->swiglu_backward(dy, x, block, dx, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data();
     T* out = dx.values<T>().data();

@@ -4,6 +4,7 @@
 
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
+#include "src/math/device_kernels.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -132,6 +133,7 @@ void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dro
                        const Tensor& lse, const Queue& queue) {
   attention::check(qkv, shape, dropout, out, lse);
   if (qkv.phantom()) return;
+  if (queue.device) return queue.device->attention_forward(qkv, shape, dropout, out, lse, queue);
   const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens, width = shape.width;
   visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
     const T* from = qkv.values<T>().data();

@@ -6,6 +6,7 @@
 // so dK needs none and dQ gets it at the end.
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
+#include "src/math/device_kernels.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -126,6 +127,7 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out
           "attention wants a gradient like its input {} {}, not {} {}", name_of(qkv.dtype()), to_string(qkv.shape()),
           name_of(dqkv.dtype()), to_string(dqkv.shape()));
   if (qkv.phantom()) return;
+  if (queue.device) return queue.device->attention_backward(dout, qkv, out, lse, shape, dropout, dqkv, queue);
   const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens;
   visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
     const T *above = dout.values<T>().data(), *from = qkv.values<T>().data(), *made = out.values<T>().data();

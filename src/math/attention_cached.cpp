@@ -1,5 +1,6 @@
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
+#include "src/math/device_kernels.hpp"
 #include "src/math/reference/attention.hpp"
 
 namespace chorale {
@@ -17,6 +18,7 @@ void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tens
             width, name_of(cache->dtype()), to_string(cache->shape()));
   require(past >= 0 && all <= capacity, "{} new tokens after {} do not fit in a cache of {}", tokens, past, capacity);
   if (qkv.phantom()) return;
+  if (queue.device) return queue.device->attention_cached(qkv, shape, keys, values, past, out, queue);
   visit_floating(qkv.dtype(), [&]<class T>(Type<T>) {
     const T* from = qkv.values<T>().data();
     T *cached_keys = keys.values<T>().data(), *cached_values = values.values<T>().data(), *to = out.values<T>().data();

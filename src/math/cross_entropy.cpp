@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/cross_entropy.hpp"
 #include "src/math/vector_math.hpp"
@@ -64,6 +65,7 @@ void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) 
   check_rows(logits, maxima, "maxima");
   require(logits.dim(1) > 0, "rows of no logits have no maximum");
   if (any_phantom(logits, maxima)) return;
+  if (queue.device) return queue.device->row_maxima(logits, maxima, queue);
   const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.values<T>().data();
@@ -74,10 +76,11 @@ void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) 
   });
 }
 
-void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t first, const Tensor& hits, const Queue&) {
+void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t first, const Tensor& hits, const Queue& queue) {
   check_rows(logits, hits, "hits");
   check_targets(targets, logits.dim(0));
   if (any_phantom(logits, targets, hits)) return;
+  if (queue.device) return queue.device->target_logits(logits, targets, first, hits, queue);
   const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.values<T>().data();
@@ -92,7 +95,7 @@ void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t fir
 }
 
 void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const Tensor& hits, const Tensor& targets,
-                  const Tensor& losses, const Queue&) {
+                  const Tensor& losses, const Queue& queue) {
   const std::int64_t rows = losses.count();
   check_targets(targets, rows);
   require(maxima.count() == rows && sums.count() == rows && hits.count() == rows && maxima.dtype() == losses.dtype() &&
@@ -100,6 +103,7 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
           "{} losses in {} want as many maxima, sums and hits, not {}, {} and {}", rows, name_of(losses.dtype()),
           maxima.count(), sums.count(), hits.count());
   if (any_phantom(maxima, sums, hits, targets, losses)) return;
+  if (queue.device) return queue.device->token_losses(maxima, sums, unit, hits, targets, losses, queue);
   const std::int32_t* wanted = targets.values<std::int32_t>().data();
   with_gradient_type(sums.dtype(), [&]<class Sum>(Type<Sum>) {
     const Sum* sum = sums.values<Sum>().data();
@@ -122,6 +126,7 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Te
   check_targets(targets, logits.dim(0));
   require(sums.count() == logits.dim(0), "{} rows of logits got {} sums", logits.dim(0), sums.count());
   if (any_phantom(logits, maxima, sums, targets)) return;
+  if (queue.device) return queue.device->cross_entropy_gradient(logits, maxima, sums, unit, targets, first, scale, queue);
   const std::int64_t columns = logits.dim(1);
   const std::int32_t* wanted = targets.values<std::int32_t>().data();
   with_gradient_type(sums.dtype(), [&]<class Sum>(Type<Sum>) {

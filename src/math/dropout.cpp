@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/dropout.hpp"
 
@@ -61,6 +62,9 @@ void run(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tens
   require(!bias || (bias->count() == x.dim(1) && bias->dtype() == x.dtype()),
           "rows {} were given a bias of another length or type", to_string(x.shape()));
   if (any_phantom(x, y) || (bias && bias->phantom()) || (residual && residual->phantom())) return;
+  if (queue.device)
+    return residual ? queue.device->add_residual(x, bias, dropout, *residual, y, queue)
+                    : queue.device->dropout(x, dropout, y, queue);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *in = x.values<T>().data(), *b = values_or_null<T>(bias), *around = values_or_null<T>(residual);
     T* out = y.values<T>().data();

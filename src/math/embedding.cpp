@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 
 namespace chorale {
@@ -69,6 +70,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
           "rows {} of {} cannot be filled from a table {} of {} by {} numbers of {}", to_string(y.shape()),
           name_of(y.dtype()), to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
   if (any_phantom(ids, table, y)) return;
+  if (queue.device) return queue.device->gather_rows(ids, table, first, y, queue);
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype()), length = table.dim(0);
   const std::int32_t* numbers = ids.values<std::int32_t>().data();
   const auto* from = static_cast<const std::byte*>(table.slice().data);
@@ -91,6 +93,7 @@ void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, c
           tokens.first_token + tokens.tokens, to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()),
           name_of(table.dtype()));
   if (any_phantom(table, y)) return;
+  if (queue.device) return queue.device->add_positions(table, tokens, y, queue);
   const std::int64_t width = y.dim(1);
   visit_floating(y.dtype(), [&]<class T>(Type<T>) {
     const T* places = table.values<T>().data();
@@ -113,6 +116,7 @@ void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool ba
           "rows {} are not {} units of {} heads of {} numbers, in pairs", to_string(x.shape()), rotary.units, rotary.heads,
           rotary.width);
   if (x.phantom()) return;
+  if (queue.device) return queue.device->rotate(x, rotary, tokens, back, queue);
   const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;
   const Turns turns(rotary, tokens.first_token + tokens.tokens, back);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {

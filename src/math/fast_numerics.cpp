@@ -111,7 +111,7 @@ class FastNumerics final : public Numerics {
     });
   }
 
-  void add_losses(const Tensor& losses, const Tensor& total, Site&) override {
+  void add_losses(const Tensor& losses, const Tensor& total, Site&, const Queue&) override {
     require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed in one f64, not in {} of {}",
             total.count(), name_of(total.dtype()));
     if (losses.phantom() || total.phantom()) return;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/norm.hpp"
 
@@ -76,6 +77,7 @@ void norm_forward(NormKind kind, const Tensor& x, const Tensor& gain, const Tens
   require(!shift || (shift->count() == gain.count() && shift->dtype() == gain.dtype()),
           "a norm of rows of {} got another shift of {}", gain.count(), shift ? shift->count() : 0);
   if (any_phantom(x, gain, y, stats) || (shift && shift->phantom())) return;
+  if (queue.device) return queue.device->norm_forward(kind, x, gain, shift, epsilon, y, stats, queue);
   const std::int64_t width = x.dim(1);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *in = x.values<T>().data(), *g = gain.values<T>().data(), *s = values_or_null<T>(shift);
@@ -102,6 +104,7 @@ void norm_backward(NormKind kind, const Tensor& dy, const Tensor& x, const Tenso
   require(!added || (added->shape() == x.shape() && added->dtype() == x.dtype()),
           "what is added to the gradient of {} is no {}", to_string(x.shape()), added ? to_string(added->shape()) : "");
   if (any_phantom(dy, x, gain, stats, dx) || (added && added->phantom())) return;
+  if (queue.device) return queue.device->norm_backward(kind, dy, x, gain, stats, added, dx, queue);
   const std::int64_t width = x.dim(1);
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *above = dy.values<T>().data(), *in = x.values<T>().data(), *g = gain.values<T>().data();

@@ -67,7 +67,7 @@ class Numerics {
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
                                 const Queue& queue) = 0;
   // total[0] += Σ of losses[rows], in f64 or i64.
-  virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site) = 0;
+  virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
 
   // What one unit of an accumulated gradient, sum of exponentials or loss is worth: 1, or the site's power of two.
   virtual double unit(const Site& site) const = 0;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/optimizer_steps.hpp"
 
@@ -87,6 +88,7 @@ void adamw(const AdamStep& step, const Slice& weights, const Slice& moment1, con
   check(weights, moment1, gradient);
   check(weights, moment2, gradient);
   if (!weights.data || !moment1.data || !moment2.data || !gradient.data) return;
+  if (queue.device) return queue.device->adamw(step, weights, moment1, moment2, gradient, scale, queue);
   with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
     parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
       const auto run = [&]<class T>(Type<T>, auto kernel) {
@@ -105,6 +107,7 @@ void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const S
          const Queue& queue) {
   check(weights, moment, gradient);
   if (!weights.data || !moment.data || !gradient.data) return;
+  if (queue.device) return queue.device->sgd(step, weights, moment, gradient, scale, queue);
   with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
     parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
       const auto run = [&]<class T>(Type<T>, auto kernel) {
@@ -122,6 +125,7 @@ void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const S
 void cast(const Slice& from, const Slice& to, const Queue& queue) {
   require(from.count == to.count, "{} numbers cannot be cast to {}", from.count, to.count);
   if (!from.data || !to.data) return;
+  if (queue.device) return queue.device->cast(from, to, queue);
   visit_floating(from.dtype, [&]<class From>(Type<From>) {
     visit_floating(to.dtype, [&]<class To>(Type<To>) {
       const From* in = pointer<From>(from);

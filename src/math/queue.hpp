@@ -1,5 +1,5 @@
-// Where a kernel runs: on the host, at once, with so many threads. (On a GPU it will be a stream.) And which elements a kernel takes: those
-// of floating types; phantom tensors have none, so kernels leave them alone.
+// Where a kernel runs: on the host, at once, with so many threads; or on a GPU, by its own kernels, when the stream comes to it. And which
+// elements a kernel takes: those of floating types; phantom tensors have none, so kernels leave them alone.
 #pragma once
 #include <initializer_list>
 #include <utility>
@@ -8,8 +8,12 @@
 
 namespace chorale {
 
+struct DeviceKernels;  // src/math/device_kernels.hpp
+
 struct Queue {
   int threads = 1;
+  const DeviceKernels* device = nullptr;  // null on the host
+  void* stream = nullptr;                 // a cudaStream_t of that device; null is its default stream
 };
 
 // Which tokens of the step's global batch the rows of a tensor are: `tokens` of each sequence from `first_token`, of consecutive samples;

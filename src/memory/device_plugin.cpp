@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "src/base/built.hpp"
@@ -12,26 +13,38 @@
 namespace chorale {
 namespace fs = std::filesystem;
 
-DevicePlugin::DevicePlugin() {
+namespace {
+
+fs::path beside_the_program() {
   std::error_code error;
   const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
-  why_not_ = built("without_cuda");
+  for (const fs::path& path : {home / "chorale_cuda.so", home.parent_path() / "lib/chorale/chorale_cuda.so"})
+    if (fs::exists(path, error)) return path;
+  return {};
+}
+
+}  // namespace
+
+DevicePlugin::DevicePlugin() {
+  const char* named = std::getenv("CHORALE_CUDA_PLUGIN");
+  why_not_ = named ? "" : built("without_cuda");
   if (!why_not_.empty()) return;  // a plugin that lies there is another build's
-  for (const fs::path& path : {home / "chorale_cuda.so", home.parent_path() / "lib/chorale/chorale_cuda.so"}) {
-    if (!fs::exists(path, error)) continue;
-    library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
-    why_not_ = library_ ? "" : dlerror();
-    return;
-  }
+  const fs::path path = named ? fs::path(named) : beside_the_program();
   why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
+  if (path.empty()) return;
+  library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  why_not_ = library_ ? "" : dlerror();
+}
+
+void DevicePlugin::refuse(const char* name) const {
+  usage_error("no CUDA here", why_not_.empty() ? fmt::format("the CUDA plugin lacks {}", name) : why_not_,
+              "use --device cpu, or build where the CUDA Toolkit is");
 }
 
 void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }
 
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index) {
-  auto* make = plugin.find<CudaMemoryFunction>("chorale_cuda_memory");
-  if (!make) usage_error("no CUDA here", plugin.why_not(), "use --device cpu, or build where the CUDA Toolkit is");
-  return std::unique_ptr<Memory>(make(index));
+  return std::unique_ptr<Memory>(plugin.require<CudaMemoryFunction>("chorale_cuda_memory")(index));
 }
 
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none) {

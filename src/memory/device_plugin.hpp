@@ -15,7 +15,7 @@ namespace chorale {
 
 class DevicePlugin {
  public:
-  // Looks beside the program, then in ../lib/chorale. When it cannot be loaded, `why_not` says why.
+  // Looks where CHORALE_CUDA_PLUGIN says; else beside the program, then in ../lib/chorale. When it cannot be loaded, `why_not` says why.
   DevicePlugin();
 
   bool loaded() const { return bool(library_); }
@@ -25,6 +25,12 @@ class DevicePlugin {
   Function* find(const char* name) const {
     return reinterpret_cast<Function*>(symbol(name));
   }
+  template <class Function>
+  Function* require(const char* name) const {
+    Function* const found = find<Function>(name);
+    if (!found) refuse(name);
+    return found;
+  }
 
  private:
   struct LibraryTraits {
@@ -33,6 +39,7 @@ class DevicePlugin {
     static void close(type) noexcept {}  // stays loaded: CUDA's own threads outlive a dlclose
   };
   void* symbol(const char* name) const;
+  [[noreturn]] void refuse(const char* name) const;
   Handle<LibraryTraits> library_;
   std::string why_not_;
 };

@@ -129,7 +129,7 @@ TEST_CASE("losses and squares are summed in f64") {
       double losses = 0.5, squares = 0;
       for (const double v : doubles(values)) losses += v, squares += 9 * v * v;
       const Tensor total = desk.filled({1}, DType::f64, 0.5);
-      numerics->add_losses(values, total, site);
+      numerics->add_losses(values, total, site, {});
       CHECK(std::abs(doubles(total)[0] - losses) < 1e-11);
       SquareSum one, three;
       numerics->add_squares(values.slice(), 3, one, {1});
@@ -188,7 +188,7 @@ TEST_CASE("fast numerics leaves phantoms alone, and refuses what does not fit") 
   numerics->add_norm_gradients(NormKind::layer, dy, dy, stats, db, &db, site, {});
   numerics->add_rows(ids, 0, dy, table, site, {});
   numerics->sum_exponentials(dy, row, row, site, {});
-  numerics->add_losses(row, phantom({1}, DType::f64), site);
+  numerics->add_losses(row, phantom({1}, DType::f64), site, {});
   numerics->settle(dy, phantom({6, 5}), site, {});
   SquareSum sum;
   numerics->add_squares(db.slice(), 1, sum, {});
@@ -201,7 +201,7 @@ TEST_CASE("fast numerics leaves phantoms alone, and refuses what does not fit") 
   CHECK_THROWS(numerics->add_rows(phantom({5}, DType::i32), 0, dy, table, site, {}));
   CHECK_THROWS(numerics->add_rows(ids, 0, dy, phantom({9, 4}, DType::f32), site, {}));
   CHECK_THROWS(numerics->sum_exponentials(dy, phantom({5}, DType::f32), row, site, {}));
-  CHECK_THROWS(numerics->add_losses(row, phantom({1}, DType::f32), site));
+  CHECK_THROWS(numerics->add_losses(row, phantom({1}, DType::f32), site, {}));
   CHECK_THROWS(numerics->settle(dy, phantom({6, 4}), site, {}));
 }
 

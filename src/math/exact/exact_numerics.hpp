@@ -33,7 +33,7 @@ class ExactNumerics final : public Numerics {
                 const Queue& queue) override;
   void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
                         const Queue& queue) override;
-  void add_losses(const Tensor& losses, const Tensor& total, Site& site) override;
+  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
 
   double unit(const Site& site) const override;
   void check(const Site& site) const override;

@@ -93,7 +93,7 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   });
 }
 
-void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, Site& site) {
+void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue&) {
   require(total.count() == 1, "the sum of losses is one number, not {}", to_string(total.shape()));
   require_values(losses, "the losses");
   require_sums(total, "their sum");

@@ -170,7 +170,7 @@ TEST_CASE("phantom tensors are left alone by exact numerics") {
   exact->add_norm_gradients(NormKind::rms, x, x, stats, row, nullptr, site, Queue{});
   exact->add_rows(tensor({32}, DType::i32), 0, x, sums, site, Queue{});
   exact->sum_exponentials(x, values, row, site, Queue{});
-  exact->add_losses(values, one, site);
+  exact->add_losses(values, one, site, {});
   exact->add_squares(sums.slice(), 1, squares, Queue{});
   CHECK(site.highest == 0);
   CHECK((squares.exact == 0));

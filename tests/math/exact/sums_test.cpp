@@ -68,7 +68,7 @@ TEST_CASE("exact sums over tokens are the same in any order, in any pieces, on a
       exact->add_columns(part(g), all.bias, site, queue);
       exact->add_norm_gradients(NormKind::layer, part(g), part(v), part(s), all.gain, &all.shift, site, queue);
       exact->add_rows(part(id), 3, part(g), all.table, site, queue);
-      exact->add_losses(part(l), all.loss, of_losses);
+      exact->add_losses(part(l), all.loss, of_losses, {});
     }
     exact->check(site);
     return Sums{all.bias, all.gain, all.shift, all.table, all.loss, site.highest};

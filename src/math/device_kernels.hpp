@@ -1,0 +1,71 @@
+// The kernels of a device as a table: for each host function that takes a Queue, one with the same declaration. The CUDA plugin fills it. The
+// host function checks shapes and types for both, then hands over where the queue has a device:
+//
+//   gelu_forward(x, y, queue) ── checks ──┬── queue.device ? ──▶ queue.device->gelu_forward(x, y, queue)     returns once it is queued
+//                                         └── its own loops
+//
+// What an entry does besides: it requires that all tensors are on the device that is current.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "src/math/activation.hpp"
+#include "src/math/attention.hpp"
+#include "src/math/column_sums.hpp"
+#include "src/math/cross_entropy.hpp"
+#include "src/math/dropout.hpp"
+#include "src/math/embedding.hpp"
+#include "src/math/norm.hpp"
+#include "src/math/numerics.hpp"
+#include "src/math/optimizer_steps.hpp"
+#include "src/math/reduction.hpp"
+#include "src/memory/device_plugin.hpp"
+
+namespace chorale {
+
+struct DeviceKernels {
+  // Bytes between host and device or within either, in the order of the stream; `wait` until all that was queued is done.
+  void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
+  void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
+  void (*wait)(const Queue& queue);
+
+  decltype(&chorale::gelu_forward) gelu_forward;
+  decltype(&chorale::gelu_backward) gelu_backward;
+  decltype(&chorale::swiglu_forward) swiglu_forward;
+  decltype(&chorale::swiglu_backward) swiglu_backward;
+  decltype(&chorale::norm_forward) norm_forward;
+  decltype(&chorale::norm_backward) norm_backward;
+  decltype(&chorale::add_columns) add_columns;
+  decltype(&chorale::add_norm_gradients) add_norm_gradients;
+  decltype(&chorale::add_rows) add_rows;
+  decltype(&chorale::gather_rows) gather_rows;
+  decltype(&chorale::add_positions) add_positions;
+  decltype(&chorale::rotate) rotate;
+  decltype(&chorale::row_maxima) row_maxima;
+  decltype(&chorale::target_logits) target_logits;
+  decltype(&chorale::token_losses) token_losses;
+  decltype(&chorale::cross_entropy_gradient) cross_entropy_gradient;
+  decltype(&chorale::dropout) dropout;
+  decltype(&chorale::add_residual) add_residual;
+  decltype(&chorale::attention_forward) attention_forward;
+  decltype(&chorale::attention_backward) attention_backward;
+  decltype(&chorale::attention_cached) attention_cached;
+  decltype(&chorale::adamw) adamw;
+  decltype(&chorale::sgd) sgd;
+  decltype(&chorale::cast) cast;
+
+  // As in reduction.hpp, whose host functions take no queue; the list of sources may go once the call returns.
+  void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
+                 const Queue& queue);
+  void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
+};
+
+// What the plugin offers beside its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
+using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
+using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast
+
+// Both throw when there is no plugin.
+const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
+std::unique_ptr<Numerics> cuda_numerics(const DevicePlugin& plugin);
+
+}  // namespace chorale
