@@ -57,9 +57,15 @@ compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra
             $(sanitize) $(found_flags) $(CXXFLAGS)
 # What is not computed in loops is compiled with less effort: half the time of a build, and no slower to run (see `make help`, CXXFLAGS).
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
-nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
+# As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
+nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
+            -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
+# The same sources for a GPU that is emulated on the host: `make test` needs none.
+emulate   = $(CXX) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
+            -fPIC -Itests/cuda/emulation -I. $(found_flags) -O1 -g1
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
+cuda_libs = -lcublasLt -Xlinker -rpath,$(CUDA)/lib64
 nccl_libs = $(if $(NCCL),-L$(NCCL)/lib64 -L$(NCCL)/lib -lnccl)
 found_flags       := $(call pkg,--cflags hdf5 spdlog) $(foreach p,CLI11 tomlplusplus nlohmann_json catch2 ucx,$(call pkg,--cflags-only-I $p))
 hdf5_spdlog_libs  := $(call pkg,--libs hdf5 spdlog)
@@ -73,6 +79,7 @@ absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collecti
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
+emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu,$(call below,cu,src)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
 parts    := $(filter-out $B/experiments/%,$(objects))
@@ -81,7 +88,8 @@ examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
 link_library = $(link) -shared $(parts) $(libs)
-link_plugin  = $(nvcc) -shared $(kernels) $(nccl_libs)
+link_plugin  = $(nvcc) -shared $(kernels) $(cuda_libs) $(nccl_libs)
+link_emulated = $(CXX) -shared $(emulated)
 device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
 # ── where a program of one's own finds the headers, $(1), and the library, $(2) ─────────────────────────────────────
@@ -128,7 +136,7 @@ do-run: $B/chorale $(if $(device),$(plugin))
 	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml
 
 ## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
-do-test: $B/chorale $B/tests_run $(library) $(plugin)
+do-test: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
 
 ## bench       how fast the parts are
@@ -224,6 +232,11 @@ $B/examples/%: examples/%.cpp $(library)
 	$(call quiet,c++) $(mpicxx) $(CXXFLAGS) $< $$(pkg-config --cflags --libs $B/chorale.pc) -MMD -MP -o $@
 $B/chorale_cuda.so: $(kernels) $B/link_plugin.stamp
 	$(call quiet,link) $(link_plugin) -o $@
+$B/emulated/chorale_cuda.so: $(emulated) $B/link_emulated.stamp
+	$(call quiet,link) $(link_emulated) -o $@
+$B/emulated/%.o: %.cu $B/emulate.stamp
+	@mkdir -p $(@D)
+	$(call quiet,c++) $(emulate) -MMD -MP -x c++ -c $< -o $@
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
@@ -243,4 +256,4 @@ $B/%.stamp: FORCE
 	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
 	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@
 
--include $(objects:.o=.d) $(tests:.o=.d) $(headers_once:.gch=.d) $(kernels:.o=.d) $(examples:=.d)
+-include $(objects:.o=.d) $(tests:.o=.d) $(headers_once:.gch=.d) $(kernels:.o=.d) $(emulated:.o=.d) $(examples:=.d)

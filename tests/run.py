@@ -55,6 +55,8 @@ def launches(build, launch, sanitizer):
         environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
     tests = f"{build}/tests_run"
     yield run("one process and threads", [tests, "~[spmd]~[.]"], 900, {**environment, "ASAN_OPTIONS": "detect_leaks=1"})
+    emulation = {"CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
+    yield run("a device, emulated", [tests, "[gpu]"], 900, {**environment, **emulation})
     if sanitizer == "thread":
         print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
         return

@@ -1,151 +1,19 @@
-// Sums as fast as the machine makes them: products by oneDNN, gradients in f32, partial sums in the type of the activations. Nothing is
-// checked, because floats say themselves when they overflow.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
-
-#include "src/base/parallel.hpp"
-#include "src/math/column_sums.hpp"
-#include "src/math/numerics.hpp"
+// Sums as fast as the machine makes them, with products by oneDNN.
+#include "src/math/fast_sums.hpp"
 #include "src/math/products.hpp"
-#include "src/math/reference/sums.hpp"
-#include "src/math/vector_math.hpp"
 
 namespace chorale {
 namespace {
 
-// So many sums run side by side and are added in order in the end: a fixed number, so that the bits do not depend on the machine's vectors.
-constexpr std::int64_t lanes = 16;
-
-template <class Sum, class Addend>
-Sum sum_in_lanes(std::int64_t count, Addend addend) {
-  Sum sums[lanes] = {};
-  const std::int64_t whole = count / lanes * lanes;
-  for (std::int64_t i = 0; i < whole; i += lanes)
-    for (std::int64_t lane = 0; lane < lanes; ++lane) sums[lane] += addend(i + lane);
-  for (std::int64_t i = whole; i < count; ++i) sums[i - whole] += addend(i);
-  Sum total = 0;
-  for (const Sum sum : sums) total += sum;
-  return total;
-}
-
-// Σ exp(line[j] − maximum), in pieces that are widened first: GCC makes whole vectors of a plain loop over 16-bit numbers only.
-template <class T>
-float sum_row(const T* line, float maximum, std::int64_t count) {
-  constexpr std::int64_t piece = 512;
-  float terms[piece], sum = 0;
-  for (std::int64_t from = 0; from < count; from += piece) {
-    const std::int64_t here = std::min(piece, count - from);
-    for (std::int64_t j = 0; j < here; ++j) terms[j] = math::exp(static_cast<float>(line[from + j]) - maximum);
-    sum += sum_in_lanes<float>(here, [&](std::int64_t j) { return terms[j]; });
-  }
-  return sum;
-}
-
-class FastNumerics final : public Numerics {
+class FastNumerics final : public FastSums {
  public:
-  const char* name() const override { return "fast"; }
-  DType partial_type(DType compute) const override { return compute; }
-  DType gradient_type(DType compute) const override { return compute == DType::f64 ? DType::f64 : DType::f32; }
-
   void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                const Queue& queue) override {
     products_.product(x, w, transposed, bias, y, queue);
   }
-
-  void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t, const Tensor& y, Site&,
-                       const Queue& queue) override {
-    products_.product(x, w, transposed, nullptr, y, queue);
-  }
-
-  void settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) override {
-    require(partial.count() == y.count() && partial.dtype() == y.dtype(), "{}: {} {} does not settle into {} {}", site.name,
-            name_of(partial.dtype()), to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
-    if (partial.phantom() || y.phantom()) return;
-    const auto* from = static_cast<const std::byte*>(partial.slice().data);
-    auto* to = static_cast<std::byte*>(y.slice().data);
-    if (from == to) return;
-    parallel_for(queue.threads, y.bytes(), [&](std::int64_t first, std::int64_t last) {
-      std::memcpy(to + first, from + first, static_cast<std::size_t>(last - first));
-    });
-  }
-
   void add_outer(const Tensor& x, const Tensor& dy, std::int64_t, const Tensor& dw, Site&, const Queue& queue) override {
     products_.add_outer(x, dy, dw, queue);
   }
-
-  void add_columns(const Tensor& dy, const Tensor& db, Site&, const Queue& queue) override {
-    chorale::add_columns(dy, db, queue);
-  }
-
-  void add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                          const Tensor* dshift, Site&, const Queue& queue) override {
-    chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // the mean of an rms norm is 0
-  }
-
-  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site&,
-                const Queue& queue) override {
-    chorale::add_rows(ids, first, dy, table, queue);
-  }
-
-  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site&, const Queue& queue) override {
-    const std::int64_t rows = logits.dim(0), n = logits.dim(1);
-    const DType type = gradient_type(logits.dtype());
-    require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
-            "the sums of {} rows are of shape {} in {}, their maxima of shape {} in {}", rows, to_string(sums.shape()),
-            name_of(sums.dtype()), to_string(maxima.shape()), name_of(maxima.dtype()));
-    if (logits.phantom() || maxima.phantom() || sums.phantom()) return;
-    visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
-      const T* in = logits.values<T>().data();
-      using Sum = std::conditional_t<sizeof(T) == 8, double, float>;
-      const Sum* highest = maxima.values<Sum>().data();
-      Sum* out = sums.values<Sum>().data();
-      parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) {
-        if constexpr (sizeof(T) == 8) {
-          reference::sum_exponentials(in + first * n, highest + first, out + first, last - first, n);
-        } else {
-          for (std::int64_t row = first; row < last; ++row) out[row] = sum_row(in + row * n, highest[row], n);
-        }
-      });
-    });
-  }
-
-  void add_losses(const Tensor& losses, const Tensor& total, Site&, const Queue&) override {
-    require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed in one f64, not in {} of {}",
-            total.count(), name_of(total.dtype()));
-    if (losses.phantom() || total.phantom()) return;
-    visit_floating(losses.dtype(), [&]<class T>(Type<T>) {
-      const auto values = losses.values<T>();
-      total.values<double>()[0] += sum_in_lanes<double>(
-          losses.count(), [&](std::int64_t i) { return static_cast<double>(values[static_cast<std::size_t>(i)]); });
-    });
-  }
-
-  double unit(const Site&) const override { return 1; }
-
-  // In parts whose number is fixed: their sums are added in order, whoever made them.
-  void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const override {
-    if (!gradient.data) return;
-    constexpr std::int64_t parts = 64;
-    std::array<double, parts> sums{};
-    visit_floating(gradient.dtype, [&]<class T>(Type<T>) {
-      parallel_for(queue.threads, parts, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t part = first; part < last; ++part) {
-          const std::int64_t from = gradient.count * part / parts, to = gradient.count * (part + 1) / parts;
-          const T* values = static_cast<const T*>(gradient.data) + from;
-          sums[static_cast<std::size_t>(part)] = sum_in_lanes<double>(to - from, [&](std::int64_t i) {
-            const double value = static_cast<double>(values[i]) * scale;
-            return value * value;
-          });
-        }
-      });
-    });
-    for (const double part : sums) sum.fast += part;
-  }
-
-  double root(const SquareSum& sum) const override { return std::sqrt(sum.fast); }
-  void check(const Site&) const override {}
 
  private:
   Products products_;

@@ -35,8 +35,7 @@ T* data(const Tensor& tensor) {
 
 std::string product_library() { return "oneDNN " + onednn::version(); }
 
-void Products::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
-                       const Queue& queue) {
+ProductShape product_shape(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y) {
   const std::int64_t m = x.dim(0), k = columns(x), n = columns(y);
   require(w.shape() == (transposed ? Shape{n, k} : Shape{k, n}), "[{}, {}] = [{}, {}]·w wants no w of shape {}{}", m, n, m,
           k, to_string(w.shape()), transposed ? ", transposed" : "");
@@ -48,7 +47,24 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
           "a product of {} is not stored as {}", name_of(x.dtype()), name_of(y.dtype()));
   require(!bias || (bias->shape() == Shape{n} && bias->dtype() == x.dtype()), "a bias for {} columns of {} has not {} of {}",
           n, name_of(x.dtype()), bias ? to_string(bias->shape()) : "", name_of(bias ? bias->dtype() : x.dtype()));
-  if (x.phantom() || w.phantom() || y.phantom() || (bias && bias->phantom()) || m == 0 || n == 0) return;
+  return {m, n, k, x.phantom() || w.phantom() || y.phantom() || (bias && bias->phantom()) || m == 0 || n == 0};
+}
+
+ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw) {
+  const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
+  require(dy.dim(0) == m && dw.shape() == Shape{k, n}, "rows of {} and of {} do not add up to {}", to_string(x.shape()),
+          to_string(dy.shape()), to_string(dw.shape()));
+  require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
+          name_of(dy.dtype()));
+  require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} are not summed in {}",
+          name_of(x.dtype()), name_of(dw.dtype()));
+  return {m, n, k, x.phantom() || dy.phantom() || dw.phantom() || m == 0 || k == 0 || n == 0};
+}
+
+void Products::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
+                       const Queue& queue) {
+  const auto [m, n, k, nothing] = product_shape(x, w, transposed, bias, y);
+  if (nothing) return;
   if (x.dtype() == DType::f64) {
     parallel_for(queue.threads, m, [&](std::int64_t first, std::int64_t last) {
       reference::product(data<double>(x) + first * k, data<double>(w), transposed, bias ? data<double>(*bias) : nullptr,
@@ -94,14 +110,8 @@ void Products::product_in_panels(const Tensor& x, const Tensor& w, bool transpos
 }
 
 void Products::add_outer(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue) {
-  const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
-  require(dy.dim(0) == m && dw.shape() == Shape{k, n}, "rows of {} and of {} do not add up to {}", to_string(x.shape()),
-          to_string(dy.shape()), to_string(dw.shape()));
-  require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
-          name_of(dy.dtype()));
-  require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} are not summed in {}",
-          name_of(x.dtype()), name_of(dw.dtype()));
-  if (x.phantom() || dy.phantom() || dw.phantom() || m == 0 || k == 0 || n == 0) return;
+  const auto [m, n, k, nothing] = outer_shape(x, dy, dw);
+  if (nothing) return;
   if (x.dtype() == DType::f64) {
     reference::add_outer(data<double>(x), data<double>(dy), data<double>(dw), m, k, n);
   } else if (matmuls_.supports(x.dtype())) {

@@ -14,6 +14,14 @@
 
 namespace chorale {
 
+// The sizes of a product as above, once its tensors are checked; `nothing` where there is nothing to compute.
+struct ProductShape {
+  std::int64_t m, n, k;
+  bool nothing;
+};
+ProductShape product_shape(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y);
+ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw);
+
 std::string product_library();  // "oneDNN 2.6.3"
 
 class Products {

@@ -1,0 +1,113 @@
+// GELU and SwiGLU on a device; as src/math/activation.cpp, whose form of GELU needs one exponential.
+//
+// Memory-bound: 2 elements moved for one of gelu, 3 for its gradient and for swiglu, 5 for swiglu's gradient. In bf16 at 4.8 TB/s that is
+// 0.8, 1.25, 1.25 and 2.1 µs for a million elements of y.
+#include "src/math/activation.hpp"
+
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/map.cuh"
+#include "src/math/cuda/numbers.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+// (1 + tanh u)/2 = sigmoid(2u). Beyond ±30 the sigmoid is 0 or 1, and x³ would overflow.
+constexpr double slope = 1.5957691216057308, cubic = 0.044715;  // 2√(2/π)
+
+template <class W>
+__device__ W bounded(W x) {
+  return x < W(-30) ? W(-30) : x > W(30) ? W(30) : x;
+}
+
+template <class T>
+struct Gelu {
+  __device__ T operator()(std::int64_t, T of) const {
+    using W = Statistic<T>;
+    const W x = widened(of), t = bounded(x);
+    return rounded<T>(x * sigmoid(W(slope) * t * fused(W(cubic) * t, t, W(1))));
+  }
+};
+
+template <class T>
+struct GeluGradient {
+  __device__ T operator()(std::int64_t, T dy, T of) const {
+    using W = Statistic<T>;
+    const W t = bounded(widened(of)), share = sigmoid(W(slope) * t * fused(W(cubic) * t, t, W(1)));
+    return rounded<T>(widened(dy) * fused(t * share * (1 - share), W(slope) * fused(W(3 * cubic) * t, t, W(1)), share));
+  }
+};
+
+// A thread takes a pack of gates and the pack of their ups, which lie a block apart.
+template <class T, int width>
+__global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
+  using W = Statistic<T>;
+  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
+  if (at >= count) return;
+  const T* gates = x + at + at / block * block;
+  const auto gate = load<width>(gates), up = load<width>(gates + block);
+  Pack<T, width> result;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    const W g = widened(gate.values[i]);
+    result.values[i] = rounded<T>(g * sigmoid(g) * widened(up.values[i]));
+  }
+  store<width>(y + at, result);
+}
+
+template <class T, int width>
+__global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dx, std::int64_t count) {
+  using W = Statistic<T>;
+  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
+  if (at >= count) return;
+  const std::int64_t gates = at + at / block * block;
+  const auto above = load<width>(dy + at), gate = load<width>(x + gates), up = load<width>(x + gates + block);
+  Pack<T, width> of_gate, of_up;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    const W g = widened(gate.values[i]), u = widened(up.values[i]), d = widened(above.values[i]), share = sigmoid(g);
+    of_gate.values[i] = rounded<T>(d * u * share * fused(g, 1 - share, W(1)));
+    of_up.values[i] = rounded<T>(d * g * share);
+  }
+  store<width>(dx + gates, of_gate);
+  store<width>(dx + gates + block, of_up);
+}
+
+constexpr int threads = 256;
+
+}  // namespace
+
+void gelu_forward(const Tensor& x, const Tensor& y, const Queue& queue) {
+  visit_floating(x.dtype(),
+                 [&]<class T>(Type<T>) { map(queue, Gelu<T>{}, x.count(), data<T>(y), static_cast<const T*>(data<T>(x))); });
+}
+
+void gelu_backward(const Tensor& dy, const Tensor& x, const Tensor& dx, const Queue& queue) {
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    map(queue, GeluGradient<T>{}, x.count(), data<T>(dx), static_cast<const T*>(data<T>(dy)),
+        static_cast<const T*>(data<T>(x)));
+  });
+}
+
+void swiglu_forward(const Tensor& x, std::int64_t block, const Tensor& y, const Queue& queue) {
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T* in = data<T>(x);
+    T* out = data<T>(y);
+    with_packs(Type<T>{}, aligned(in, out) && block * sizeof(T) % 16 == 0, [&](auto width) {
+      launch(swiglu_packs<T, width()>, {quotient_up(y.count(), threads * width()), threads}, queue, in, block, out,
+             y.count());
+    });
+  });
+}
+
+void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, const Tensor& dx, const Queue& queue) {
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const T *above = data<T>(dy), *in = data<T>(x);
+    T* out = data<T>(dx);
+    with_packs(Type<T>{}, aligned(above, in, out) && block * sizeof(T) % 16 == 0, [&](auto width) {
+      launch(swiglu_gradient_packs<T, width()>, {quotient_up(dy.count(), threads * width()), threads}, queue, above, in,
+             block, out, dy.count());
+    });
+  });
+}
+
+}  // namespace chorale::cuda

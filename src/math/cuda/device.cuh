@@ -1,0 +1,65 @@
+// The host's side of every launch: errors of the runtime, the stream of a queue, tensors that must lie on its device, memory in between.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <source_location>
+
+#include "src/base/error.hpp"
+#include "src/math/kernel.hpp"
+
+namespace chorale::cuda {
+
+inline void check(cudaError_t error, std::source_location where = std::source_location::current()) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // said once
+  throw Error(Exit::runtime, "CUDA refused", cudaGetErrorString(error),
+              "an earlier kernel may have failed: CUDA_LAUNCH_BLOCKING=1 shows which", where);
+}
+
+inline cudaStream_t stream_of(const Queue& queue) { return static_cast<cudaStream_t>(queue.stream); }
+
+// Everything a kernel is given must lie on the device that is current, which is that of the queue's stream.
+inline void require_here(Device device, std::source_location where) {
+  int current = 0;
+  check(cudaGetDevice(&current), where);
+  const Device here{Device::Kind::cuda, current};
+  if (!(device == here)) misuse("a kernel on " + name_of(here) + " was given a tensor on " + name_of(device), where);
+}
+
+// The elements of a tensor on the device; of an optional one, or none.
+template <class T>
+T* data(const Tensor& tensor, std::source_location where = std::source_location::current()) {
+  require_here(tensor.device(), where);
+  return static_cast<T*>(tensor.slice().data);
+}
+template <class T>
+T* data(const Tensor* tensor, std::source_location where = std::source_location::current()) {
+  return tensor ? data<T>(*tensor, where) : nullptr;
+}
+template <class T>
+T* data(const Slice& slice, std::source_location where = std::source_location::current()) {
+  require_here(slice.device, where);
+  return static_cast<T*>(slice.data);
+}
+
+inline std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// What a kernel needs for itself, lent in the order of the stream: the next in it may have the bytes again.
+template <class T>
+class Scratch {
+ public:
+  Scratch(std::int64_t count, const Queue& queue) : stream_(stream_of(queue)) {
+    void* place = nullptr;
+    check(cudaMallocAsync(&place, static_cast<std::size_t>(count) * sizeof(T), stream_));
+    values_ = static_cast<T*>(place);
+  }
+  ~Scratch() { cudaFreeAsync(values_, stream_); }
+  Scratch(const Scratch&) = delete;
+  T* get() const { return values_; }
+
+ private:
+  cudaStream_t stream_;
+  T* values_;
+};
+
+}  // namespace chorale::cuda

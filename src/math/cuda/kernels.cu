@@ -1,0 +1,38 @@
+// The table of a device's kernels, as the plugin hands it out, and the few that only move bytes.
+#include "src/math/cuda/kernels.cuh"
+
+#include "src/math/cuda/device.cuh"
+
+namespace chorale {
+namespace cuda {
+namespace {
+
+void copy(void* to, const void* from, std::int64_t bytes, const Queue& queue) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_of(queue)));
+}
+
+void clear(void* place, std::int64_t bytes, const Queue& queue) {
+  check(cudaMemsetAsync(place, 0, static_cast<std::size_t>(bytes), stream_of(queue)));
+}
+
+void wait(const Queue& queue) { check(cudaStreamSynchronize(stream_of(queue))); }
+
+}  // namespace
+}  // namespace cuda
+
+extern "C" const DeviceKernels* chorale_cuda_kernels() {
+  static const DeviceKernels kernels{
+      .copy = cuda::copy,
+      .clear = cuda::clear,
+      .wait = cuda::wait,
+      .gelu_forward = cuda::gelu_forward,
+      .gelu_backward = cuda::gelu_backward,
+      .swiglu_forward = cuda::swiglu_forward,
+      .swiglu_backward = cuda::swiglu_backward,
+      .add_losses = cuda::add_losses,
+      .square_sum = cuda::square_sum,
+  };
+  return &kernels;
+}
+
+}  // namespace chorale

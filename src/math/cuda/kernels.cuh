@@ -1,0 +1,39 @@
+// The kernels of src/math on a device, each declared as the host function of its name; kernels.cu puts them into the table.
+#pragma once
+#include "src/math/device_kernels.hpp"
+
+namespace chorale::cuda {
+
+decltype(chorale::gelu_forward) gelu_forward;
+decltype(chorale::gelu_backward) gelu_backward;
+decltype(chorale::swiglu_forward) swiglu_forward;
+decltype(chorale::swiglu_backward) swiglu_backward;
+decltype(chorale::norm_forward) norm_forward;
+decltype(chorale::norm_backward) norm_backward;
+decltype(chorale::add_columns) add_columns;
+decltype(chorale::add_norm_gradients) add_norm_gradients;
+decltype(chorale::add_rows) add_rows;
+decltype(chorale::gather_rows) gather_rows;
+decltype(chorale::add_positions) add_positions;
+decltype(chorale::rotate) rotate;
+decltype(chorale::row_maxima) row_maxima;
+decltype(chorale::target_logits) target_logits;
+decltype(chorale::token_losses) token_losses;
+decltype(chorale::cross_entropy_gradient) cross_entropy_gradient;
+decltype(chorale::dropout) dropout;
+decltype(chorale::add_residual) add_residual;
+decltype(chorale::attention_forward) attention_forward;
+decltype(chorale::attention_backward) attention_backward;
+decltype(chorale::attention_cached) attention_cached;
+decltype(chorale::adamw) adamw;
+decltype(chorale::sgd) sgd;
+decltype(chorale::cast) cast;
+
+// Without a host function of the same kind: see DeviceKernels.
+void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
+void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue);
+double square_sum(const Slice& gradient, double scale, const Queue& queue);
+void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count, const Queue& queue);
+void divide(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
+
+}  // namespace chorale::cuda

@@ -1,0 +1,36 @@
+// Sixteen bytes at a time: what a thread reads and writes of memory in one instruction, where places and lengths allow it. A kernel is
+// written for packs of `width` elements and made twice, for 16 bytes and for one element.
+//
+//   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })
+#pragma once
+#include "src/math/kernel.hpp"
+
+namespace chorale::cuda {
+
+template <class T, int width>
+struct alignas(sizeof(T) * width) Pack {
+  T values[width];
+};
+
+template <int width, class T>
+__device__ Pack<T, width> load(const T* place) {
+  return *reinterpret_cast<const Pack<T, width>*>(place);
+}
+template <int width, class T>
+__device__ void store(T* place, const Pack<T, width>& pack) {
+  *reinterpret_cast<Pack<T, width>*>(place) = pack;
+}
+
+// Whether all begin on 16 bytes. Null counts as such.
+template <class... Pointers>
+bool aligned(const Pointers*... pointers) {
+  return (... && (reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0));
+}
+
+template <class T, class F>
+void with_packs(Type<T>, bool wide, F&& f) {
+  if (wide) return f(std::integral_constant<int, 16 / sizeof(T)>{});
+  f(std::integral_constant<int, 1>{});
+}
+
+}  // namespace chorale::cuda

@@ -1,0 +1,45 @@
+// One number from all threads of a warp or a block, in an order that depends on nothing but their number: sums keep their bits.
+//
+//   a warp    a butterfly: after five exchanges every lane has the result
+//   a block   each warp's result is put down, and every thread goes through them in order
+#pragma once
+#include "src/math/cuda/launch.cuh"
+
+namespace chorale::cuda {
+
+inline constexpr int warp = 32;
+inline constexpr unsigned whole_warp = 0xffffffffu;
+
+struct Plus {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct Greater {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return b > a ? b : a;
+  }
+};
+
+template <class V, class Op>
+__device__ V over_warp(V value, Op op) {
+#pragma unroll
+  for (int bits = warp / 2; bits > 0; bits /= 2) value = op(value, __shfl_xor_sync(whole_warp, value, bits));
+  return value;
+}
+
+template <class V, class Op>
+__device__ V over_block(V value, Op op) {
+  __shared__ V of_warps[warp];
+  value = over_warp(value, op);
+  __syncthreads();  // what an earlier call left may still be read
+  if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = value;
+  __syncthreads();
+  V all = of_warps[0];
+  for (unsigned w = 1; w < blockDim.x / warp; ++w) all = op(all, of_warps[w]);
+  return all;
+}
+
+}  // namespace chorale::cuda

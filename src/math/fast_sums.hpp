@@ -1,0 +1,32 @@
+// What fast numerics are but for their products, which a library of the machine makes: gradients in f32, partial sums in the type of the
+// activations. Nothing is checked, because floats say themselves when they overflow.
+#pragma once
+#include "src/math/numerics.hpp"
+
+namespace chorale {
+
+class FastSums : public Numerics {
+ public:
+  const char* name() const override { return "fast"; }
+  DType partial_type(DType compute) const override { return compute; }
+  DType gradient_type(DType compute) const override { return compute == DType::f64 ? DType::f64 : DType::f32; }
+
+  void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, Site& site,
+                       const Queue& queue) override;
+  void settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) override;
+  void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
+  void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
+                          const Tensor* dshift, Site& site, const Queue& queue) override;
+  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                const Queue& queue) override;
+  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                        const Queue& queue) override;
+  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
+
+  double unit(const Site&) const override { return 1; }
+  void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const override;
+  double root(const SquareSum& sum) const override;
+  void check(const Site&) const override {}
+};
+
+}  // namespace chorale

@@ -1,0 +1,164 @@
+// Fibers, and what they wait for. Switching saves what the System V ABI of x86-64 asks a function to keep, and swaps the stacks: some
+// nanoseconds, where swapcontext makes two calls into the kernel.
+#include "tests/cuda/emulation/block.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+extern "C" void chorale_emulation_switch(void** from, void* to);
+asm(R"(
+.text
+.type chorale_emulation_switch, @function
+chorale_emulation_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size chorale_emulation_switch, .-chorale_emulation_switch
+)");
+
+namespace emulation {
+namespace {
+
+constexpr std::size_t stack_bytes = 128 << 10;
+constexpr unsigned warp = 32, most_threads = 1024;
+
+enum class Waits { no, warp, block, ended };
+
+struct Fiber {
+  void* stack_pointer = nullptr;
+  Waits waits = Waits::no;
+  bool odd = false;  // which half of the exchange is next: lanes that run ahead do not overwrite what others still read
+};
+
+struct Block {
+  std::byte* stacks = nullptr;
+  std::vector<Fiber> fibers{most_threads};
+  unsigned threads = 0, current = 0;
+  std::size_t shared_bytes = 0;
+  void* scheduler = nullptr;
+  const std::function<void()>* kernel = nullptr;
+  alignas(16) std::byte exchanged[2][most_threads][most_exchanged];
+  alignas(1024) std::byte shared[most_shared_bytes];
+};
+
+// Made once for each thread of the host that launches, and left to the end.
+thread_local std::unique_ptr<Block> block;
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "emulated kernel: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
+  std::abort();
+}
+
+void wait_for(Waits what) {
+  Fiber& fiber = block->fibers[block->current];
+  fiber.waits = what;
+  chorale_emulation_switch(&fiber.stack_pointer, block->scheduler);
+}
+
+void enter() {
+  (*block->kernel)();
+  wait_for(Waits::ended);
+  fail("an ended thread ran on");
+}
+
+void start(unsigned thread) {
+  Fiber& fiber = block->fibers[thread];
+  fiber = {};
+  auto* top = reinterpret_cast<void**>(block->stacks + (thread + 1) * stack_bytes);
+  *--top = nullptr;  // where enter would return to, which keeps the stack aligned as after a call
+  *--top = reinterpret_cast<void*>(&enter);
+  top -= 6;
+  std::memset(top, 0, 6 * sizeof(void*));
+  fiber.stack_pointer = top;
+}
+
+void resume(unsigned thread) {
+  block->current = thread;
+  threadIdx.x = thread;
+  block->fibers[thread].waits = Waits::no;
+  chorale_emulation_switch(&block->scheduler, block->fibers[thread].stack_pointer);
+}
+
+// Until its lanes have ended or wait for the block; which of the two.
+Waits run_warp(unsigned first) {
+  for (;;) {
+    for (unsigned lane = first; lane < first + warp; ++lane) resume(lane);
+    const Waits all = block->fibers[first].waits;
+    for (unsigned lane = first; lane < first + warp; ++lane)
+      if (block->fibers[lane].waits != all) fail("lanes of a warp wait for different things");
+    if (all != Waits::warp) return all;
+  }
+}
+
+void run_block() {
+  std::memset(block->shared, 0xff, block->shared_bytes);
+  for (unsigned thread = 0; thread < block->threads; ++thread) start(thread);
+  for (Waits all = Waits::block; all != Waits::ended;) {
+    all = run_warp(0);
+    for (unsigned first = warp; first < block->threads; first += warp)
+      if (run_warp(first) != all) fail("warps of a block wait for different things");
+  }
+}
+
+}  // namespace
+
+const void* exchange(const void* mine, std::size_t bytes) {
+  Fiber& fiber = block->fibers[block->current];
+  std::byte(*half)[most_exchanged] = block->exchanged[fiber.odd];
+  fiber.odd = !fiber.odd;
+  std::memcpy(half[block->current], mine, bytes);
+  const unsigned first = block->current / warp * warp;
+  wait_for(Waits::warp);
+  return half[first];
+}
+
+std::byte* shared_memory() { return block->shared; }
+
+void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel) {
+  if (threads == 0 || threads > most_threads || threads % warp != 0)
+    throw std::invalid_argument("a block of " + std::to_string(threads) + " threads");
+  if (shared_bytes > most_shared_bytes)
+    throw std::invalid_argument("a block with " + std::to_string(shared_bytes) + " bytes of shared memory");
+  if (!block) {
+    block = std::make_unique<Block>();
+    void* stacks = mmap(nullptr, most_threads * stack_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED) throw std::bad_alloc();
+    block->stacks = static_cast<std::byte*>(stacks);
+  }
+  block->threads = threads;
+  block->shared_bytes = shared_bytes;
+  block->kernel = &kernel;
+  blockDim = {threads};
+  gridDim = {blocks};
+  for (unsigned b = 0; b < blocks; ++b) {
+    blockIdx = {b};
+    run_block();
+  }
+}
+
+}  // namespace emulation
+
+void __syncthreads() { emulation::wait_for(emulation::Waits::block); }
+void __syncwarp() { emulation::wait_for(emulation::Waits::warp); }

@@ -1,0 +1,77 @@
+// CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, a stream's work runs at
+// once. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
+//
+//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows
+//   limits   1024 threads, whole warps, 227 KiB of shared memory; threads of a block that wait for different things end the program
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static thread_local  // one block at a time runs on a thread of the host
+#define __restrict__
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// ── the threads of a block ──
+void __syncthreads();
+void __syncwarp();
+
+namespace emulation {
+// What each lane of this warp put; returns once all have.
+const void* exchange(const void* mine, std::size_t bytes);
+inline constexpr std::size_t most_exchanged = 64;
+inline unsigned lane() { return threadIdx.x % 32; }
+}  // namespace emulation
+
+template <class T>
+T __shfl_sync(unsigned, T value, int from) {
+  const auto* all = static_cast<const std::byte*>(emulation::exchange(&value, sizeof value));
+  return *reinterpret_cast<const T*>(all + emulation::most_exchanged * (static_cast<unsigned>(from) % 32));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits) {
+  return __shfl_sync(mask, value, static_cast<int>(emulation::lane()) ^ bits);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  unsigned all = predicate ? 1u << emulation::lane() : 0u;
+  for (int bits = 1; bits < 32; bits *= 2) all |= __shfl_xor_sync(mask, all, bits);
+  return all;
+}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+
+// ── the runtime ──
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidValue = 1 };
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+struct EmulatedStream;
+using cudaStream_t = EmulatedStream*;
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  int major, minor;
+};
+
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaMalloc(void** place, std::size_t bytes);
+cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaMallocHost(void** place, std::size_t bytes);
+cudaError_t cudaFree(void* place);
+cudaError_t cudaFreeAsync(void* place, cudaStream_t stream);
+cudaError_t cudaFreeHost(void* place);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);

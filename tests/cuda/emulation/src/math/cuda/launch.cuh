@@ -1,0 +1,28 @@
+// A launch on the host: the kernel is called for every thread of every block, in fibers. Stands before src/math/cuda/launch.cuh on the path.
+#pragma once
+#include <cuda_runtime.h>
+
+#include "src/math/cuda/device.cuh"
+#include "tests/cuda/emulation/block.hpp"
+
+namespace chorale::cuda {
+
+struct Grid {
+  std::int64_t blocks;
+  int threads;
+  std::int64_t shared_bytes = 0;
+};
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue&, Arguments... arguments) {
+  if (grid.blocks == 0) return;
+  emulation::run_grid(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
+                      static_cast<std::size_t>(grid.shared_bytes), [&] { kernel(static_cast<Parameters>(arguments)...); });
+}
+
+template <class T>
+T* shared_memory() {
+  return reinterpret_cast<T*>(emulation::shared_memory());
+}
+
+}  // namespace chorale::cuda

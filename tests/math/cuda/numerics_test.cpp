@@ -1,0 +1,54 @@
+#include "tests/math/cuda/gpu.hpp"
+
+using namespace chorale;
+
+TEST_CASE("device: products, with a bias and without, and outer products are those of the host", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  const auto host = fast_numerics();
+  const auto of = [&](const Queue& queue) -> Numerics& { return queue.device ? gpu.numerics() : *host; };
+  for (const DType dtype : floating_dtypes)
+    for (const auto& [m, k, n] :
+         {std::tuple{1, 1, 1}, std::tuple{3, 17, 9}, std::tuple{64, 32, 48}, std::tuple{33, 70, 101}}) {
+      INFO(name_of(dtype) << " " << m << " " << k << " " << n);
+      Desk desk;
+      Site site;
+      const Tensor x = desk.random({m, k}, dtype), w = desk.random({k, n}, dtype), turned = desk.random({n, k}, dtype);
+      const Tensor bias = desk.random({n}, dtype), y = desk.random({m, n}, dtype), dy = desk.random({m, n}, dtype);
+      const DType wide = host->gradient_type(dtype);
+      const Tensor y_wide = desk.random({m, n}, wide), dw = desk.random({k, n}, wide);
+      for (const Tensor& out : {y, y_wide}) {
+        gpu.compare({x, w, bias, out}, tolerance(dtype),
+                    [&](const auto& t, const Queue& queue) { of(queue).product(t[0], t[1], false, &t[2], t[3], queue); });
+        gpu.compare({x, turned, out}, tolerance(dtype), [&](const auto& t, const Queue& queue) {
+          of(queue).partial_product(t[0], t[1], true, 1, t[2], site, queue);
+        });
+      }
+      gpu.compare({x, dy, dw}, tolerance(dtype),
+                  [&](const auto& t, const Queue& queue) { of(queue).add_outer(t[0], t[1], 1, t[2], site, queue); });
+      gpu.compare({y, dy}, 0, [&](const auto& t, const Queue& queue) { of(queue).settle(t[0], t[1], site, queue); });
+    }
+}
+
+TEST_CASE("device: losses and squares are summed in f64, the same bits every time", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  const auto host = fast_numerics();
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t count : {1, 255, 4099, 30000}) {
+      INFO(name_of(dtype) << " " << count);
+      Desk desk;
+      Site site;
+      const Tensor values = desk.random({count}, dtype), total = desk.filled({1}, DType::f64, 3);
+      gpu.compare({values, total}, 1e-13, [&](const auto& t, const Queue& queue) {
+        (queue.device ? gpu.numerics() : *host).add_losses(t[0], t[1], site, queue);
+      });
+      const Tensor there = gpu.sent(values);
+      SquareSum here, first, again;
+      host->add_squares(values.slice(), 0.3, here, {});
+      gpu.numerics().add_squares(there.slice(), 0.3, first, gpu.queue());
+      gpu.numerics().add_squares(there.slice(), 0.3, again, gpu.queue());
+      CHECK(first.fast == Approx(here.fast).epsilon(1e-13));
+      CHECK(first.fast == again.fast);
+    }
+}
