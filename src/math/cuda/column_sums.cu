@@ -1,0 +1,146 @@
+// Sums over tokens on a device, without atomics, so that the bits are the same every time. Two stages:
+//
+//            columns of a tile, a pack a lane
+//   rows    ┌──────────────────────────────┐
+//   of a    │ strand 0 takes rows 0, 8, …  │    strands meet in shared memory ──▶ partials [chunk][column] ──▶ one thread a column adds
+//   chunk   │ strand 7 takes rows 7, 15, … │                                                                   the chunks in order
+//           └──────────────────────────────┘
+//
+// Rows are added to a table where they belong: the block of the first row with an id adds all rows with that id, in order, as the host does.
+//
+// Memory-bound: dy, and x for norms, are read once; partials are one part in 64 of it. [16384, 4096] in bf16: 28 µs, 56 for norms. add_rows
+// reads ids besides, once for each row: 16384 of them are 1 GB from the second cache, some 0.2 ms.
+#include <algorithm>
+
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/numbers.cuh"
+#include "src/math/cuda/pack.cuh"
+#include "src/math/cuda/reduce_block.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+constexpr int strands = 8, threads = strands * warp;
+
+// The strands' sums of a tile in order; strand 0 has them then.
+template <int width, class W>
+__device__ void meet(W (&sums)[width], W* shared, bool inside, W* out) {
+  const int lane = threadIdx.x % warp, strand = threadIdx.x / warp;
+  __syncthreads();
+  for (int i = 0; i < width; ++i) shared[(strand * width + i) * warp + lane] = sums[i];
+  __syncthreads();
+  if (strand > 0 || !inside) return;
+  for (int i = 0; i < width; ++i) {
+    W sum = sums[i];
+    for (int s = 1; s < strands; ++s) sum += shared[(s * width + i) * warp + lane];
+    out[i] = sum;
+  }
+}
+
+// partials[chunk][0] = Σ dy; with `normal` partials[chunk][1] = Σ dy·(x − mean)·rstd.
+template <bool normal, class T, int width>
+__global__ void column_partials(const T* dy, const T* x, const Statistic<T>* stats, std::int64_t rows, std::int64_t columns,
+                                std::int64_t chunk, Statistic<T>* partials) {
+  using W = Statistic<T>;
+  const std::int64_t tiles = (columns + warp * width - 1) / (warp * width), part = blockIdx.x / tiles;
+  const std::int64_t column = (blockIdx.x % tiles * warp + threadIdx.x % warp) * width;
+  const bool inside = column < columns;
+  W plain[width] = {}, normals[width] = {};
+  const std::int64_t last = (part + 1) * chunk < rows ? (part + 1) * chunk : rows;
+  for (std::int64_t row = part * chunk + threadIdx.x / warp; inside && row < last; row += strands) {
+    const auto slopes = load<width>(dy + row * columns + column);
+    for (int i = 0; i < width; ++i) plain[i] += widened(slopes.values[i]);
+    if constexpr (normal) {
+      const auto values = load<width>(x + row * columns + column);
+      const W mean = stats[2 * row], rstd = stats[2 * row + 1];
+      for (int i = 0; i < width; ++i)
+        normals[i] = fused(widened(slopes.values[i]), (widened(values.values[i]) - mean) * rstd, normals[i]);
+    }
+  }
+  W* shared = shared_memory<W>();
+  W* out = partials + part * (normal ? 2 : 1) * columns + column;
+  meet(plain, shared, inside, out);
+  if constexpr (normal) meet(normals, shared, inside, out + columns);
+}
+
+template <class W>
+__global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* out) {
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  W sum = 0;
+  for (std::int64_t part = 0; part < parts; ++part) sum += partials[part * stride + column];
+  out[column] += sum;
+}
+
+// Chunks of 64 rows, or 512 longer ones: by the number of rows alone.
+std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
+
+template <bool normal, class T>
+void sum_columns(const T* dy, const T* x, const Statistic<T>* stats, std::int64_t rows, std::int64_t columns,
+                 Statistic<T>* sums, Statistic<T>* normal_sums, const Queue& queue) {
+  using W = Statistic<T>;
+  const std::int64_t chunk = chunk_of(rows), parts = quotient_up(rows, chunk), stride = (normal ? 2 : 1) * columns;
+  const Scratch<W> partials(std::max<std::int64_t>(parts * stride, 1), queue);
+  with_packs(Type<T>{}, aligned(dy, x) && columns * sizeof(T) % 16 == 0, [&](auto width) {
+    const std::int64_t tiles = quotient_up(columns, warp * width());
+    const Grid grid{parts * tiles, threads, static_cast<std::int64_t>(threads * width() * sizeof(W))};
+    launch(column_partials<normal, T, width()>, grid, queue, dy, x, stats, rows, columns, chunk, partials.get());
+  });
+  const Grid grid{quotient_up(columns, threads), threads};
+  if (sums) launch(add_partials<W>, grid, queue, partials.get(), parts, stride, columns, sums);
+  if (normal) launch(add_partials<W>, grid, queue, partials.get() + columns, parts, stride, columns, normal_sums);
+}
+
+std::int64_t columns_of(const Tensor& dy) { return dy.dim(0) ? dy.count() / dy.dim(0) : 0; }
+
+template <class T>
+__global__ void add_rows_of_ids(const std::int32_t* ids, std::int64_t first, const T* dy, std::int64_t rows,
+                                std::int64_t columns, Statistic<T>* table, std::int64_t length) {
+  const std::int64_t here = blockIdx.x, place = ids[here] - first;
+  if (place < 0 || place >= length) return;
+  int seen = 0;  // is there an earlier row with this id, which does the work?
+  for (std::int64_t row = threadIdx.x; row < here && !seen; row += blockDim.x) seen = ids[row] == ids[here];
+  if (over_block(seen, Greater{})) return;
+
+  __shared__ std::int32_t found[threads / warp];  // a bit for each of the next rows
+  for (std::int64_t next = here; next < rows; next += threads) {
+    const std::int64_t row = next + threadIdx.x;
+    const unsigned bits = __ballot_sync(whole_warp, row < rows && ids[row] == ids[here]);
+    __syncthreads();
+    if (threadIdx.x % warp == 0) found[threadIdx.x / warp] = static_cast<std::int32_t>(bits);
+    __syncthreads();
+    for (std::int64_t j = threadIdx.x; j < columns; j += threads)
+      for (int w = 0; w < threads / warp; ++w)
+        for (auto left = static_cast<unsigned>(found[w]); left; left &= left - 1) {
+          const int bit = __popc((left & -left) - 1);
+          table[place * columns + j] += widened(dy[(next + w * warp + bit) * columns + j]);
+        }
+  }
+}
+
+}  // namespace
+
+void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue) {
+  visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
+    sum_columns<false>(data<T>(dy), static_cast<const T*>(nullptr), static_cast<const Statistic<T>*>(nullptr), dy.dim(0),
+                       columns_of(dy), data<Statistic<T>>(db), static_cast<Statistic<T>*>(nullptr), queue);
+  });
+}
+
+void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
+                        const Queue& queue) {
+  visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
+    using W = Statistic<T>;
+    sum_columns<true>(data<T>(dy), data<T>(x), data<W>(stats), dy.dim(0), columns_of(dy), data<W>(dshift), data<W>(dgain),
+                      queue);
+  });
+}
+
+void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, const Queue& queue) {
+  visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
+    launch(add_rows_of_ids<T>, {dy.dim(0), threads}, queue, data<std::int32_t>(ids), first, data<T>(dy), dy.dim(0),
+           columns_of(dy), data<Statistic<T>>(table), table.dim(0));
+  });
+}
+
+}  // namespace chorale::cuda
