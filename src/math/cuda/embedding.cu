@@ -1,0 +1,102 @@
+// Rows of a table, positions added and turned, on a device. A block takes a row.
+//
+// Memory-bound: a row read and a row written; positions read y and the table too; rotary reads and writes its heads in place. The turns
+// of a row are made once, in f64, by the first threads of its block: a few hundred operations each, for all heads.
+#include "src/math/embedding.hpp"
+
+#include <algorithm>
+
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/map.cuh"
+#include "src/math/cuda/numbers.cuh"
+#include "src/math/cuda/reduce_block.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+constexpr int threads = 128;
+
+struct alignas(16) Sixteen {
+  std::uint64_t halves[2];
+};
+
+// Whatever the type, a row is so many pieces of 16 bytes, or of 2 where places do not allow it.
+template <class Piece>
+__global__ void gather(const std::int32_t* ids, const Piece* table, std::int64_t first, std::int64_t length,
+                       std::int64_t pieces, Piece* y) {
+  const std::int64_t place = ids[blockIdx.x] - first;
+  for (std::int64_t p = threadIdx.x; p < pieces; p += blockDim.x)
+    y[blockIdx.x * pieces + p] = place >= 0 && place < length ? table[place * pieces + p] : Piece{};
+}
+
+__device__ std::int64_t position_of(const Tokens& tokens, std::int64_t row) {
+  return tokens.first_token + (tokens.first_row + row) % tokens.tokens;
+}
+
+template <class T, int width>
+__global__ void add_position_rows(const T* table, Tokens tokens, std::int64_t columns, T* y) {
+  const T* place = table + position_of(tokens, blockIdx.x) * columns;
+  T* row = y + blockIdx.x * columns;
+  for (std::int64_t j = threadIdx.x * width; j < columns; j += blockDim.x * width) {
+    const auto from = load<width>(place + j);
+    auto pack = load<width>(row + j);
+    for (int i = 0; i < width; ++i) pack.values[i] = rounded<T>(widened(pack.values[i]) + widened(from.values[i]));
+    store<width>(row + j, pack);
+  }
+}
+
+template <class T>
+__global__ void rotate_rows(T* x, Rotary rotary, Tokens tokens, bool back) {
+  using W = Statistic<T>;
+  const std::int64_t half = rotary.width / 2, pairs = rotary.units * rotary.rotated * half;
+  W *cosines = shared_memory<W>(), *sines = cosines + half;
+  for (std::int64_t i = threadIdx.x; i < half; i += blockDim.x) {
+    const double frequency = pow(rotary.base, -static_cast<double>(i) / static_cast<double>(half));
+    const double angle = static_cast<double>(position_of(tokens, blockIdx.x)) * frequency;
+    cosines[i] = static_cast<W>(cos(angle));
+    sines[i] = static_cast<W>(back ? -sin(angle) : sin(angle));
+  }
+  __syncthreads();
+  T* row = x + blockIdx.x * rotary.units * rotary.heads * rotary.width;
+  for (std::int64_t pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+    const std::int64_t i = pair % half, head = pair / half;
+    T *low = row + (head / rotary.rotated * rotary.heads + head % rotary.rotated) * rotary.width + i, *high = low + half;
+    const W a = widened(*low), b = widened(*high);
+    *low = rounded<T>(a * cosines[i] - b * sines[i]);
+    *high = rounded<T>(b * cosines[i] + a * sines[i]);
+  }
+}
+
+}  // namespace
+
+void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, const Tensor& y, const Queue& queue) {
+  const auto run = [&]<class Piece>(Type<Piece>) {
+    const std::int64_t pieces = table.dim(1) * size_of(table.dtype()) / static_cast<std::int64_t>(sizeof(Piece));
+    launch(gather<Piece>, {ids.count(), threads}, queue, data<std::int32_t>(ids), data<Piece>(table), first, table.dim(0),
+           pieces, data<Piece>(y));
+  };
+  const std::int64_t bytes = table.dim(1) * size_of(table.dtype());
+  if (bytes % 16 == 0 && aligned(data<std::byte>(table), data<std::byte>(y)))
+    run(Type<Sixteen>{});
+  else
+    run(Type<std::uint16_t>{});
+}
+
+void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, const Queue& queue) {
+  visit_floating(y.dtype(), [&]<class T>(Type<T>) {
+    const T* from = data<T>(table);
+    T* out = data<T>(y);
+    with_packs(Type<T>{}, aligned(from, out) && y.dim(1) * sizeof(T) % 16 == 0, [&](auto width) {
+      launch(add_position_rows<T, width()>, {y.dim(0), threads}, queue, from, tokens, y.dim(1), out);
+    });
+  });
+}
+
+void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool back, const Queue& queue) {
+  visit_floating(x.dtype(), [&]<class T>(Type<T>) {
+    const auto bytes = static_cast<std::int64_t>(rotary.width * sizeof(Statistic<T>));
+    launch(rotate_rows<T>, {x.dim(0), threads, bytes}, queue, data<T>(x), rotary, tokens, back);
+  });
+}
+
+}  // namespace chorale::cuda
