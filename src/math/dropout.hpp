@@ -16,7 +16,7 @@ struct Dropout {
   Tokens tokens = {};
 
   bool keeps(std::uint32_t bits) const { return bits >= static_cast<std::uint32_t>(probability * 0x1p32); }
-  float scale() const { return static_cast<float>(1 / (1 - probability)); }
+  constexpr float scale() const { return static_cast<float>(1 / (1 - probability)); }
 };
 
 void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,

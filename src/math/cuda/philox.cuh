@@ -1,0 +1,35 @@
+// The random bits of src/base/random.hpp on a device, the same ones, and the dropout that rests on them. Four neighbours share one counter,
+// so whoever goes through places in order draws once for four.
+#pragma once
+#include "src/math/dropout.hpp"
+
+namespace chorale::cuda {
+
+// What dropout multiplies the elements of a run of places with: 0 or `scale`; 1 without dropout.
+template <class W>
+class Factors {
+ public:
+  __device__ Factors(const Dropout& dropout, W scale)
+      : random_(dropout.random),
+        least_(static_cast<std::uint32_t>(dropout.probability * 0x1p32)),
+        scale_(scale),
+        any_(dropout.probability > 0) {}
+
+  __device__ W at(std::uint64_t place) {
+    if (!any_) return 1;
+    if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
+    const std::uint64_t word = place % 4;  // by comparison: an index would put the words into memory
+    const std::uint32_t bits = word == 0 ? words_[0] : word == 1 ? words_[1] : word == 2 ? words_[2] : words_[3];
+    return bits >= least_ ? scale_ : W(0);
+  }
+
+ private:
+  Random random_;
+  std::uint32_t least_;
+  W scale_;
+  bool any_;
+  std::uint64_t counter_ = ~std::uint64_t{0};
+  philox::Counter words_ = {};
+};
+
+}  // namespace chorale::cuda
