@@ -6,50 +6,10 @@
 #include <type_traits>
 
 #include "src/base/error.hpp"
+#include "src/math/combine.hpp"
 
 namespace chorale {
 namespace {
-
-template <class T>
-constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-template <class T>
-using Wide = std::conditional_t<is_small<T>, float, T>;  // what T is reduced in
-
-template <class T>  // what T is divided in: more ranks may contribute than a small integer can count
-using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
-
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-
-// Equal floats differ at most in the sign of zero, so joining their bits picks the right one: −0 | +0 = −0, −0 & +0 = +0.
-// Written without branches on the data, so that the loop is vectorised.
-template <Redop op, class T>
-T extreme(T a, T b) {
-  constexpr bool wants_min = op == Redop::min;
-  if constexpr (std::is_integral_v<T>) {
-    return wants_min ? std::min(a, b) : std::max(a, b);
-  } else {
-    const auto bits_a = std::bit_cast<Bits<T>>(a), bits_b = std::bit_cast<Bits<T>>(b);
-    const T joined = std::bit_cast<T>(wants_min ? bits_a | bits_b : bits_a & bits_b);
-    const T picked = (wants_min ? a < b : a > b) ? a : b;
-    const T chosen = a == b ? joined : picked;
-    return a == a && b == b ? chosen : std::numeric_limits<T>::quiet_NaN();
-  }
-}
-
-template <Redop op, class T>
-T combine(T a, T b) {
-  if constexpr (op == Redop::min || op == Redop::max) {
-    return extreme<op>(a, b);
-  } else if constexpr (std::is_integral_v<T>) {
-    using Unsigned =
-        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // wraps, where int overflows
-    const auto x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
-    return static_cast<T>(op == Redop::prod ? x * y : x + y);
-  } else {
-    return op == Redop::prod ? a * b : a + b;
-  }
-}
 
 // Two sources, the commonest case, without a detour through memory. An element is read before it is written and no other is
 // touched, so outs may be sources: that is what ivdep says.
@@ -86,17 +46,6 @@ void reduce_typed(std::span<void* const> outs, std::span<const void* const> sour
     }
     for (void* out : outs)
       for (std::int64_t i = 0; i < here; ++i) (static_cast<T*>(out) + first)[i] = static_cast<T>(sum[i]);
-  }
-}
-
-template <class F>
-void with_op(Redop op, F&& f) {
-  switch (op) {
-    case Redop::sum:
-    case Redop::avg: return f(std::integral_constant<Redop, Redop::sum>{});
-    case Redop::prod: return f(std::integral_constant<Redop, Redop::prod>{});
-    case Redop::min: return f(std::integral_constant<Redop, Redop::min>{});
-    case Redop::max: return f(std::integral_constant<Redop, Redop::max>{});
   }
 }
 

@@ -8,7 +8,7 @@
 namespace chorale::cuda {
 
 template <class T, int width>
-struct alignas(sizeof(T) * width) Pack {
+struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) Pack {
   T values[width];
 };
 

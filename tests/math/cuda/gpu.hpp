@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "src/math/device_kernels.hpp"
+#include "src/math/kernel.hpp"
 #include "tests/math/kernels.hpp"
 
 namespace chorale {

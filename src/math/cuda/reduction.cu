@@ -1,0 +1,77 @@
+// Elementwise reduction of several vectors into one on a device, in the order given: the host's reduction.hpp, the same bits.
+//
+// Memory-bound: reads each source once, writes `out` once, which may be one of the sources. Two sources of 10⁹ bf16 at 4.8 TB/s: 1.25 ms.
+#include "src/math/reduction.hpp"
+
+#include <algorithm>
+
+#include "src/math/combine.hpp"
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/map.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr std::size_t most_sources = 256;  // they travel as an argument of the launch
+
+template <class T>
+struct Sources {
+  const T* at[most_sources];
+  int count;
+};
+
+// Conversions by the types' own words and not by the processor's, so that a NaN has the host's bits.
+template <Redop op, class T, int width>
+__global__ void reduce_packs(Sources<T> sources, std::int64_t count, T* out) {
+  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
+  if (at >= count) return;
+  auto pack = load<width>(sources.at[0] + at);
+  Wide<T> sums[width];
+  for (int i = 0; i < width; ++i) sums[i] = static_cast<Wide<T>>(pack.values[i]);
+  for (int s = 1; s < sources.count; ++s) {
+    pack = load<width>(sources.at[s] + at);
+    for (int i = 0; i < width; ++i) sums[i] = combine<op>(sums[i], static_cast<Wide<T>>(pack.values[i]));
+  }
+  for (int i = 0; i < width; ++i) pack.values[i] = static_cast<T>(sums[i]);
+  store<width>(out + at, pack);
+}
+
+template <class T>
+struct Divided {
+  std::int64_t by;
+  __device__ T operator()(std::int64_t, T value) const {
+    return static_cast<T>(static_cast<Quotient<T>>(value) / static_cast<Quotient<T>>(by));
+  }
+};
+
+}  // namespace
+
+void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count, const Queue& queue) {
+  require(!sources.empty() && sources.size() <= most_sources, "a reduction on a device wants 1 to {} sources, not {}",
+          most_sources, sources.size());
+  with_op(op, [&](auto constant) {
+    visit(dtype, [&]<class T>(Type<T>) {
+      Sources<T> all{.count = static_cast<int>(sources.size())};
+      bool wide = aligned(out) && count * sizeof(T) % 16 == 0;
+      for (std::size_t s = 0; s < sources.size(); ++s) {
+        all.at[s] = static_cast<const T*>(sources[s]);
+        wide = wide && aligned(sources[s]);
+      }
+      with_packs(Type<T>{}, wide, [&](auto width) {
+        launch(reduce_packs<decltype(constant)::value, T, width()>, {quotient_up(count, threads * width()), threads}, queue,
+               all, count, static_cast<T*>(out));
+      });
+    });
+  });
+}
+
+void divide(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue) {
+  require(by > 0, "an average of {} contributions does not exist", by);
+  visit(dtype, [&]<class T>(Type<T>) {
+    auto* values = static_cast<T*>(out);
+    map(queue, Divided<T>{by}, count, values, static_cast<const T*>(values));
+  });
+}
+
+}  // namespace chorale::cuda
