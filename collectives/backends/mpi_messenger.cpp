@@ -46,9 +46,9 @@ int MpiTags::of(std::uint32_t group, std::uint64_t history) const {
 }
 
 MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
-                           const std::vector<Message>& messages)
+                           const std::vector<FlatMessage>& messages)
     : comm_(comm), tags_(tags), book_(book), words_(plan.words) {
-  for (const Message& message : messages) {
+  for (const FlatMessage& message : messages) {
     Line line{book.world_rank(message.peer), message.incoming, static_cast<int>(message.bytes), MPI_BYTE, message.bytes};
     if (message.bytes > std::numeric_limits<int>::max()) {
       line.count = 1;

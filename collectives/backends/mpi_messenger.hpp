@@ -31,7 +31,8 @@ class MpiTags {
 
 class MpiMessenger final : public Messenger {
  public:
-  MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
+  MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, const Plan& plan,
+               const std::vector<FlatMessage>& messages);
   ~MpiMessenger() override;
   void start(const Run& run) override {
     sequence_ = run.sequence;

@@ -11,14 +11,14 @@ ucp_tag_t hash_of(std::uint64_t history) { return history * 0x9e3779b97f4a7c15u 
 
 }  // namespace
 
-Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<Message>& messages)
+Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
     : worker_(board.worker()), book_(book), words_(plan.words) {
   const auto& group = book.group();
   require(group.id >> 16 == 0, "group id {} does not fit into 16 bits of a tag", group.id);
   const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << 24; };
   const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << 48;
   const int self = book.world_rank(group.rank);
-  for (const Message& message : messages) {
+  for (const FlatMessage& message : messages) {
     const int peer = book.world_rank(message.peer);
     lines_.push_back({peer, message.incoming ? nullptr : board.end_to(peer), static_cast<std::size_t>(message.bytes),
                       call | source_in(message.incoming ? peer : self)});

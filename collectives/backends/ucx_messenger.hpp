@@ -15,7 +15,7 @@ namespace chorale::ucx {
 
 class Messenger final : public chorale::Messenger {
  public:
-  Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<Message>& messages);
+  Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
   ~Messenger() override;
   void start(const Run& run) override;
   bool post(int message, void* place) override;

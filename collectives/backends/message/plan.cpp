@@ -57,7 +57,7 @@ MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
     for (const int before : schedule.steps[i].after) over[static_cast<std::size_t>(before)].push_back(self);
     steps[i].waits = static_cast<int>(schedule.steps[i].after.size());
     for (int m = steps[i].messages.first; m < steps[i].messages.last; ++m) {
-      const Message& message = messages[static_cast<std::size_t>(m)];
+      const FlatMessage& message = messages[static_cast<std::size_t>(m)];
       const auto [channel, is_first] = newest.try_emplace({message.peer, message.incoming}, self);
       if (!is_first) {
         posted[static_cast<std::size_t>(channel->second)].push_back(self);

@@ -19,7 +19,7 @@ struct Spot {
   std::int64_t byte = 0;
 };
 
-struct Message {
+struct FlatMessage {
   int peer = 0;  // in the group
   bool incoming = false;
   int step = 0;
@@ -46,7 +46,7 @@ struct MessagePlan {
   DType dtype;
   Redop op;
   std::vector<FlatStep> steps;
-  std::vector<Message> messages;
+  std::vector<FlatMessage> messages;
   std::vector<Spot> spots;
   std::vector<int> released;
   std::vector<int> peers;  // all there are, each once
