@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "src/memory/device_plugin.hpp"
 
@@ -17,6 +18,14 @@ void* refused() {
   return nullptr;
 }
 
+void check(cudaError_t result, const char* call, int device, std::int64_t bytes) {
+  if (result == cudaSuccess) return;
+  device_error(std::string(call) + ": " + cudaGetErrorString(result),
+               std::to_string(bytes) + " bytes, device " + std::to_string(device),
+               "an error of an earlier kernel may show here: CUDA_LAUNCH_BLOCKING=1 shows where it happened");
+}
+
+// Copies go by the default stream, which waits for all that was put on the device's other (blocking) streams.
 class CudaMemory final : public Memory {
  public:
   explicit CudaMemory(int index) : index_(index) {}
@@ -29,7 +38,30 @@ class CudaMemory final : public Memory {
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
 
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
+    copy(to, from_host, bytes, cudaMemcpyHostToDevice);
+  }
+  void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
+    copy(to_host, from, bytes, cudaMemcpyDeviceToHost);
+  }
+  void clear(void* place, std::int64_t bytes) override {
+    check(cudaMemset(place, 0, static_cast<std::size_t>(bytes)), "cudaMemset", index_, bytes);
+    check(cudaStreamSynchronize(nullptr), "cudaMemset", index_, bytes);
+  }
+  // Where the kernel refuses, copies are slower and no less right.
+  void pin(void* host, std::int64_t bytes) override {
+    if (cudaHostRegister(host, static_cast<std::size_t>(bytes), cudaHostRegisterPortable) != cudaSuccess) cudaGetLastError();
+  }
+  void release(void* host) noexcept override {
+    if (cudaHostUnregister(host) != cudaSuccess) cudaGetLastError();
+  }
+
  private:
+  void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind way) const {
+    check(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), way), "cudaMemcpy", index_, bytes);
+    check(cudaStreamSynchronize(nullptr), "cudaMemcpy", index_, bytes);  // from pageable memory it may return before
+  }
+
   int index_;
 };
 

@@ -43,6 +43,10 @@ void DevicePlugin::refuse(const char* name) const {
 
 void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }
 
+void device_error(const std::string& what, const std::string& numbers, const std::string& fix) {
+  throw Error(Exit::runtime, what, numbers, fix);
+}
+
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index) {
   return std::unique_ptr<Memory>(plugin.require<CudaMemoryFunction>("chorale_cuda_memory")(index));
 }

@@ -44,6 +44,9 @@ class DevicePlugin {
   std::string why_not_;
 };
 
+// The plugin's errors: what, the numbers, the fix. It finds this in the program, since nvcc does not compile what makes our errors.
+[[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
+
 // ── what the plugin offers; plain C linkage, found by name ──
 
 struct CudaDevice {

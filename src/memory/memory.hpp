@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -18,6 +19,7 @@ struct Device {
   Kind kind = Kind::host;
   int index = 0;
   bool operator==(const Device&) const = default;
+  bool is_host() const { return kind != Kind::cuda; }  // the processor loads and stores there
 };
 std::string name_of(Device device);  // "host", "cuda:1"
 
@@ -32,6 +34,18 @@ class Memory {
   virtual bool stores() const { return true; }  // phantom memory does not
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused, errno says why
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
+
+  // Between here and the host. What was asked of a device before is over when they begin, and they are over when they return.
+  virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
+    std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
+  }
+  virtual void copy_out(void* to_host, const void* from, std::int64_t bytes) {
+    std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
+  }
+  virtual void clear(void* place, std::int64_t bytes) { std::memset(place, 0, static_cast<std::size_t>(bytes)); }
+  // Host memory that will be copied often: a device may want its pages to stay where they are. Until it is released.
+  virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
+  virtual void release(void* /*host*/) noexcept {}
 };
 
 class HostMemory final : public Memory {
