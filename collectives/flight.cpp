@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "collectives/staged.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -51,6 +52,7 @@ void Engine::examine() {
 World::World(std::shared_ptr<Transport> joined)
     : transport(std::move(joined)),
       allocator(transport->memory(), ledger),
+      device(transport->reaches_devices() ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
@@ -59,7 +61,10 @@ Communicator::State::~State() {
 }
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
-  if (route.free.empty()) return group->prepare(route.plan);
+  if (route.free.empty()) {
+    if (route.plan.on_device == world->transport->reaches_devices()) return group->prepare(route.plan);
+    return std::make_unique<StagedOperation>(*group, route.plan, world->device, world->allocator);
+  }
   auto operation = std::move(route.free.back());
   route.free.pop_back();
   return operation;
@@ -81,7 +86,7 @@ void Communicator::State::end(Route& route, std::unique_ptr<Operation> operation
   for (; over_ & 1; over_ >>= 1) ++oldest_;
   route.free.push_back(std::move(operation));
   const Plan& plan = route.plan;
-  if (plan.divide && plan.problem.output_count() > 0)
+  if (plan.divide && !plan.on_device && plan.problem.output_count() > 0)
     divide(plan.dtype, output, plan.problem.output_count(), plan.problem.size);
 }
 

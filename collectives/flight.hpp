@@ -27,7 +27,8 @@ struct Key {
   Redop op;
   bool in_place;
   int root;
-  bool is_ours;  // made by the communicator itself, which does not care what was chosen for its callers
+  bool on_device;  // its buffers
+  bool is_ours;    // made by the communicator itself, which does not care what was chosen for its callers
   std::int64_t count;
   std::vector<std::int64_t> counts;  // then those of what is taken
   bool operator==(const Key&) const = default;
@@ -87,7 +88,8 @@ struct World {
   explicit World(std::shared_ptr<Transport> joined);
   std::shared_ptr<Transport> transport;
   Ledger ledger;
-  Allocator allocator;  // of the transport's memory
+  Allocator allocator;             // of the transport's memory
+  std::shared_ptr<Memory> device;  // of buffers on a device: who copies them
   std::shared_ptr<const Selector> selector;
   std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
 };

@@ -76,6 +76,13 @@ void check_buffers(const Call& call, const Problem& p) {
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
 }
 
+void refuse_mixed(const Call& call, int rank) {
+  if (call.input.count == 0 || call.output.count == 0 || call.input.device.is_host() == call.output.device.is_host()) return;
+  throw Error(Exit::runtime, fmt::format("{} on rank {} mixes host and device buffers", name_of(call.what), rank),
+              fmt::format("the input is on {}, the output on {}", name_of(call.input.device), name_of(call.output.device)),
+              "copy one of them to where the other is");
+}
+
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 29);
@@ -85,9 +92,9 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 // gives or takes nothing may have no buffer.
 std::uint64_t signature_of(const Key& key, const Choice& choice) {
   std::uint64_t hash = 1;
-  for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype), static_cast<std::uint64_t>(key.op),
-        static_cast<std::uint64_t>(key.root), static_cast<std::uint64_t>(choice.chunks)})
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
+                                   static_cast<std::uint64_t>(key.op), static_cast<std::uint64_t>(key.root),
+                                   static_cast<std::uint64_t>(key.on_device), static_cast<std::uint64_t>(choice.chunks)})
     hash = mixed(hash, part);
   if (key.what != Collective::all_to_all || key.counts.empty()) {
     hash = mixed(mixed(hash, static_cast<std::uint64_t>(key.in_place)), static_cast<std::uint64_t>(key.count));
@@ -103,7 +110,7 @@ std::string words_for(const Key& key, const Choice& choice) {
   if (has_root(key.what)) words += fmt::format(", root {}", key.root);
   words += ", " + choice.algorithm;
   if (choice.chunks > 1) words += fmt::format(" in {} chunks", choice.chunks);
-  return words + (key.in_place ? ", in place" : "");
+  return words + (key.in_place ? ", in place" : "") + (key.on_device ? ", on a device" : "");
 }
 
 // On all ranks alike. Where each knows only its own counts of an uneven all_to_all, what asks for more than any counts is out.
@@ -163,10 +170,12 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
           call.taken.size());
   const std::int64_t total = total_of(call, p);
   const Slice& typed = call.input.count > 0 ? call.input : call.output;
+  refuse_mixed(call, rank());
   Key key{call.what, call.what == Collective::barrier ? DType::u8 : typed.dtype,
           call.op,   is_in_place(call, rank(), p, total),
-          call.root, is_ours_,
-          total,     {}};
+          call.root, !typed.device.is_host(),
+          is_ours_,  total,
+          {}};
   if (!call.counts.empty()) {
     key.counts.assign(call.counts.begin(), call.counts.end());
     if (call.what == Collective::all_to_all) {
@@ -194,6 +203,11 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   Plan plan;
   plan.dtype = key.dtype;
   plan.op = key.op;
+  plan.on_device = key.on_device;
+  if (plan.on_device && !world->device)
+    throw Error(Exit::runtime, fmt::format("{} on rank {} has buffers on a device", name_of(key.what), rank()),
+                fmt::format("the backend {} reaches host memory, and nobody was named who copies", world->transport->name()),
+                "call use_device(memory of the device) on the communicator first");
   const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
   const bool all_known = counts_differ && world->transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;

@@ -26,7 +26,8 @@ struct Plan {
   std::vector<Problem> problems = {};  // of all ranks, where they are not `problem.at(rank)`: an uneven all_to_all
   DType dtype = DType::f32;
   Redop op = Redop::sum;        // avg is a sum here …
-  bool divide = false;          // … that the communicator divides at the end
+  bool divide = false;          // … that is divided at the end: on a device by the operation, else by the communicator
+  bool on_device = false;       // where the buffers are
   int chunks = 1;               // that the schedule is cut into, so that they follow one another
   std::uint64_t signature = 0;  // of the call; equal on all ranks; 0: not compared
   std::string words;            // "all_reduce ring of 16 f32, sum", for errors
@@ -78,7 +79,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
-  virtual bool reaches(Device device) const { return device.kind == Device::Kind::host; }
+  virtual bool reaches_devices() const { return false; }  // it takes buffers on a device, and then no others
   virtual Memory& memory() = 0;  // what peers reach fastest: mapped by all of them, where there is such memory
 
   // Set-up, on all ranks of the world at once: everybody's number, in rank order.

@@ -1,0 +1,61 @@
+#include "collectives/staged.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace chorale {
+namespace {
+
+constexpr std::int64_t cache_line = 64;
+
+// The same call on the stand-ins. An average is divided where the caller's buffers are, and so not there.
+Plan other_side(Plan plan) {
+  plan.on_device = !plan.on_device;
+  plan.divide = false;
+  return plan;
+}
+
+}  // namespace
+
+StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins)
+    : plan_(plan), device_(std::move(device)), inner_(group.prepare(other_side(plan))) {
+  const Problem& p = plan_.problem;
+  const std::int64_t width = size_of(plan_.dtype);
+  input_bytes_ = p.input_count() * width;
+  output_bytes_ = p.output_count() * width;
+  const std::int64_t behind =
+      p.in_place ? p.output_home() * width : (input_bytes_ + cache_line - 1) / cache_line * cache_line;
+  const std::int64_t before = p.in_place ? p.input_home() * width : 0;
+  const std::int64_t vector = p.in_place ? p.blocks.total() * width : 0;
+  stand_in_ = stand_ins.allocate(std::max({vector, before + input_bytes_, behind + output_bytes_}), Category::comm);
+  if (plan_.on_device) device_->pin(stand_in_.data(), stand_in_.bytes());
+  input_ = static_cast<std::byte*>(stand_in_.data()) + before;
+  output_ = static_cast<std::byte*>(stand_in_.data()) + behind;
+}
+
+StagedOperation::~StagedOperation() {
+  if (plan_.on_device) device_->release(stand_in_.data());
+}
+
+void StagedOperation::start(const Run& run) {
+  result_ = run.output;
+  if (input_bytes_ > 0 && plan_.on_device) device_->copy_out(input_, run.input, input_bytes_);
+  if (input_bytes_ > 0 && !plan_.on_device) device_->copy_in(input_, run.input, input_bytes_);
+  Run here = run;
+  here.input = input_;
+  here.output = output_;
+  inner_->start(here);
+}
+
+bool StagedOperation::progress() {
+  if (!inner_->progress()) return false;
+  if (output_bytes_ == 0) return true;
+  if (plan_.on_device && plan_.divide) divide(plan_.dtype, output_, plan_.problem.output_count(), plan_.problem.size);
+  if (plan_.on_device)
+    device_->copy_in(result_, output_, output_bytes_);
+  else
+    device_->copy_out(result_, output_, output_bytes_);
+  return true;
+}
+
+}  // namespace chorale

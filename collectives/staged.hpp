@@ -1,0 +1,41 @@
+// A call whose buffers lie where the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. They are copied into
+// stand-ins that it does reach, the call is made there, and what came of it is copied back. So one file serves every backend.
+//
+//   device   input ─┐ copy_out                      copy_in ┌─▶ output
+//   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           for nccl the other way round
+//
+// Stand-ins are made once for an operation, in the transport's own memory (of shm: mapped, so that peers read them directly), and those on
+// the host are pinned. What was put on the device before start() is in the copies, and the output is there when progress() says so.
+//
+// Cost: each byte of input and output crosses to the device once, beside what the operation costs. A large all_reduce, reduce or broadcast
+// arrives here in pieces, several in flight at once (flight.hpp): one is copied while the messages of another travel.
+#pragma once
+#include <memory>
+
+#include "collectives/backends/transport.hpp"
+#include "src/memory/buffer.hpp"
+
+namespace chorale {
+
+class StagedOperation final : public Operation {
+ public:
+  // `plan` tells where the caller's buffers are; `device` is the memory of the device, on whichever side that is.
+  StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins);
+  ~StagedOperation() override;
+
+  void start(const Run& run) override;
+  bool progress() override;
+  std::uint64_t moved() const override { return inner_->moved(); }
+  void examine() override { inner_->examine(); }
+
+ private:
+  Plan plan_;
+  std::shared_ptr<Memory> device_;
+  std::unique_ptr<Operation> inner_;
+  Buffer stand_in_;  // of both, one behind the other; in place they are one vector
+  std::byte *input_ = nullptr, *output_ = nullptr;
+  std::int64_t input_bytes_, output_bytes_;
+  void* result_ = nullptr;  // the caller's output
+};
+
+}  // namespace chorale
