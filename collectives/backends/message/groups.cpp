@@ -1,0 +1,120 @@
+#include "collectives/backends/message/groups.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "collectives/rounds.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr int unknown = -1;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// Numbers steps by the group in which they are over, until nothing changes: a step has its number once those of all it waits for have.
+class Grouping {
+ public:
+  explicit Grouping(const std::vector<Schedule>& ranks)
+      : ranks_(ranks), messages_(match_messages(ranks)), of_message_(messages_.size(), unknown) {
+    for (const Schedule& schedule : ranks) {
+      over_.emplace_back(schedule.steps.size(), unknown);
+      left_.emplace_back(schedule.steps.size(), 0);
+    }
+    for (const Message& message : messages_) ++left(message.from, message.send), ++left(message.to, message.recv);
+    for (bool moved = true; moved;) moved = number_locals() | number_messages();
+    require(std::ranges::find(of_message_, unknown) == of_message_.end(),
+            "messages that wait for one another have no group");
+  }
+
+  std::vector<MessageGroup> of(int rank) const {
+    const auto& steps = ranks_[index(rank)].steps;
+    std::map<int, MessageGroup> groups;
+    std::vector<int> first{0};  // message of each step
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      first.push_back(first.back() + static_cast<int>(steps[s].peers.size()));
+      const bool is_done_here = steps[s].kind != Kind::send && steps[s].kind != Kind::recv;
+      if (is_done_here) groups[over_[index(rank)][s]].steps.push_back(static_cast<int>(s));
+    }
+    const auto add = [&](int group, int step, int peer) {
+      const auto& peers = steps[index(step)].peers;
+      const auto which = std::ranges::find(peers, peer) - peers.begin();
+      groups[group].messages.push_back(first[index(step)] + static_cast<int>(which));
+    };
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
+      const Message& message = messages_[m];
+      if (message.from == rank) add(of_message_[m], message.send, message.to);
+      if (message.to == rank) add(of_message_[m], message.recv, message.from);
+    }
+    for (auto& [number, group] : groups) std::ranges::sort(group.messages);
+    std::vector<MessageGroup> in_order;
+    for (auto& [number, group] : groups) in_order.push_back(std::move(group));
+    return in_order;
+  }
+
+ private:
+  int& left(int rank, int step) { return left_[index(rank)][index(step)]; }
+
+  // When all that a step waits for is over.
+  int ready(int rank, int step) const {
+    int latest = 0;
+    for (const int before : ranks_[index(rank)].steps[index(step)].after) {
+      const int known = over_[index(rank)][index(before)];
+      if (known == unknown) return unknown;
+      latest = std::max(latest, known);
+    }
+    return latest;
+  }
+
+  bool number_locals() {
+    bool moved = false;
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      for (std::size_t s = 0; s < over_[r].size(); ++s)
+        if (over_[r][s] == unknown && ranks_[r].steps[s].peers.empty()) {
+          over_[r][s] = ready(static_cast<int>(r), static_cast<int>(s));
+          moved = moved || over_[r][s] != unknown;
+        }
+    return moved;
+  }
+
+  // Those of one direction between two ranks stay in their order, in which they are matched.
+  bool number_messages() {
+    bool moved = false;
+    std::map<std::pair<int, int>, int> before;
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
+      const Message& message = messages_[m];
+      int& on_line = before[{message.from, message.to}];
+      if (of_message_[m] == unknown && on_line != unknown) {
+        const int from = ready(message.from, message.send), to = ready(message.to, message.recv);
+        if (from != unknown && to != unknown) {
+          of_message_[m] = std::max(std::max(from, to) + 1, on_line);
+          finish(message.from, message.send, of_message_[m]);
+          finish(message.to, message.recv, of_message_[m]);
+          moved = true;
+        }
+      }
+      on_line = of_message_[m];
+    }
+    return moved;
+  }
+
+  // A step is over with the last of its messages.
+  void finish(int rank, int step, int group) {
+    int& latest = latest_[{rank, step}];
+    latest = std::max(latest, group);
+    if (--left(rank, step) == 0) over_[index(rank)][index(step)] = latest;
+  }
+
+  const std::vector<Schedule>& ranks_;
+  const std::vector<Message> messages_;
+  std::vector<int> of_message_;
+  std::vector<std::vector<int>> over_, left_;  // by rank and step; left: messages without a number
+  std::map<std::pair<int, int>, int> latest_;
+};
+
+}  // namespace
+
+std::vector<MessageGroup> in_groups(const std::vector<Schedule>& ranks, int rank) { return Grouping(ranks).of(rank); }
+
+}  // namespace chorale
