@@ -16,8 +16,8 @@ struct AttentionShape {
   std::int64_t groups, queries, width;  // queries: heads that share one key and value; 1 is plain multi-head attention
   std::int64_t first_head = 0;          // of the groups here, among all heads: keys the dropout of probabilities
   std::int64_t all_heads = 1;
-  std::int64_t heads() const { return groups * queries; }
-  std::int64_t columns() const { return groups * (queries + 2) * width; }
+  constexpr std::int64_t heads() const { return groups * queries; }
+  constexpr std::int64_t columns() const { return groups * (queries + 2) * width; }
 };
 
 // dropout.tokens says which tokens the rows are; its probability drops attention weights, keyed by

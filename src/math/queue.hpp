@@ -23,9 +23,9 @@ struct Tokens {
   std::int64_t first_token = 0, tokens = 1;     // the part of each sequence that is here
   std::int64_t first_row = 0;
 
-  std::int64_t position(std::int64_t row) const { return first_token + (first_row + row) % tokens; }
-  std::int64_t sample(std::int64_t row) const { return first_sample + (first_row + row) / tokens; }
-  std::int64_t global(std::int64_t row) const { return sample(row) * sequence + position(row); }
+  constexpr std::int64_t position(std::int64_t row) const { return first_token + (first_row + row) % tokens; }
+  constexpr std::int64_t sample(std::int64_t row) const { return first_sample + (first_row + row) / tokens; }
+  constexpr std::int64_t global(std::int64_t row) const { return sample(row) * sequence + position(row); }
 };
 
 // Calls f(Type<T>{}) for the type of floating-point tensors.

@@ -15,11 +15,6 @@ namespace {
 
 constexpr int threads = 256;
 
-__device__ std::int64_t global_of(const Tokens& tokens, std::int64_t row) {
-  const std::int64_t all = tokens.first_row + row, sample = tokens.first_sample + all / tokens.tokens;
-  return sample * tokens.sequence + tokens.first_token + all % tokens.tokens;
-}
-
 // A thread takes a pack of a row. An element is read before it is written, so y may be x or residual.
 template <class T, int width>
 __global__ void drop_packs(const T* x, const T* bias, Dropout dropout, const T* residual, T* y, std::int64_t columns,
@@ -32,7 +27,7 @@ __global__ void drop_packs(const T* x, const T* bias, Dropout dropout, const T* 
   Pack<T, width> added{}, around{}, result;
   if (bias) added = load<width>(bias + column);
   if (residual) around = load<width>(residual + at);
-  const std::int64_t place = global_of(dropout.tokens, row) * columns + column;
+  const std::int64_t place = dropout.tokens.global(row) * columns + column;
   Factors<W> factors(dropout, dropout.scale());
 #pragma unroll
   for (int i = 0; i < width; ++i) {

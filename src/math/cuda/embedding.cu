@@ -29,13 +29,9 @@ __global__ void gather(const std::int32_t* ids, const Piece* table, std::int64_t
     y[blockIdx.x * pieces + p] = place >= 0 && place < length ? table[place * pieces + p] : Piece{};
 }
 
-__device__ std::int64_t position_of(const Tokens& tokens, std::int64_t row) {
-  return tokens.first_token + (tokens.first_row + row) % tokens.tokens;
-}
-
 template <class T, int width>
 __global__ void add_position_rows(const T* table, Tokens tokens, std::int64_t columns, T* y) {
-  const T* place = table + position_of(tokens, blockIdx.x) * columns;
+  const T* place = table + tokens.position(blockIdx.x) * columns;
   T* row = y + blockIdx.x * columns;
   for (std::int64_t j = threadIdx.x * width; j < columns; j += blockDim.x * width) {
     const auto from = load<width>(place + j);
@@ -52,7 +48,7 @@ __global__ void rotate_rows(T* x, Rotary rotary, Tokens tokens, bool back) {
   W *cosines = shared_memory<W>(), *sines = cosines + half;
   for (std::int64_t i = threadIdx.x; i < half; i += blockDim.x) {
     const double frequency = pow(rotary.base, -static_cast<double>(i) / static_cast<double>(half));
-    const double angle = static_cast<double>(position_of(tokens, blockIdx.x)) * frequency;
+    const double angle = static_cast<double>(tokens.position(blockIdx.x)) * frequency;
     cosines[i] = static_cast<W>(cos(angle));
     sines[i] = static_cast<W>(back ? -sin(angle) : sin(angle));
   }
