@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "src/base/error.hpp"
 
@@ -22,24 +23,24 @@ std::size_t left_out(std::size_t n) {
   return 0;
 }
 
-// Orders of n and m samples, by the number u of pairs that stand the wrong way around. The last of an order is one of the n, and then
-// it stands behind all m, or one of the m.
-std::vector<double> orders_by_pairs(std::size_t n, std::size_t m) {
-  std::vector<std::vector<double>> ways(m + 1, std::vector<double>(n * m + 1, 0));  // for the first i of n, by m
-  for (auto& none : ways) none[0] = 1;
-  for (std::size_t i = 1; i <= n; ++i)
-    for (std::size_t j = 1; j <= m; ++j)
-      for (std::size_t u = n * m + 1; u-- > 0;) ways[j][u] = (u >= j ? ways[j][u - j] : 0) + ways[j - 1][u];
-  return ways[m];
+// In how many ways n of these ranks can be chosen, by their sum.
+std::vector<double> choices_by_sum(const std::vector<std::size_t>& ranks, std::size_t n) {
+  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+  std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0));  // by how many are chosen of those so far
+  ways[0][0] = 1;
+  for (const std::size_t rank : ranks)
+    for (std::size_t chosen = n; chosen > 0; --chosen)
+      for (std::size_t sum = most; sum >= rank; --sum) ways[chosen][sum] += ways[chosen - 1][sum - rank];
+  return ways[n];
 }
 
-double counted(std::size_t n, std::size_t m, double pairs) {
-  const std::vector<double> ways = orders_by_pairs(n, m);
+double counted(const std::vector<std::size_t>& ranks, std::size_t n, std::size_t of_first) {
+  const std::vector<double> ways = choices_by_sum(ranks, n);
   double all = 0, below = 0, above = 0;
-  for (std::size_t u = 0; u < ways.size(); ++u) {
-    all += ways[u];
-    if (static_cast<double>(u) <= pairs) below += ways[u];
-    if (static_cast<double>(u) >= pairs) above += ways[u];
+  for (std::size_t sum = 0; sum < ways.size(); ++sum) {
+    all += ways[sum];
+    if (sum <= of_first) below += ways[sum];
+    if (sum >= of_first) above += ways[sum];
   }
   return std::min(1.0, 2 * std::min(below, above) / all);
 }
@@ -67,17 +68,22 @@ double mann_whitney(const std::vector<double>& one, const std::vector<double>& o
   for (const double value : other) all.push_back({value, false});
   std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.value < b.value; });
 
-  const auto n = static_cast<double>(one.size()), m = static_cast<double>(other.size());
-  double ranks = 0, ties = 0;  // of the first series, those that tie sharing theirs; of each tie t³ − t
+  std::vector<std::size_t> doubled;  // ranks, those that tie sharing theirs: twice a rank is a whole number
+  std::size_t of_first = 0;
+  double ties = 0;  // of each tie t³ − t
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     while (end < all.size() && all[end].value == all[begin].value) ++end;
-    const auto tied = static_cast<double>(end - begin), shared = static_cast<double>(begin + end + 1) / 2;
-    for (std::size_t i = begin; i < end; ++i) ranks += all[i].first ? shared : 0;
+    const auto tied = static_cast<double>(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      doubled.push_back(begin + end + 1);
+      of_first += all[i].first ? doubled.back() : 0;
+    }
     ties += tied * tied * tied - tied;
   }
-  const double pairs = ranks - n * (n + 1) / 2;
-  if (ties == 0 && std::max(one.size(), other.size()) <= most_counted) return counted(one.size(), other.size(), pairs);
+  if (std::max(one.size(), other.size()) <= most_counted) return counted(doubled, one.size(), of_first);
 
+  const auto n = static_cast<double>(one.size()), m = static_cast<double>(other.size());
+  const double pairs = static_cast<double>(of_first) / 2 - n * (n + 1) / 2;
   const double variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)));
   if (variance <= 0) return 1;  // all are equal
   const double away = std::max(0.0, std::abs(pairs - n * m / 2) - 0.5) / std::sqrt(variance);

@@ -17,8 +17,8 @@ struct Summary {
 
 Summary summarize(std::vector<double> samples);  // fewer than six have no such interval: they give their extremes
 
-// How probable a difference at least this large would be, either way, if there were none. Counted for up to 20 samples each without
-// ties, by the normal distribution beyond; 1 where a series is empty.
+// How probable a difference at least this large would be, either way, if there were none. Counted for up to 20 samples each, by
+// the normal distribution beyond; 1 where a series is empty.
 double mann_whitney(const std::vector<double>& one, const std::vector<double>& other);
 
 inline constexpr double significant = 0.05;  // what is less probable than this is taken for a difference

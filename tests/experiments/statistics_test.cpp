@@ -32,12 +32,17 @@ TEST_CASE("Mann-Whitney gives the probabilities that R and SciPy print for their
 }
 
 TEST_CASE("Mann-Whitney with ties, many samples, and none") {
-  // U = 4.5 of 20 pairs; the variance 4·5/12 · (10 − (24 + 6 + 6) / 72) = 15.83; z = (|4.5 − 10| − 0.5) / 3.979
-  CHECK(mann_whitney({1, 2, 2, 4}, {2, 3, 4, 5, 3}) == Approx(0.2089).margin(5e-5));
+  // Of the 126 ways to choose four of these nine, 15 have ranks that sum to no more than 14.5.
+  CHECK(mann_whitney({1, 2, 2, 4}, {2, 3, 4, 5, 3}) == Approx(2 * 15.0 / 126).epsilon(1e-9));
+  CHECK(mann_whitney({1, 1, 1}, {2, 2, 2}) == Approx(0.1));  // as without ties: a normal distribution would say 0.047
   CHECK(mann_whitney({5, 5, 5}, {5, 5}) == 1);
   CHECK(mann_whitney({}, {1, 2}) == 1);
   std::vector<double> low, high;
   for (int i = 0; i < 50; ++i) low.push_back(i), high.push_back(i + 10.5);
   CHECK(mann_whitney(low, high) == Approx(0.001209).margin(1e-6));
   CHECK(mann_whitney(low, low) == Approx(1));
+  // U = 90 of 484 pairs; the variance 22·22/12 · (45 − (990 + 19656 + 336) / 1892) = 1367.7; z = (|U − 242| − 0.5) / 36.98
+  std::vector<double> ones_and_twos(10, 1), twos_and_threes(15, 2);
+  ones_and_twos.resize(22, 2), twos_and_threes.resize(22, 3);
+  CHECK(mann_whitney(ones_and_twos, twos_and_threes) == Approx(4.194e-05).epsilon(1e-3));
 }
