@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -20,14 +21,14 @@
 namespace chorale {
 namespace {
 
-// "5%", "5 %" and "0.05" are the same.
+// "5%", "5 %" and "0.05" are the same; "5" could be meant for either.
 double share_in(const std::string& text) {
   std::string number = trim(text);
   const bool percent = !number.empty() && number.back() == '%';
   if (percent) number = trim(number.substr(0, number.size() - 1));
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end || !(value >= 0))
+  if (number.empty() || *end || !(value >= 0 && value < (percent ? INFINITY : 1)))
     usage_error("the threshold is no share", fmt::format("--threshold {}", text), "write 5%, or 0.05");
   return percent ? value / 100 : value;
 }
@@ -75,7 +76,8 @@ class Report final : public Command {
     if (html_) return write_page();
     if (compare_)
       return print_comparison(
-          report::compare(report::read_records({files_[0]}, warm_up_), report::read_records({files_[1]}, warm_up_)));
+          report::compare(report::read_records({files_[0]}, warm_up_), report::read_records({files_[1]}, warm_up_))
+              .differences);
     if (!reference_.empty()) return check_speed();
     if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs want all of them
     report::print_tables(records_, {group_, rows_ == 0 ? -1 : rows_, format_});
@@ -107,13 +109,18 @@ class Report final : public Command {
   }
 
   int check_speed() const {
-    const auto differences =
+    const auto [differences, missing] =
         report::compare(report::read_records({reference_}, warm_up_), report::read_records(files_, warm_up_));
     print_comparison(differences);
     const auto slower = report::slower(differences, share_);
     for (const report::Difference& d : slower)
       fmt::print(stderr, "slower: {}, by {:.1f} % of {} (p = {:.2g})\n", d.name, 100 * d.loss, reference_, d.p);
-    if (slower.empty()) fmt::print(stderr, "no speed fell by more than {:.4g} %\n", 100 * share_);
+    for (const std::string& name : missing) fmt::print(stderr, "not compared: {}, which only {} has\n", name, reference_);
+    const auto perhaps = std::count_if(differences.begin(), differences.end(),
+                                       [&](const report::Difference& d) { return d.is_speed && d.loss > share_; });
+    if (slower.empty())
+      fmt::print(stderr, "no speed fell by more than {:.4g} %{}\n", 100 * share_,
+                 perhaps ? fmt::format(" and by more than chance; of {} more samples would tell", perhaps) : "");
     return static_cast<int>(slower.empty() ? Exit::ok : Exit::check);
   }
 

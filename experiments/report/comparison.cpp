@@ -107,18 +107,21 @@ std::vector<Metric> metrics_of(const RecordSet& records) {
   return metrics;
 }
 
-std::vector<Difference> compare(const RecordSet& one, const RecordSet& other) {
+Comparison compare(const RecordSet& one, const RecordSet& other) {
   const std::vector<Metric> before = metrics_of(one), after = metrics_of(other);
-  std::vector<Difference> all;
+  Comparison all;
   for (const Metric& metric : before) {
     const auto same = std::find_if(after.begin(), after.end(), [&](const Metric& m) { return m.name == metric.name; });
-    if (same == after.end()) continue;
+    if (same == after.end()) {
+      if (metric.is_speed) all.missing.push_back(metric.name);
+      continue;
+    }
     Difference d{metric.name, metric.unit, summarize(metric.samples), summarize(same->samples)};
     d.ratio = d.one.median == 0 ? (d.other.median == 0 ? 1 : std::nan("")) : d.other.median / d.one.median;
     d.p = mann_whitney(metric.samples, same->samples);
     d.loss = metric.more_is_better ? 1 - d.ratio : d.ratio - 1;
     d.is_speed = metric.is_speed;
-    all.push_back(std::move(d));
+    all.differences.push_back(std::move(d));
   }
   return all;
 }

@@ -34,7 +34,12 @@ struct Difference {
   bool real() const { return p < significant; }
 };
 
-std::vector<Difference> compare(const RecordSet& one, const RecordSet& other);
+struct Comparison {
+  std::vector<Difference> differences;
+  std::vector<std::string> missing;  // speeds that the one has and the other has not
+};
+
+Comparison compare(const RecordSet& one, const RecordSet& other);
 
 TextTable table_of(const std::vector<Difference>& differences);
 

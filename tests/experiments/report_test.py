@@ -207,11 +207,32 @@ class Report(unittest.TestCase):
         self.assertIn("slower: tokens_per_s, by 90.0 %", result.stderr)
         self.assertEqual(start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "1000%"]).returncode, 0)
         self.assertEqual(start([chorale, "report", self.runs[1], "--check", slower]).returncode, 0)
+        few = start([chorale, "report", slower, "--check", self.runs[1], "--warm-up", "9"])  # three steps: p is 0.1 at least
+        self.assertEqual(few.returncode, 0, few.stderr)
+        self.assertIn("and by more than chance; of 2 more samples would tell", few.stderr)
+
+    def test_a_check_says_which_speeds_are_no_longer_there(self):
+        def lose(file):
+            del file["runs/run-2"]
+        suite = self.suite(*self.runs[:3])
+        result = start([chorale, "report", self.changed(suite, lose), "--check", suite])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"not compared: pp2: step_time, which only {suite} has", result.stderr)
+        self.assertIn("no speed fell by more than 5 %\n", result.stderr)
+
+    def test_large_speeds_are_whole_numbers(self):
+        def fast(file):
+            file["train/tokens_per_s"][:] = 23456
+        page = self.page(self.changed(self.runs[1], fast))
+        self.assertIn("dp2 trains 23456 tokens a second (95 % interval of the median 23456 to 23456)", page.text)
+        self.assertNotIn("e+04", page.text)
 
     def test_refusals(self):
         for words, says in (([self.bench, "--compare"], "--compare wants two records"),
                             ([self.bench, self.runs[0], "--compare"], "no metric in common"),
                             ([self.bench, "--check", self.bench, "--threshold", "five"], "the threshold is no share"),
+                            ([self.bench, "--check", self.bench, "--threshold", "5"], "the threshold is no share"),
+                            ([self.bench, "--check", self.bench, "--threshold", "inf%"], "the threshold is no share"),
                             ([self.bench, "--html", f"{self.folder}/no/out.html"], "the page cannot be written"),
                             ([self.bench, "--html", "--check", self.bench], "three reports"),
                             (["--html", "out.html"], "no file given"),
