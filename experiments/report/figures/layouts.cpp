@@ -35,6 +35,10 @@ Row row_of(const std::vector<const Run*>& runs) {
   return row;
 }
 
+std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4); }
+
+std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
+
 }  // namespace
 
 std::optional<Figure> layouts(const RecordSet& records) {
@@ -57,8 +61,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
     const double p = mann_whitney(rows.front().speed, row.speed), ratio = row.of_speed.median / rows.front().of_speed.median;
     const bool alike = &row != &rows.front() && p >= significant;
     as_fast += alike;
-    figure.numbers.add({row.label, fmt::format("{}", row.runs), quantity(row.of_speed.median, Unit::plain, 4),
-                        fmt::format("{:.4g} to {:.4g}", row.of_speed.ci_low, row.of_speed.ci_high),
+    figure.numbers.add({row.label, fmt::format("{}", row.runs), tokens(row.of_speed.median), interval(row.of_speed),
                         fmt::format("{}{:.2f}", alike ? "~ " : "", ratio), quantity(row.mfu, Unit::percent),
                         quantity(row.peak, Unit::bytes), quantity(row.sent, Unit::bytes),
                         quantity(row.bubble, Unit::percent), quantity(row.loss, Unit::plain, 4)});
@@ -67,11 +70,11 @@ std::optional<Figure> layouts(const RecordSet& records) {
   }
   const Row &best = rows.front(), &worst = rows.back();
   if (rows.size() == 1)
-    figure.finding = fmt::format("{} trains {:.4g} tokens a second (95 % interval of the median {:.4g} to {:.4g}).",
-                                 best.label, best.of_speed.median, best.of_speed.ci_low, best.of_speed.ci_high);
+    figure.finding = fmt::format("{} trains {} tokens a second (95 % interval of the median {}).", best.label,
+                                 tokens(best.of_speed.median), interval(best.of_speed));
   else
-    figure.finding = fmt::format("{} is the fastest with {:.4g} tokens a second, {:.2f} times {}, the slowest{}.",
-                                 best.label, best.of_speed.median, best.of_speed.median / worst.of_speed.median, worst.label,
+    figure.finding = fmt::format("{} is the fastest with {} tokens a second, {:.2f} times {}, the slowest{}.", best.label,
+                                 tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label,
                                  as_fast ? fmt::format("; {} other{} not significantly slower (~, Mann-Whitney, p ≥ {})",
                                                        as_fast, as_fast == 1 ? " is" : "s are", significant)
                                          : "; all others are significantly slower (Mann-Whitney)");
