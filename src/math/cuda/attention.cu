@@ -188,6 +188,8 @@ void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dro
     const T* from = data<T>(qkv);
     T* to = data<T>(out);
     auto* logs = data<Statistic<T>>(lse);
+    if constexpr (sizeof(T) == 2)
+      if (forward_in_tiles(from, rows, shape, dropout, to, logs, queue)) return;
     const T* keys = from + shape.queries * shape.width;
     const KeyPlaces<T> places{keys, keys + shape.width, tokens * shape.columns(), shape.columns(),
                               (shape.queries + 2) * shape.width};
@@ -205,6 +207,8 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out
     const Scratch<Statistic<T>> both(std::max<std::int64_t>(all, 1), queue);
     launch(dot_rows<T>, {quotient_up(all, warps), threads}, queue, above, data<T>(out), all, shape.width, both.get());
     const Beside<Statistic<T>> beside{data<Statistic<T>>(lse), both.get()};
+    if constexpr (sizeof(T) == 2)
+      if (backward_in_tiles(above, from, rows, shape, dropout, beside, to, queue)) return;
     launch(differentiate_rows<false, T>, grid_of<T>(all, 4, shape), queue, above, from, rows, shape, dropout, beside, to);
     launch(differentiate_rows<true, T>, grid_of<T>(rows * shape.groups, 4, shape), queue, above, from, rows, shape, dropout,
            beside, to);

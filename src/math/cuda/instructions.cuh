@@ -24,4 +24,50 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
+// ── tensor cores: matrices of 16-bit numbers, spread over the lanes of a warp ──
+
+// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds of a the pairs from (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8); of b, columns first,
+// the pairs from (2t, g), (2t + 8, g); of d (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+__device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b, Type<bf16>) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b, Type<f16>) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ inline unsigned shared_place(const void* place) { return static_cast<unsigned>(__cvta_generic_to_shared(place)); }
+
+// Four matrices of 8×8 from shared memory: lane 8m + r says where row r of matrix m lies. Lane 4g + t gets the pair from (g, 2t) of each.
+__device__ inline void load_matrices(std::uint32_t (&m)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(shared_place(row))
+               : "memory");
+}
+// Transposed: lane 4g + t gets (2t, g) and (2t + 1, g).
+__device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(shared_place(row))
+               : "memory");
+}
+
+// ── copies into shared memory that go on while others compute ──
+
+// Sixteen bytes, or zeros without reading where nothing is wanted.
+__device__ inline void copy_later(void* to, const void* from, bool wanted) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
+               : "memory");
+}
+__device__ inline void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until all groups of this thread but the last `younger` are there.
+template <int younger>
+__device__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(younger) : "memory");
+}
+
 }  // namespace chorale::cuda

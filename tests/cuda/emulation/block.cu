@@ -45,7 +45,14 @@ constexpr unsigned warp = 32, most_threads = 1024;
 
 enum class Waits { no, warp, block, ended };
 
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
 struct Fiber {
+  std::vector<std::vector<Copy>> groups;  // of copies that nobody has waited for; the last is still open
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
   bool odd = false;  // which half of the exchange is next: lanes that run ahead do not overwrite what others still read
@@ -131,6 +138,27 @@ const void* exchange(const void* mine, std::size_t bytes) {
   const unsigned first = block->current / warp * warp;
   wait_for(Waits::warp);
   return half[first];
+}
+
+void copy_later(void* to, const void* from, std::size_t bytes) {
+  auto& groups = block->fibers[block->current].groups;
+  if (groups.empty()) groups.emplace_back();
+  groups.back().push_back({to, from, bytes});
+}
+
+void end_group() { block->fibers[block->current].groups.emplace_back(); }
+
+void wait_for_groups(std::size_t younger) {
+  auto& groups = block->fibers[block->current].groups;
+  while (groups.size() > younger + 1) {
+    for (const Copy& copy : groups.front()) {
+      if (copy.from)
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      else
+        std::memset(copy.to, 0, copy.bytes);
+    }
+    groups.erase(groups.begin());
+  }
 }
 
 std::byte* shared_memory() { return block->shared; }
