@@ -29,7 +29,7 @@ PCH       ?= yes
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
 NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
-CUDA_ARCH ?= all-major
+CUDA_ARCH ?= $(if $(device),native,sm_90)# 8.0 is the least: attention wants its tensor cores
 
 # ── Debian packages; `make SETUP= …` leaves the machine alone ───────────────────────────────────────────────────────
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 // s = own₀·other₀ becomes f·p, dp = own₁·other₁ becomes ds; zeros where a query does not see a key.
-template <bool of_keys>
+template <bool of_keys, bool drops>
 __device__ void differentiate(Scores& s, Scores& dp, float scale, std::int64_t own, std::int64_t other, std::int64_t start,
                               std::int64_t head, const AttentionShape& shape, const Dropout& dropout,
                               const Beside<float>& beside) {
@@ -134,15 +134,15 @@ __device__ void differentiate(Scores& s, Scores& dp, float scale, std::int64_t o
       const bool seen = key <= query && query < dropout.tokens.tokens;
       const std::int64_t at = (start + query) * shape.heads() + head;
       const float p = seen ? exponential(s[j][e] * scale - beside.lse[at]) : 0.0f;
-      const bool drops = seen && dropout.probability > 0;
-      const float factor =
-          drops ? factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key)) : 1.0f;
+      float factor = 1;
+      if constexpr (drops)
+        if (seen) factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));
       s[j][e] = factor * p;
       dp[j][e] = seen ? p * fused(factor, dp[j][e], -beside.both[at]) : 0.0f;
     }
 }
 
-template <bool of_keys, int width, class T>
+template <bool of_keys, bool drops, int width, class T>
 __global__ void __launch_bounds__(tile_threads)
     differentiate_tiles(const T* dout, const T* qkv, AttentionShape shape, Dropout dropout, Beside<float> beside, T* dqkv) {
   const std::int64_t tokens = dropout.tokens.tokens, tiles = (tokens + tile_rows - 1) / tile_rows;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(tile_threads)
     const T *here = others + n % 2 * 2 * tile_length<width>, *here_too = here + tile_length<width>;
     scores<width>(own, here, s);
     scores<width>(own_too, here_too, dp);
-    differentiate<of_keys>(s, dp, scale, tile * tile_rows, first_of(n), start, head_of(n), shape, dropout, beside);
+    differentiate<of_keys, drops>(s, dp, scale, tile * tile_rows, first_of(n), start, head_of(n), shape, dropout, beside);
     add_weighted<width>(dp, here, of_own);
     if constexpr (of_keys) add_weighted<width>(s, here_too, of_own_too);
     __syncthreads();
@@ -222,10 +222,16 @@ bool backward_in_tiles(const T* dout, const T* qkv, std::int64_t rows, const Att
                        const Beside<float>& beside, T* dqkv, const Queue& queue) {
   const std::int64_t tokens = dropout.tokens.tokens;
   return with_width(shape, aligned(dout, qkv, dqkv), [&](auto width) {
-    launch(differentiate_tiles<false, width(), T>, grid_of<width()>(rows, shape.heads(), tokens, 6), queue, dout, qkv, shape,
-           dropout, beside, dqkv);
-    launch(differentiate_tiles<true, width(), T>, grid_of<width()>(rows, shape.groups, tokens, 6), queue, dout, qkv, shape,
-           dropout, beside, dqkv);
+    const auto walk = [&](auto of_keys, auto drops) {
+      const Grid grid = grid_of<width()>(rows, of_keys ? shape.groups : shape.heads(), tokens, 6);
+      launch(differentiate_tiles<of_keys(), drops(), width(), T>, grid, queue, dout, qkv, shape, dropout, beside, dqkv);
+    };
+    const auto both_walks = [&](auto drops) {
+      walk(std::false_type{}, drops);
+      walk(std::true_type{}, drops);
+    };
+    if (dropout.probability > 0) return both_walks(std::true_type{});
+    both_walks(std::false_type{});  // random numbers cost registers, even where none are drawn
   });
 }
 
