@@ -1,7 +1,8 @@
 // CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, a stream's work runs at
 // once. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
 //
-//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows
+//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows;
+//            a guard behind what was lent is looked at when it is given back
 //   limits   1024 threads, whole warps, 227 KiB of shared memory; threads of a block that wait for different things end the program
 #pragma once
 #include <cmath>

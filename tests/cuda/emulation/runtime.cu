@@ -1,8 +1,15 @@
 // The emulated runtime: one device, whose memory is the heap's, poisoned.
+//
+//   [ its length · · · ][ what was lent ][ a guard ]      looked at when it is given back
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include <cuda_runtime.h>
+constexpr std::size_t guard = 256;      // also what CUDA aligns to
+constexpr unsigned char poison = 0xff;  // floats of it are NaN
 
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "refused";
@@ -26,15 +33,27 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** place, std::size_t bytes) {
-  *place = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*place) return cudaErrorMemoryAllocation;
-  std::memset(*place, 0xff, bytes);
+  const std::size_t whole = (guard + bytes + guard + guard - 1) / guard * guard;
+  auto* start = static_cast<std::byte*>(std::aligned_alloc(guard, whole));
+  if (!start) return cudaErrorMemoryAllocation;
+  std::memset(start, poison, whole);
+  std::memcpy(start, &bytes, sizeof bytes);
+  *place = start + guard;
   return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) { return cudaMalloc(place, bytes); }
 cudaError_t cudaMallocHost(void** place, std::size_t bytes) { return cudaMalloc(place, bytes); }
 cudaError_t cudaFree(void* place) {
-  std::free(place);
+  if (!place) return cudaSuccess;
+  auto* end = static_cast<std::byte*>(place);
+  std::size_t bytes = 0;
+  std::memcpy(&bytes, end - guard, sizeof bytes);
+  end += bytes;
+  if (!std::all_of(end, end + guard, [](std::byte b) { return b == std::byte{poison}; })) {
+    std::fprintf(stderr, "emulated kernel: something was written beyond the %zu bytes it was lent\n", bytes);
+    std::abort();
+  }
+  std::free(static_cast<std::byte*>(place) - guard);
   return cudaSuccess;
 }
 cudaError_t cudaFreeAsync(void* place, cudaStream_t) { return cudaFree(place); }

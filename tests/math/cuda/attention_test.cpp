@@ -22,7 +22,7 @@ TEST_CASE("device: attention and its gradient are those of the host", "[gpu]") {
     for (const std::int64_t width : {5, 40, 64, 128})
       for (const std::int64_t tokens : lengths)
         for (const double probability : {0.0, 0.2}) {
-          if (width > 64 && dtype == DType::f64) continue;
+          if (tokens > 100 && (width < 64 || size_of(dtype) > 2)) continue;  // tiles are for these
           INFO(name_of(dtype) << " width " << width << " tokens " << tokens << " p " << probability);
           Desk desk;
           const AttentionShape shape{
