@@ -65,6 +65,9 @@ Records keep where each came from.
 The option
 .BI \-\- name
 of the command, with underscores for hyphens: CHORALE_RUN_DIR.
+.TP
+.B CHORALE_CUDA_PLUGIN
+The CUDA plugin to load, instead of the one beside the program.
 .SH FILES
 .TP
 .I runs/latest/run.h5
