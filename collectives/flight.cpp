@@ -56,8 +56,9 @@ World::World(std::shared_ptr<Transport> joined)
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
+// A group that gave up keeps its id: what is said of it may still be on its way, and must not reach another group.
 Communicator::State::~State() {
-  if (!is_pair && world) world->free_ids[membership.id] = 1;
+  if (!is_pair && world && gave_up_.empty()) world->free_ids[membership.id] = 1;
 }
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
