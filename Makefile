@@ -75,7 +75,7 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
 # ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
-absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,collectives/backends/nccl.cu)
+absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
@@ -88,7 +88,7 @@ examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
 link_library = $(link) -shared $(parts) $(libs)
-link_plugin  = $(nvcc) -shared $(kernels) $(cuda_libs) $(nccl_libs)
+link_plugin  = $(nvcc) -shared -Xlinker -Bsymbolic $(kernels) $(cuda_libs) $(nccl_libs)
 link_emulated = $(CXX) -shared $(emulated)
 device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
@@ -239,9 +239,10 @@ $B/emulated/%.o: %.cu $B/emulate.stamp
 	$(call quiet,c++) $(emulate) -MMD -MP -x c++ -c $< -o $@
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
-	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
+	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) $(stand_ins) -MMD -MP -c $< -o $@
 $B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: effort := cold
 $B/cold.hpp.gch: effort := cold
+$B/tests/nccl/%.o: stand_ins := -Itests/nccl
 $(headers_once): $B/%.hpp.gch: src/base/standard.hpp $B/compile.stamp
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $($(effort)) -MMD -MP -c -x c++-header $< -o $@

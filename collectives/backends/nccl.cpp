@@ -1,11 +1,177 @@
-// NCCL's host side: asks the plugin, which alone links NCCL.
+// NCCL's host side: what is said to whom, and in which order, is decided here; the plugin, which alone links NCCL, puts it on a stream.
+//
+//   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over ─▶ true
+//
+// NCCL goes through a group's calls in the order in which they were enqueued, so nobody may overtake. It compares nothing: a call that differs
+// from the others' may go through with wrong numbers. So each rank tells the next one around the group which call it makes, by a letter over
+// MPI (message/calls.hpp), and no call is over before that of the rank before it was compared; the letter is there before the device is
+// through. Letters also tell why a rank gave up, and bring a new communicator's id from the group's first rank to the others.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/nccl_link.hpp"
 #include "src/base/built.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/memory/device_plugin.hpp"
 
 namespace chorale {
+namespace {
+
+struct NcclWorld {
+  NcclWorld(const mpi::Runtime& r, std::unique_ptr<NcclDevice> d) : runtime(r), line(r.world()), device(std::move(d)) {}
+  const mpi::Runtime& runtime;
+  ServiceLine line;
+  std::unique_ptr<NcclDevice> device;
+};
+
+class NcclOperation;
+
+class NcclGroup final : public Group {
+ public:
+  NcclGroup(NcclWorld& world, const Membership& membership);
+  std::unique_ptr<Operation> prepare(const Plan& plan) override;
+  std::unique_ptr<Group> pair(int from, int to) override {
+    return std::make_unique<NcclGroup>(world_, pair_of(book_.group(), from, to));
+  }
+  void poison(const std::string& why) noexcept override {
+    book_.poison(why);
+    if (link_) link_->abort();
+  }
+
+  void add(NcclOperation* operation) { waiting_.push_back(operation); }
+  void enqueue_all();
+  NcclLink& link() { return *link_; }
+  void tell_call(const Run& run);
+  bool compared(const Run& run);  // throws where the calls differ
+
+ private:
+  bool connected();
+  int size() const { return static_cast<int>(book_.group().members.size()); }
+  int around(int steps) const { return modulo(book_.group().rank + steps, size()); }
+
+  NcclWorld& world_;
+  CallBook book_;
+  std::unique_ptr<NcclLink> link_;  // none before the communicator's id is known
+  std::deque<NcclOperation*> waiting_;
+};
+
+class NcclOperation final : public Operation {
+ public:
+  NcclOperation(NcclGroup& group, const Plan& plan, CallWatch watch)
+      : group_(group), plan_(plan), watch_(std::move(watch)) {}
+
+  void start(const Run& run) override {
+    run_ = run;
+    is_started_ = is_enqueued_ = false;
+    watch_.start(run);
+    group_.tell_call(run);
+    group_.add(this);
+    group_.enqueue_all();
+  }
+  bool progress() override {
+    if (!is_enqueued_) group_.enqueue_all();
+    return is_enqueued_ && work_->over() && group_.compared(run_);
+  }
+  std::uint64_t moved() const override { return moved_; }
+  void examine() override { watch_.examine(); }
+
+  bool enqueue() {
+    if (!work_) work_ = make();
+    if (!is_started_) work_->start(run_.input, run_.output);
+    is_started_ = true;
+    is_enqueued_ = work_->enqueue();
+    moved_ += is_enqueued_;
+    return is_enqueued_;
+  }
+
+ private:
+  std::unique_ptr<NcclWork> make() const {
+    if (!plan_.algorithm) return group_.link().prepare_native(plan_);
+    return group_.link().prepare(plan_, MessagePlan(plan_), in_groups(schedules_of(plan_), plan_.problem.rank));
+  }
+
+  NcclGroup& group_;
+  const Plan plan_;
+  CallWatch watch_;
+  std::unique_ptr<NcclWork> work_;  // made when the group is connected
+  Run run_;
+  bool is_started_ = false, is_enqueued_ = false;
+  std::uint64_t moved_ = 0;
+};
+
+NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {
+  if (membership.rank != 0) return;
+  const NcclId id = world.device->new_id();
+  book_.tell({id.bytes, sizeof id.bytes});
+  link_ = world.device->connect(id, 0, static_cast<int>(membership.members.size()));
+}
+
+std::unique_ptr<Operation> NcclGroup::prepare(const Plan& plan) {
+  require(plan.problem.size <= most_addends, "sums on a device have {} addends at most, and this group {} ranks",
+          most_addends, plan.problem.size);
+  book_.enter(plan);
+  std::vector<int> peers;
+  for (int member = 0; member < plan.problem.size; ++member)
+    if (member != plan.problem.rank) peers.push_back(member);
+  return std::make_unique<NcclOperation>(*this, plan, CallWatch(book_, plan.signature, std::move(peers)));
+}
+
+bool NcclGroup::connected() {
+  if (!link_) {
+    NcclId id;
+    if (!book_.heard({id.bytes, sizeof id.bytes})) return false;
+    link_ = world_.device->connect(id, book_.group().rank, size());
+  }
+  return link_->ready();
+}
+
+void NcclGroup::tell_call(const Run& run) {
+  if (run.history != 0 && size() > 1) book_.ask({around(1)}, run.sequence);
+}
+
+bool NcclGroup::compared(const Run& run) {
+  if (run.history == 0 || size() == 1) return true;
+  book_.examine();
+  return book_.was_asked(around(-1), run.sequence);
+}
+
+void NcclGroup::enqueue_all() {
+  if (waiting_.empty() || !connected()) return;
+  while (!waiting_.empty() && waiting_.front()->enqueue()) waiting_.pop_front();
+}
+
+class NcclTransport final : public Transport {
+ public:
+  NcclTransport(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) : world_(runtime, std::move(device)) {}
+  const char* name() const override { return "nccl"; }
+  int rank() const override { return world_.runtime.rank(); }
+  int size() const override { return world_.runtime.size(); }
+  // For the others it has nothing but sends and receives in a group, which is our algorithm direct.
+  bool has_native(Collective what) const override {
+    return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
+  }
+  bool reaches_devices() const override { return true; }
+  bool plans_for_all() const override { return true; }  // groups of messages depend on what the others do
+  Memory& memory() override { return world_.device->memory(); }
+
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
+
+  std::unique_ptr<Group> join(const Membership& membership) override {
+    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
+    return std::make_unique<NcclGroup>(world_, membership);
+  }
+
+ private:
+  NcclWorld world_;
+};
+
+}  // namespace
 
 Availability probe_nccl() {
   const DevicePlugin plugin;
@@ -17,7 +183,30 @@ Availability probe_nccl() {
   if (!probe) return {false, built("without_nccl")};
   if (probe(text) != 0) return {false, text};
   if (devices.empty()) return {false, fmt::format("{} is there, but no device: {}", text, why_none)};
-  return {true, fmt::format("{}, {} device{}", text, devices.size(), devices.size() == 1 ? "" : "s")};
+  return {true, fmt::format("{}, {} device{}; ranks that share one meet over sockets: for tests, not for timing", text,
+                            devices.size(), devices.size() == 1 ? "" : "s")};
+}
+
+std::unique_ptr<Transport> over_nccl(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) {
+  return std::make_unique<NcclTransport>(runtime, std::move(device));
+}
+
+// The ranks of a host take its devices in turn. NCCL refuses two ranks of one host on one device, so where they have to share, each says
+// that it is on a host of its own, and they are joined over the loopback interface.
+std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
+  const DevicePlugin plugin;
+  std::string why_none;
+  const auto devices = static_cast<std::ptrdiff_t>(cuda_devices(plugin, &why_none).size());
+  auto* make = plugin.find<NcclDeviceFunction>("chorale_nccl_device");
+  if (devices == 0 || !make) usage_error("no device for NCCL here", why_none, "use --backend shm, ucx or mpi");
+  const auto host = static_cast<std::int64_t>(std::hash<std::string>{}(host_name()));
+  const std::vector<std::int64_t> hosts = mpi::all_gather(runtime.world(), host);
+  const auto before = std::count(hosts.begin(), hosts.begin() + runtime.rank(), host);
+  if (std::ranges::count(hosts, host) > devices) {
+    setenv("NCCL_HOSTID", fmt::format("{}-{}", host_name(), runtime.rank()).c_str(), 0);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  }
+  return over_nccl(runtime, std::unique_ptr<NcclDevice>(make(static_cast<int>(before % devices))));
 }
 
 }  // namespace chorale

@@ -91,7 +91,7 @@ void CallBook::examine() {
     // A question about a call that we have not come to stays until we have.
     const bool is_early =
         letter->kind == Letter::Kind::ask && newest_[letter->sequence % newest_.size()].sequence < letter->sequence;
-    if (letter->group != key_ || is_early) {
+    if (letter->group != key_ || is_early || letter->kind == Letter::Kind::news) {
       ++letter;
       continue;
     }
@@ -110,6 +110,13 @@ void CallBook::read(const Letter& letter) {
   const Made& ours = newest_[letter.sequence % newest_.size()];
   if (ours.sequence == letter.sequence && ours.history != 0 && ours.history != letter.history)
     other_call(letter.sender, ours.sequence, letter.text);
+  std::uint64_t& newest = asked_[letter.sender];
+  newest = std::max(newest, letter.sequence);
+}
+
+bool CallBook::was_asked(int peer, std::uint64_t sequence) const {
+  const auto newest = asked_.find(world_rank(peer));
+  return newest != asked_.end() && newest->second >= sequence;
 }
 
 void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
@@ -123,8 +130,29 @@ void CallBook::poison(const std::string& why) noexcept {
   Letter letter{Letter::Kind::poison, line_.rank(), key_, 0, 0, ""};
   std::snprintf(letter.text, sizeof letter.text, "rank %d gave up: %s", line_.rank(), why.c_str());
   std::replace(std::begin(letter.text), std::end(letter.text), '\n', ';');
+  send_all(letter);
+}
+
+void CallBook::send_all(const Letter& letter) noexcept {
   for (const int member : group_.members)
     if (member != line_.rank()) line_.send(member, letter);
+}
+
+void CallBook::tell(std::span<const char> news) noexcept {
+  Letter letter{Letter::Kind::news, line_.rank(), key_, 0, 0, ""};
+  std::copy(news.begin(), news.end(), letter.text);
+  send_all(letter);
+}
+
+bool CallBook::heard(std::span<char> news) {
+  line_.listen();
+  auto& inbox = line_.inbox();
+  const auto letter = std::find_if(inbox.begin(), inbox.end(),
+                                   [&](const Letter& any) { return any.group == key_ && any.kind == Letter::Kind::news; });
+  if (letter == inbox.end()) return false;
+  std::copy_n(letter->text, news.size(), news.begin());
+  inbox.erase(letter);
+  return true;
 }
 
 void CallBook::other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {

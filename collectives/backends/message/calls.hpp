@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdint>
 #include <list>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@
 namespace chorale {
 
 struct Letter {
-  enum class Kind : std::int32_t { ask, poison };
+  enum class Kind : std::int32_t { ask, poison, news };
   Kind kind;
   std::int32_t sender;  // in the world
   std::uint64_t group;  // its key
@@ -65,7 +67,12 @@ class CallBook {
   }
   void examine();  // throws if a letter says that a peer gave up, or made another call than we did
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  void poison(const std::string& why) noexcept;  // tells all, unless one of them told us: he has told the others
+  bool was_asked(int peer, std::uint64_t sequence) const;  // and, since nothing was thrown, peer's call is ours
+  void poison(const std::string& why) noexcept;            // tells all, unless one of them told us: he has told the others
+
+  // Something that the group's first member makes and all must know, of up to 480 bytes. Told once; heard when it has come.
+  void tell(std::span<const char> news) noexcept;
+  bool heard(std::span<char> news);
 
   // The errors of this page, from the backends too; `sequence` and `words` are of our own call.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const;
@@ -81,13 +88,15 @@ class CallBook {
   };
   std::string words_of(std::uint64_t sequence) const;
   void read(const Letter& letter);
+  void send_all(const Letter& letter) noexcept;
 
   ServiceLine& line_;
   Membership group_;
   std::uint64_t key_;  // no two groups of this rank have the same
   std::array<Made, 64> newest_{};
   std::vector<Known> known_;
-  std::string gave_up_;  // which peer did, and why; whatever waits on this group from then on fails
+  std::map<int, std::uint64_t> asked_;  // by each rank of the world: of its newest call
+  std::string gave_up_;                 // which peer did, and why; whatever waits on this group from then on fails
 };
 
 class CallWatch {

@@ -1,0 +1,103 @@
+// What every backend must do with buffers on a device, whether it reaches them or has them staged: right results by every algorithm, many
+// calls in flight, and buffers that are mixed refused on every rank.
+#pragma once
+#include "tests/collectives/far_trial.hpp"
+#include "tests/collectives/planning.hpp"
+#include "tests/collectives/worlds.hpp"
+#include "tests/far_memory.hpp"
+
+namespace chorale::test {
+
+// The backend's own device, or one whose buffers it has to stage.
+struct FarDevice {
+  explicit FarDevice(Communicator& c)
+      : allocator(c.transport().reaches_devices() ? c.allocator() : Allocator(*own, ledger)) {
+    if (!c.transport().reaches_devices()) c.use_device(own);
+  }
+  Memory& memory() const { return allocator.memory(); }
+
+  std::shared_ptr<FarMemory> own = std::make_shared<FarMemory>();
+  Ledger ledger;
+  Allocator allocator;
+};
+
+inline std::string every_algorithm(Communicator& c) {
+  FarDevice device(c);
+  const int p = c.size();
+  std::size_t turn = 0;
+  for (const Algorithm& algorithm : all_algorithms())
+    for (const std::int64_t count : {0, 1, 2 * p + 1, 3000})
+      for (const bool in_place : {false, true}) {
+        Problem problem = Problem::even(algorithm.what, algorithm.what == Collective::all_to_all ? count / p * p : count, p,
+                                        static_cast<int>(turn) % p, in_place);
+        problem.rank = c.rank();
+        const auto dtype = all_dtypes[turn % std::size(all_dtypes)];
+        const auto op = static_cast<Redop>(turn % std::size(redop_names));
+        ++turn;
+        const bool blocks_of_one_size = algorithm.what == Collective::gather || algorithm.what == Collective::scatter;
+        if (algorithm.what == Collective::barrier || (blocks_of_one_size && (in_place || count % p != 0))) continue;
+        if (algorithm.what == Collective::broadcast && !in_place) continue;
+        if (count == 0 && in_place) continue;  // of empty buffers no address tells
+        if (!fits(algorithm, problem)) continue;
+        c.choose(algorithm.what, turn % 5 == 0 && c.transport().has_native(algorithm.what) ? "native" : algorithm.name);
+        FarTrial trial(problem, dtype, op, device.allocator);
+        for (int again = 0; again < 2; ++again) {
+          if (again == 1 && in_place) break;  // its input is gone
+          c.run(trial.call());
+          if (const std::string wrong = trial.trouble(); !wrong.empty()) return fmt::format("{} {}", algorithm.name, wrong);
+        }
+      }
+  return "";
+}
+
+inline std::string many_calls_in_flight(Communicator& c) {
+  FarDevice device(c);
+  Communicator part = c.split(c.rank() % 2, 0);
+  std::vector<std::unique_ptr<FarTrial>> trials;
+  std::vector<Request> requests;
+  for (int i = 0; i < 30; ++i) {
+    Communicator& group = i % 3 == 0 ? part : c;
+    Problem problem =
+        Problem::even(Collective::all_reduce, i % 5 == 4 ? 1 << 20 : 100 + 37 * i, group.size(), 0, i % 2 == 0);
+    problem.rank = group.rank();
+    trials.push_back(std::make_unique<FarTrial>(problem, DType::f32, Redop::sum, device.allocator));
+    requests.push_back(group.start(trials.back()->call()));
+  }
+  for (Request& request : requests) request.wait();
+  for (const auto& trial : trials)
+    if (const std::string wrong = trial->trouble(); !wrong.empty()) return wrong;
+  return "";
+}
+
+// One rank, or all, mix host and device buffers; afterwards the world goes on.
+inline std::string mixed_buffers(Communicator& c) {
+  if (c.size() < 2) return "";
+  FarDevice device(c);
+  std::vector<float> host(100, 1);
+  const Buffer far = device.allocator.allocate(400, Category::workspace);
+  const Slice near{host.data(), 100, DType::f32}, on_device{far.data(), 100, DType::f32, device.memory().device()};
+  device.memory().copy_in(far.data(), host.data(), 400);
+  const bool odd_one = c.rank() == c.size() - 1;
+  const auto refused = [&](Slice input, Slice output, const std::string& words) -> std::string {
+    Communicator group = c.split(0, c.rank());
+    const std::string said = thrown_by([&] {
+      group.all_reduce(input, output);
+      group.barrier();  // who is through already learns it here
+    });
+    return said.find(words) != std::string::npos ? "" : "mixed buffers: " + said;
+  };
+  const Slice mine = odd_one ? on_device : near;
+  std::string wrong = refused(mine, mine, "rank");
+  wrong +=
+      refused(near, on_device, "mixes host and device buffers\n  the input is on host, the output on cuda:0\n  copy one");
+  wrong += refused(near, odd_one ? on_device : near, "rank");
+  float one = 1;
+  c.all_reduce({&one, 1, DType::f32});
+  return one == static_cast<float>(c.size()) ? wrong : "the world does not go on";
+}
+
+constexpr Check device_checks[] = {{"every algorithm on device buffers", every_algorithm},
+                                   {"many calls on device buffers in flight", many_calls_in_flight},
+                                   {"mixed buffers are refused", mixed_buffers}};
+
+}  // namespace chorale::test

@@ -1,0 +1,46 @@
+// As much of NCCL as its backend uses, emulated over MPI, and as strict as it: what is called has not happened yet (ncclInProgress) until it
+// was asked after a few times, whoever calls more meanwhile is refused, and a group of messages is over only when each has met its other
+// end, so that those who group them badly hang.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+enum ncclResult_t { ncclSuccess, ncclInvalidUsage, ncclInProgress };
+enum ncclDataType_t { ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16, ncclInt32, ncclInt64, ncclUint8 };
+enum ncclRedOp_t { ncclSum, ncclProd, ncclMin, ncclMax };
+struct ncclUniqueId {
+  char internal[128];
+};
+struct ncclConfig_t {
+  int blocking = 1;
+};
+#define NCCL_CONFIG_INITIALIZER \
+  {}
+
+namespace chorale::test {
+class EmulatedComm;
+}
+using ncclComm_t = chorale::test::EmulatedComm*;
+
+ncclResult_t ncclGetVersion(int* version);
+const char* ncclGetErrorString(ncclResult_t result);
+const char* ncclGetLastError(ncclComm_t comm);
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state);
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t);
+ncclResult_t ncclRecv(void* into, std::size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t);
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                           cudaStream_t);
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t each, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                               cudaStream_t);
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t each, ncclDataType_t, ncclComm_t, cudaStream_t);
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t, int root, ncclComm_t, cudaStream_t);
+ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t, ncclRedOp_t, int root, ncclComm_t,
+                        cudaStream_t);

@@ -1,0 +1,118 @@
+// The backend nccl, whole, on an emulated GPU and an emulated NCCL (machine.hpp, nccl.h): the plugin's source is compiled into this file.
+#include "collectives/backends/nccl.cu"
+
+#include "tests/collectives/device_checks.hpp"
+
+namespace chorale {
+
+// ── what else the plugin holds, on the host ──
+
+extern "C" Memory* chorale_cuda_memory(int) { return test::Machine::here().memory = new test::FarMemory; }
+
+void reduce_on(void* stream, Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count) {
+  const test::Machine& machine = test::Machine::here();
+  const auto bytes = static_cast<std::size_t>(count * size_of(dtype));
+  std::vector<const void*> places;
+  for (const void* source : sources) places.push_back(machine.reached(source, bytes));
+  static_cast<test::EmulatedStream*>(stream)->tasks.push_back([=, to = machine.reached(out, bytes)] {
+    reduce(op, dtype, to, places, count);
+    return true;
+  });
+}
+
+void divide_on(void* stream, DType dtype, void* out, std::int64_t count, std::int64_t by) {
+  std::byte* const place = test::Machine::here().reached(out, static_cast<std::size_t>(count * size_of(dtype)));
+  static_cast<test::EmulatedStream*>(stream)->tasks.push_back([=] {
+    divide(dtype, place, count, by);
+    return true;
+  });
+}
+
+namespace test {
+namespace {
+
+// Groups, messages between two ranks, and barriers, on host buffers, which are staged the other way round.
+std::string host_buffers(Communicator& c) {
+  std::int32_t one = c.rank() + 1, sum = 0;
+  c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});
+  if (sum != c.size() * (c.size() + 1) / 2) return "a sum of host buffers is wrong";
+  float mine = static_cast<float>(c.rank()), mean = -1;
+  c.all_reduce({&mine, 1, DType::f32}, {&mean, 1, DType::f32}, Redop::avg);
+  if (mean != static_cast<float>(c.size() - 1) / 2) return "an average of host buffers is wrong";
+  Communicator odd_or_even = c.split(c.rank() % 2, -c.rank());
+  odd_or_even.barrier();
+  std::int32_t count = 1;
+  odd_or_even.all_reduce({&count, 1, DType::i32});
+  return count == (c.size() + 1 - c.rank() % 2) / 2 ? "" : "a group has other members than its color";
+}
+
+std::string messages_on_devices(Communicator& c) {
+  const int p = c.size(), rank = c.rank();
+  std::vector<Buffer> buffers;
+  std::vector<Request> requests;
+  const auto slice = [&](std::int32_t value) {
+    buffers.push_back(c.allocator().allocate(4, Category::workspace));
+    c.allocator().memory().copy_in(buffers.back().data(), &value, 4);
+    return Slice{buffers.back().data(), 1, DType::i32, c.allocator().device()};
+  };
+  for (int peer = 0; peer < p; ++peer)
+    for (int i = 0; i < 3 && peer != rank; ++i) {
+      requests.push_back(c.start_recv(slice(-1), peer));
+      requests.push_back(c.start_send(slice(100 * rank + i), peer));
+    }
+  c.barrier();
+  for (Request& request : requests) request.wait();
+  std::size_t at = 0;
+  for (int peer = 0; peer < p; ++peer)
+    for (int i = 0; i < 3 && peer != rank; ++i, at += 2) {
+      std::int32_t got = 0;
+      c.allocator().memory().copy_out(&got, buffers[at].data(), 4);
+      if (got != 100 * peer + i) return fmt::format("message {} of rank {} is {}", i, peer, got);
+    }
+  return "";
+}
+
+// Calls that differ hang in NCCL, and are found by letters; then the group is aborted, and the world goes on.
+std::string calls_that_differ(Communicator& c) {
+  if (c.size() < 2) return "";
+  std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
+  const bool odd_one = c.rank() == c.size() - 1;
+  for (const char* algorithm : {"ring", "native"}) {
+    Communicator group = c.split(0, c.rank());
+    group.choose(algorithm);
+    const std::string said = thrown_by([&] {
+      if (odd_one)
+        group.all_gather({x.data(), 64, DType::i32}, {all.data(), 64 * c.size(), DType::i32});
+      else
+        group.all_reduce({x.data(), 64, DType::i32});
+      group.barrier();
+    });
+    if (said.find("made different calls") == std::string::npos) return algorithm + (": " + said);
+    if (thrown_by([&] { group.barrier(); }).find("gave up") == std::string::npos) return "a group that failed goes on";
+  }
+  return host_buffers(c);
+}
+
+constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
+                            {"messages on devices", messages_on_devices},
+                            {"calls that differ", calls_that_differ}};
+
+void on_emulated_nccl(std::span<const Check> all) {
+  SystemClock clock;
+  for (const Check& check : all) {
+    std::unique_ptr<NcclDevice> device(chorale_nccl_device(0));
+    const std::string trouble = trouble_of(check, open_world(over_nccl(world(), std::move(device)), clock));
+    INFO(check.name);
+    REQUIRE_ALL(trouble == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the backend nccl keeps its promises on an emulated GPU", "[spmd]") {
+  on_emulated_nccl(checks);
+  on_emulated_nccl(device_checks);
+}
+
+}  // namespace test
+}  // namespace chorale
