@@ -59,10 +59,13 @@ class Compare final : public Command {
       require_writable(run_dir_);
     else
       take_up(launch);
-    suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml");
+    std::vector<Mistake> mistakes;
+    suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml", mistakes);
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
-    values_ = check_runs(suite_, run_dir_, launch);
+    check_runs(suite_, run_dir_, launch, mistakes);
+    refuse_mistakes(suite_, std::move(mistakes));
+    values_ = varied_values(suite_, launch);
     signals_.emplace();
   }
 
@@ -144,7 +147,7 @@ class Compare final : public Command {
     std::int64_t done = 0;
     bool checks = true;
     std::optional<Progress> progress;
-    if (summary) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
+    if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
       if (progress) progress->update(done++, turns[t].id());

@@ -28,7 +28,7 @@ std::string on_one_line(const std::string& text) {
 }
 
 // Each setting by itself, so that all mistakes are found; then what they are together.
-void check_run(const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
+void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
@@ -59,8 +59,13 @@ void check_run(const SuiteRun& run, const std::filesystem::path& parent, const L
     mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: mpirun -n {} chorale compare …",
                                               run.ranks, launch.size, run.ranks)});
   else
-    collect(run.line, run.name + ": ",
-            [&] { prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size}); });
+    collect(run.line, run.name + ": ", [&] {
+      const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
+      const Option* steps = made->options.find("train-iters");
+      if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
+        mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step behind a warm-up of {}", run.name,
+                                                  steps->text, suite.warm_up)});
+    });
 }
 
 }  // namespace
@@ -85,11 +90,12 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
   return made;
 }
 
-std::vector<std::vector<std::string>> check_runs(const Suite& suite, const std::filesystem::path& parent,
-                                                 const Launch& launch) {
-  std::vector<Mistake> mistakes;
-  for (const SuiteRun& run : suite.runs) check_run(run, parent, launch, mistakes);
-  refuse_mistakes(suite, std::move(mistakes));
+void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
+                std::vector<Mistake>& mistakes) {
+  for (const SuiteRun& run : suite.runs) check_run(suite, run, parent, launch, mistakes);
+}
+
+std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch) {
   std::vector<std::vector<std::string>> values;
   for (const SuiteRun& run : suite.runs) {
     Prepared made = fresh(run.command);

@@ -11,9 +11,11 @@ std::string command_line(const Options& options);  // with what is not by defaul
 // Its record comes into folder/name; with no name it is only checked, and `folder` is where records would come.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
-// Every run of the suite, before the first is run: a usage error with all that is wrong with any. Gives for each run what it has for the
-// settings that the suite varies.
-std::vector<std::vector<std::string>> check_runs(const Suite& suite, const std::filesystem::path& parent,
-                                                 const Launch& launch);
+// What is wrong with any run of the suite, before the first is run.
+void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
+                std::vector<Mistake>& mistakes);
+
+// What each run has for the settings that the suite varies.
+std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch);
 
 }  // namespace chorale::compare

@@ -94,9 +94,14 @@ class SuiteReader {
 
   std::optional<Setting> setting_of(const std::string& name, const toml::node& node) {
     const std::string origin = fmt::format("{}:{}", suite_.file.string(), line_of(node));
-    if (!node.is_table() && !node.is_array_of_tables())
-      return Setting{canonical_key(name), setting_text(node, name, origin), origin};
-    wrong(node, fmt::format("\"{}\" is a table; what differs between runs stands in vary", name));
+    if (node.is_table() || node.is_array_of_tables())
+      wrong(node, fmt::format("\"{}\" is a table; what differs between runs stands in vary", name));
+    else
+      try {
+        return Setting{canonical_key(name), setting_text(node, name, origin), origin};
+      } catch (const Error& error) {
+        wrong(node, split(error.what(), '\n')[0]);
+      }
     return std::nullopt;
   }
 
@@ -115,7 +120,9 @@ class SuiteReader {
         for (const toml::node& value : *values) {
           const auto setting = setting_of(name, value);
           if (!setting) continue;
-          if (std::int64_t ranks = 0; key == "ranks") take(value, name, ranks, 1);
+          std::int64_t ranks = 0;
+          if (key == "ranks") take(value, name, ranks, 1);
+          if (key == "ranks" && ranks == 0) continue;
           more.push_back(before);
           more.back().push_back(*setting);
         }
@@ -166,16 +173,14 @@ void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes) {
               fmt::format("nothing was run: the suite has {} mistake{}", lines.size(), lines.size() > 1 ? "s" : ""), lines);
 }
 
-Suite read_suite(const std::filesystem::path& file) {
-  Suite suite{.file = file, .text = config_text(file, "suite")};
-  std::vector<Mistake> mistakes;
+Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes) {
+  Suite suite{.file = file, .text = config_text(file, "chorale compare")};
   try {
     const toml::table root = toml::parse(suite.text, file.string());
     SuiteReader(suite, mistakes).read(root);
   } catch (const toml::parse_error& error) {
     mistakes.push_back({error.source().begin.line, std::string(error.description())});
   }
-  refuse_mistakes(suite, std::move(mistakes));
   return suite;
 }
 

@@ -43,6 +43,6 @@ struct Mistake {
 };
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // a usage error, if there are any
 
-Suite read_suite(const std::filesystem::path& file);  // a usage error with every mistake of its form
+Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);  // what of it is sound
 
 }  // namespace chorale::compare

@@ -120,7 +120,7 @@ class Translation {
 }  // namespace
 
 std::vector<Setting> read_ds_config(const std::filesystem::path& file) {
-  const std::string text = config_text(file, "ds-config");
+  const std::string text = config_text(file, "--ds-config");
   Translation translation(file.string());
   try {
     const Json json = Json::parse(text);

@@ -96,24 +96,24 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
 
 }  // namespace
 
-std::string config_text(const std::filesystem::path& file, const std::string& option) {
+std::string config_text(const std::filesystem::path& file, const std::string& asker) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   std::ifstream stream(file);
   if (!std::filesystem::is_regular_file(status) || !stream)
-    usage_error("the config file cannot be read",
+    usage_error("the file cannot be read",
                 fmt::format("{}: {}", file.string(),
                             std::filesystem::is_directory(status) ? "it is a folder"
                             : std::filesystem::exists(status)     ? "permission denied, or no plain file"
                                                                   : "no such file"),
-                fmt::format("check the path given to --{}", option));
+                fmt::format("check the path given to {}", asker));
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
 }
 
 std::vector<Setting> read_config(const std::filesystem::path& file) {
-  const std::string text = config_text(file, "config");
+  const std::string text = config_text(file, "--config");
   return file.extension() == ".json" ? read_json(text, file.string()) : read_toml(text, file.string());
 }
 

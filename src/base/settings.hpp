@@ -25,8 +25,8 @@ struct ForeignConfig {
   std::vector<Setting> (*read)(const std::filesystem::path&);
 };
 
-std::string config_text(const std::filesystem::path& file, const std::string& option);  // the file that --option names
-std::size_t line_at(const std::string& text, std::size_t position);                     // from 1
+std::string config_text(const std::filesystem::path& file, const std::string& asker);  // the file that "--option" names
+std::size_t line_at(const std::string& text, std::size_t position);                    // from 1
 
 // Settings in rising precedence, after what the preset and the foreign files that they name say.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,

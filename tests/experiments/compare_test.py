@@ -68,18 +68,30 @@ class Compare(unittest.TestCase):
     def test_all_mistakes_of_a_suite_are_said_before_anything_runs(self):
         suite = self.suite('questions = "?"\n\n[[runs]]\ncommand = "trian"\n\n[[runs]]\npreset = "tiny"\ntrain-itres = 3\n'
                            'lr = "much"\n\n[[runs]]\npreset = "tiny"\nvary.layout = ["dp2", "tp5"]\n\n[[runs]]\nranks = 3\n'
-                           'data = "nowhere.bin"\n\n[[runs]]\nrun-dir = "x"\nlr = 1\nvary.lr = [1, 2]\n')
-        form = self.compare(suite)
-        self.assertEqual(form.returncode, 2, form.stderr)
-        self.assertIn(f'{suite}:1: "questions" is no part of a suite', form.stderr)
-        self.suite(open(suite).read().replace('questions = "?"', ""))
+                           'data = "nowhere.bin"\n\n[[runs]]\nrun-dir = "x"\nlr = 1\nvary.lr = [1, 2]\n\n'
+                           '[[runs]]\npreset = "tiny"\nvary.ranks = [1, 0]\nlr = [[1]]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("nothing was run: the suite has 7 mistakes", ':3: unknown command "trian"', ':8: unknown', "train-iters",
+        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: "questions" is no part of a suite', ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", "wants 3 ranks, and 2 were started",
-                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed"):
+                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed", ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["suite.toml"])
+        missing = self.compare("nowhere.toml")
+        self.assertIn("nowhere.toml: no such file\n  check the path given to chorale compare", missing.stderr)
+
+    def test_a_warm_up_is_recorded_and_left_out_and_leaves_something(self):
+        suite = self.suite('warm-up = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 5\nglobal-batch-size = 4\nthreads = 1\n'
+                           'eval-samples = 4\nno-save = true\n')
+        result = self.compare(suite, processes=1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with h5py.File(f"{self.folder}/latest/run.h5") as record:
+            speed = list(record["runs/train-r1/train/tokens_per_s"])
+            self.assertEqual(len(speed), 5)
+            self.assertAlmostEqual(record["summary/tokens_per_s"][0], sum(speed[3:]) / 2)
+        nothing = self.compare(suite, "--warm-up", "5", processes=1)
+        self.assertEqual(nothing.returncode, 2, nothing.stderr)
+        self.assertIn("train-iters 5 leaves no step behind a warm-up of 5", nothing.stderr)
 
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
