@@ -35,6 +35,10 @@ class Watch final : public Command {
       usage_error("one run can be watched", fmt::format("{} were given: {}", runs_.size(), join(runs_, ", ")),
                   "name one of them, or the folder of their suite");
     if (!runs_.empty()) folder_ = runs_[0];
+    const std::filesystem::path named = folder_;
+    if (std::error_code error; std::filesystem::is_regular_file(named, error) && named.extension() != ".jsonl")
+      usage_error("a run is watched by its folder", fmt::format("{} is a file", folder_),
+                  fmt::format("chorale watch {}", named.has_parent_path() ? named.parent_path().string() : "."));
     if (once_ && watch::find_metrics(folder_).shown.empty())
       usage_error("there is nothing to watch", fmt::format("{} holds no metrics.jsonl", folder_),
                   "name a run's folder, or leave --once out to wait for one");

@@ -109,7 +109,10 @@ class Watch(unittest.TestCase):
         self.assertIn("step 3 ", last)
 
     def test_what_cannot_be_watched_is_refused(self):
-        for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"), (["a", "b"], "one run can be watched")):
+        record = f"{self.folder}/run.h5"
+        open(record, "w").close()
+        for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"), (["a", "b"], "one run can be watched"),
+                            ([record], f"{record} is a file\n  chorale watch {self.folder}\n")):
             result = start([chorale, "watch", *words])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(says, result.stderr)
