@@ -22,6 +22,7 @@ double columns_per_second(const PipelineTimeline& timeline, std::int64_t most_co
 struct PipelinePanel {
   std::string name;
   PipelineTimeline timeline;
+  std::string unit;  // " s"; none where times are counted in forward passes
 };
 
 // All panels one below another, on one scale of time.

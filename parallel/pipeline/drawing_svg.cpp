@@ -58,8 +58,8 @@ class Picture {
 
   static std::string words_for(const PipelinePanel& panel) {
     const PipelineTimeline& timeline = panel.timeline;
-    return fmt::format("{}: {} stage{}, {:.4g} long, idle {:.1f} % of the time", panel.name, timeline.stages,
-                       timeline.stages == 1 ? "" : "s", timeline.seconds(), 100 * timeline.bubble());
+    return fmt::format("{}: {} stage{}, {:.4g}{} long, idle {:.1f} % of the time", panel.name, timeline.stages,
+                       timeline.stages == 1 ? "" : "s", timeline.seconds(), panel.unit, 100 * timeline.bubble());
   }
 
   std::string legend() const {
@@ -82,12 +82,13 @@ class Picture {
       svg += fmt::format("  <rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n", left, top(stage),
                          x_of(panel.timeline.seconds()) - left, bar_height);
     }
-    for (const PipelineEvent& event : panel.timeline.events) svg += bar(panel.timeline, event, top(event.stage));
+    for (const PipelineEvent& event : panel.timeline.events) svg += bar(panel, event, top(event.stage));
     return svg;
   }
 
   // Of several chunks the later ones are paler.
-  std::string bar(const PipelineTimeline& timeline, const PipelineEvent& event, double top) const {
+  std::string bar(const PipelinePanel& panel, const PipelineEvent& event, double top) const {
+    const PipelineTimeline& timeline = panel.timeline;
     const std::string label = label_of(event.action, timeline.chunks);
     const char* kind = pass_names[static_cast<std::size_t>(event.action.kind)];
     const double x = x_of(event.begins - timeline.begins()), wide = x_of(event.ends - timeline.begins()) - x;
@@ -95,9 +96,9 @@ class Picture {
     std::string svg = fmt::format(
         "  <rect class=\"bar {}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill-opacity=\"{:.2f}\" "
         "stroke-width=\"{:.2f}\">"
-        "<title>stage {}, {} {}: {:.4g} to {:.4g}</title></rect>\n",
+        "<title>stage {}, {} {}: {:.4g} to {:.4g}{}</title></rect>\n",
         kind, x, top, std::max(0.5, wide), bar_height, 1 - paler, std::min(1.0, wide / 4), event.stage, kind, label,
-        event.begins, event.ends);
+        event.begins, event.ends, panel.unit);
     if (wide > digit_width * static_cast<double>(label.size()) + 3)
       svg += fmt::format("  <text class=\"label on_{}\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", kind, x + wide / 2, top + 18.5,
                          label);

@@ -89,7 +89,7 @@ std::optional<Figure> pipeline(const RecordSet& records) {
           label, ratio, 100 * measured.bubble(), 100 * ideal.bubble());
     }
     if (figure.charts.size() < most_drawn)
-      figure.charts.push_back(draw_svg({{"measured", measured}, {"ideal", ideal}}, label + ": the last step"));
+      figure.charts.push_back(draw_svg({{"measured", measured, " s"}, {"ideal", ideal, " s"}}, label + ": the last step"));
   }
   if (figure.charts.empty()) return {};
   return figure;

@@ -80,15 +80,15 @@ TEST_CASE("a pipeline that does nothing is drawn too") {
 
 TEST_CASE("the diagram of pipelines has a bar an event, a lane a stage, and no need of anything outside") {
   const PipelineTimeline ideal = equal(planned("zb-h1", {3, 4})), other = equal(planned("interleaved", {2, 2, 2}));
-  const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other}}, "x & y");
+  const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other, " s"}}, "x & y");
   CHECK(times(svg, "class=\"lane\"") == 5);
   CHECK(times(svg, "class=\"bar forward\"") == 3 * 4 + 2 * 2 * 2);
   CHECK(times(svg, "class=\"bar weights\"") == 3 * 4);
   CHECK(times(svg, "</rect>") == ideal.events.size() + other.events.size());
   CHECK_THAT(svg, says("<title>x &amp; y</title>"));
   CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));
-  CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages"));
-  CHECK_THAT(svg, says("<title>stage 1, backward 0b:"));
+  CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
+  CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
   CHECK(times(svg, "http") == 1);  // the name space
   CHECK(times(svg, "nan") + times(svg, "inf\"") == 0);
