@@ -23,7 +23,12 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-std::string example(const std::string& command) { return fmt::format(".PP\n.nf\n{}\n.fi\n", plain(command)); }
+// As it is called where it was installed, not from the folder it was built in.
+std::string example(std::string command) {
+  constexpr std::string_view built_in = "build/";
+  if (const auto at = command.find(built_in); at != std::string::npos) command.erase(at, built_in.size());
+  return fmt::format(".PP\n.nf\n{}\n.fi\n", plain(command));
+}
 
 std::string options_of(const Options& options) {
   std::string out, section;

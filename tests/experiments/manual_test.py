@@ -44,6 +44,10 @@ class Manual(unittest.TestCase):
             for option in words_of(command):
                 self.assertRegex(section.group(1), rf"\\fB{re.escape(option.replace('-', chr(92) + '-'))}[ \\]", command)
 
+    def test_the_manuals_examples_are_as_one_types_them_once_installed(self):
+        self.assertIn("\nmpirun \\-np 2 chorale compare experiments/small.toml\n", self.page)
+        self.assertNotIn("build/", self.page)
+
     def test_the_manual_is_set_without_warnings(self):
         if not shutil.which("groff"):
             self.skipTest("no groff here")
