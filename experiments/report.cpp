@@ -104,7 +104,11 @@ class Report final : public Command {
                   "training runs compare by label, benchmarks by operation, backend, algorithm and size",
                   "chorale report FILE.h5 shows what each of them holds");
     fmt::print("{}", report::table_of(differences).print(format_));
-    if (format_ == "text") fmt::print("~: no significant difference (Mann-Whitney, p ≥ {})\n", significant);
+    if (format_ != "text") return 0;
+    if (std::any_of(differences.begin(), differences.end(),
+                    [](const report::Difference& d) { return !d.one.has_interval || !d.other.has_interval; }))
+      fmt::print("fewer than six samples have no interval of 95 %: their extremes stand for it\n");
+    fmt::print("~: no significant difference (Mann-Whitney, p ≥ {})\n", significant);
     return 0;
   }
 

@@ -54,7 +54,12 @@ Summary summarize(std::vector<double> samples) {
   const auto quantile = [&](double part) {
     return samples[static_cast<std::size_t>(std::lround(part * static_cast<double>(n - 1)))];
   };
-  return {(samples[(n - 1) / 2] + samples[n / 2]) / 2, samples[out], samples[n - 1 - out], quantile(0.05), quantile(0.95)};
+  return {(samples[(n - 1) / 2] + samples[n / 2]) / 2,
+          samples[out],
+          samples[n - 1 - out],
+          quantile(0.05),
+          quantile(0.95),
+          n >= 6};
 }
 
 double mann_whitney(const std::vector<double>& one, const std::vector<double>& other) {

@@ -13,9 +13,10 @@ namespace chorale {
 struct Summary {
   double median = 0, ci_low = 0, ci_high = 0;
   double p5 = 0, p95 = 0;
+  bool has_interval = true;  // fewer than six samples have none of 95 %: they give their extremes
 };
 
-Summary summarize(std::vector<double> samples);  // fewer than six have no such interval: they give their extremes
+Summary summarize(std::vector<double> samples);
 
 // How probable a difference at least this large would be, either way, if there were none. Counted for up to 20 samples each, by
 // the normal distribution beyond; 1 where a series is empty.

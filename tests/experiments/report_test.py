@@ -207,7 +207,9 @@ class Report(unittest.TestCase):
         self.assertIn("slower: tokens_per_s, by 90.0 %", result.stderr)
         self.assertEqual(start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "1000%"]).returncode, 0)
         self.assertEqual(start([chorale, "report", self.runs[1], "--check", slower]).returncode, 0)
+        self.assertNotIn("extremes", result.stdout)
         few = start([chorale, "report", slower, "--check", self.runs[1], "--warm-up", "9"])  # three steps: p is 0.1 at least
+        self.assertIn("fewer than six samples have no interval of 95 %", few.stdout)
         self.assertEqual(few.returncode, 0, few.stderr)
         self.assertIn("and by more than chance; of 2 more samples would tell", few.stderr)
 
@@ -226,6 +228,13 @@ class Report(unittest.TestCase):
         page = self.page(self.changed(self.runs[1], fast))
         self.assertIn("dp2 trains 23456 tokens a second (95 % interval of the median 23456 to 23456)", page.text)
         self.assertNotIn("e+04", page.text)
+        self.assertNotIn("extremes", page.text)
+
+    def test_few_steps_have_no_interval(self):
+        out = f"{self.folder}/few.html"
+        self.assertEqual(start([chorale, "report", self.runs[1], "--warm-up", "7", "--html", out]).returncode, 0)
+        with open(out, encoding="utf-8") as page:
+            self.assertIn("Fewer than six steps have no interval of 95 %: their extremes stand for it.", page.read())
 
     def test_refusals(self):
         for words, says in (([self.bench, "--compare"], "--compare wants two records"),

@@ -19,6 +19,7 @@ TEST_CASE("medians, and their intervals from the tables of order statistics") {
   for (int i = 1; i <= 20; ++i) samples.push_back(i);
   CHECK((summarize(samples).ci_low == 6 && summarize(samples).ci_high == 15));
   CHECK((summarize({3, 1, 2}).median == 2 && summarize({3, 1, 2}).ci_low == 1 && summarize({3, 1, 2}).ci_high == 3));
+  CHECK((summarize({1, 2, 3, 4, 5, 6}).has_interval && !summarize({1, 2, 3, 4, 5}).has_interval));  // 1 − 2/2⁶ and 1 − 2/2⁵
   CHECK((summarize({7}).median == 7 && summarize({7}).p95 == 7));
 }
 

@@ -78,6 +78,8 @@ std::optional<Figure> layouts(const RecordSet& records) {
                                  as_fast ? fmt::format("; {} other{} not significantly slower (~, Mann-Whitney, p ≥ {})",
                                                        as_fast, as_fast == 1 ? " is" : "s are", significant)
                                          : "; all others are significantly slower (Mann-Whitney)");
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.of_speed.has_interval; }))
+    figure.finding += " Fewer than six steps have no interval of 95 %: their extremes stand for it.";
   figure.charts.push_back(draw(chart));
   return figure;
 }
