@@ -203,9 +203,12 @@ class Compare final : public Command {
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
+    bool answered = false;  // where no run trained, by the first figure there is
     for (const report::FigureRow& row : report::all_figures())
-      if (const auto figure = row.make(records); figure && figure->numbers_first)
-        fmt::print("\n{}\n{}", figure->numbers.print("text"), figure->finding + "\n");
+      if (const auto figure = row.make(records); figure && (figure->numbers_first || !answered)) {
+        fmt::print("\n{}\n{}\n", figure->numbers.print("text"), figure->finding);
+        answered = true;
+      }
     for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());

@@ -93,6 +93,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(nothing.returncode, 2, nothing.stderr)
         self.assertIn("train-iters 5 leaves no step behind a warm-up of 5", nothing.stderr)
 
+    def test_a_suite_of_benchmarks_is_answered_too(self):
+        suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\nend = "8K"\n'
+                           'repetitions = 3\nvary.algorithm = ["ring", "direct"]\n')
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^all_reduce +8192 +shm (ring|direct)")
+        self.assertIn("is the fastest in", result.stdout)
+
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
                            'memory-limit = "8M"\nvary.layout = ["dp2", "dp2.z3"]\n')
