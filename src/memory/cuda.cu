@@ -28,7 +28,14 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
 // Copies go by the default stream, which waits for all that was put on the device's other (blocking) streams.
 class CudaMemory final : public Memory {
  public:
-  explicit CudaMemory(int index) : index_(index) {}
+  // What kernels borrow for themselves (cudaMallocAsync) stays at hand: by default it would go back whenever a stream is waited for.
+  explicit CudaMemory(int index) : index_(index) {
+    std::uint64_t kept_bytes = UINT64_MAX;
+    cudaMemPool_t pool = nullptr;
+    if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
+      cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
+    cudaGetLastError();  // where no device is, take() says so
+  }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
     void* place = nullptr;

@@ -64,7 +64,11 @@ struct Ready {
   cublasLtMatmulAlgo_t algorithm;
 };
 
-Ready make_ready(cublasLtHandle_t library, const Matmul& p, bool on_sixteen) {
+void set_bias(cublasLtMatmulDesc_t description, const void* bias) {
+  check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+}
+
+Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bool on_sixteen) {
   const bool wide = p.input == DType::f64;
   Ready ready{.x = p.x_transposed ? layout(p.input, p.k, p.m) : layout(p.input, p.m, p.k),
               .w = p.w_transposed ? layout(p.input, p.n, p.k) : layout(p.input, p.k, p.n),
@@ -80,8 +84,9 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, bool on_sixteen) {
   turned(CUBLASLT_MATMUL_DESC_TRANSA, p.w_transposed);
   turned(CUBLASLT_MATMUL_DESC_TRANSB, p.x_transposed);
   if (p.bias) {
-    const cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;  // its place is told with each call
+    const cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;
     check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds));
+    set_bias(description, bias);
   }
 
   cublasLtMatmulPreference_t made = nullptr;
@@ -121,10 +126,9 @@ void Blas::run(const Matmul& product, const void* x, const void* w, const void* 
   const std::pair key{product, aligned(x, w, y)};
   auto found = library_->ready.find(key);
   if (found == library_->ready.end())
-    found = library_->ready.emplace(key, make_ready(library_->handle.get(), product, key.second)).first;
+    found = library_->ready.emplace(key, make_ready(library_->handle.get(), product, bias, key.second)).first;
   const Ready& ready = found->second;
-  if (product.bias)
-    check(cublasLtMatmulDescSetAttribute(ready.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  if (product.bias) set_bias(ready.description.get(), bias);  // another with each layer
   const float one = 1, rest = product.accumulate ? 1 : 0;
   const double one_wide = one, rest_wide = rest;
   const bool wide = product.input == DType::f64;

@@ -54,6 +54,9 @@ enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidV
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 struct EmulatedStream;
 using cudaStream_t = EmulatedStream*;
+struct EmulatedPool;
+using cudaMemPool_t = EmulatedPool*;
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
@@ -67,6 +70,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
 cudaError_t cudaMalloc(void** place, std::size_t bytes);
 cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** place, std::size_t bytes);

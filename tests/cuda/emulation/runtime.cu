@@ -32,6 +32,11 @@ cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 cudaError_t cudaMalloc(void** place, std::size_t bytes) {
   const std::size_t whole = (guard + bytes + guard + guard - 1) / guard * guard;
   auto* start = static_cast<std::byte*>(std::aligned_alloc(guard, whole));
