@@ -51,6 +51,13 @@ struct Copy {
   std::size_t bytes;
 };
 
+void copy_now(const Copy& copy) {
+  if (copy.from)
+    std::memcpy(copy.to, copy.from, copy.bytes);
+  else
+    std::memset(copy.to, 0, copy.bytes);
+}
+
 struct Fiber {
   std::vector<std::vector<Copy>> groups;  // of copies that nobody has waited for; the last is still open
   void* stack_pointer = nullptr;
@@ -62,6 +69,8 @@ struct Block {
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
+  bool backwards =
+      false;  // every second block begins with its last thread: a barrier that is missing shows in one of the two
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -110,7 +119,7 @@ void resume(unsigned thread) {
 // Until its lanes have ended or wait for the block; which of the two.
 Waits run_warp(unsigned first) {
   for (;;) {
-    for (unsigned lane = first; lane < first + warp; ++lane) resume(lane);
+    for (unsigned lane = 0; lane < warp; ++lane) resume(first + (block->backwards ? warp - 1 - lane : lane));
     const Waits all = block->fibers[first].waits;
     for (unsigned lane = first; lane < first + warp; ++lane)
       if (block->fibers[lane].waits != all) fail("lanes of a warp wait for different things");
@@ -121,10 +130,12 @@ Waits run_warp(unsigned first) {
 void run_block() {
   std::memset(block->shared, 0xff, block->shared_bytes);
   for (unsigned thread = 0; thread < block->threads; ++thread) start(thread);
+  block->backwards = !block->backwards;
+  const unsigned from = block->backwards ? block->threads - warp : 0;
   for (Waits all = Waits::block; all != Waits::ended;) {
-    all = run_warp(0);
-    for (unsigned first = warp; first < block->threads; first += warp)
-      if (run_warp(first) != all) fail("warps of a block wait for different things");
+    all = run_warp(from);
+    for (unsigned done = warp; done < block->threads; done += warp)
+      if (run_warp(block->backwards ? from - done : done) != all) fail("warps of a block wait for different things");
   }
 }
 
@@ -141,6 +152,7 @@ const void* exchange(const void* mine, std::size_t bytes) {
 }
 
 void copy_later(void* to, const void* from, std::size_t bytes) {
+  if (block->backwards) return copy_now({to, from, bytes});
   auto& groups = block->fibers[block->current].groups;
   if (groups.empty()) groups.emplace_back();
   groups.back().push_back({to, from, bytes});
@@ -151,12 +163,7 @@ void end_group() { block->fibers[block->current].groups.emplace_back(); }
 void wait_for_groups(std::size_t younger) {
   auto& groups = block->fibers[block->current].groups;
   while (groups.size() > younger + 1) {
-    for (const Copy& copy : groups.front()) {
-      if (copy.from)
-        std::memcpy(copy.to, copy.from, copy.bytes);
-      else
-        std::memset(copy.to, 0, copy.bytes);
-    }
+    for (const Copy& copy : groups.front()) copy_now(copy);
     groups.erase(groups.begin());
   }
 }

@@ -17,8 +17,8 @@ inline constexpr std::size_t most_shared_bytes = 227 << 10;
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
 std::byte* shared_memory();  // of the block that runs, poisoned before it
 
-// Copies of this thread into shared memory, of zeros where `from` is null: done when their group is waited for, so that a wait that was
-// forgotten shows.
+// Copies of this thread into shared memory, of zeros where `from` is null: in one block when their group is waited for, in the next at once,
+// so that a wait that was forgotten shows, and a place that is still read.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void end_group();
 void wait_for_groups(std::size_t younger);

@@ -4,6 +4,7 @@
 //   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows;
 //            a guard behind what was lent is looked at when it is given back
 //   limits   1024 threads, whole warps, 227 KiB of shared memory; threads of a block that wait for different things end the program
+//   order    of a block's threads: first to last in one block, last to first in the next
 #pragma once
 #include <cmath>
 #include <cstddef>

@@ -65,7 +65,7 @@ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = at(i, 2 * t) | at(i, 2 * t + 1) << 16;
 }
 
-// A copy happens no sooner than it is waited for.
+// See block.hpp: they come as late, or as early, as they may.
 inline void copy_later(void* to, const void* from, bool wanted) { emulation::copy_later(to, wanted ? from : nullptr, 16); }
 inline void end_group() { emulation::end_group(); }
 template <int younger>
