@@ -24,14 +24,18 @@ Request& Request::operator=(Request&& other) noexcept {
 bool Request::test() {
   if (!flight_) return true;
   flight_->group->engine->progress();
-  if (flight_->over) wait();
+  while (flight_ && flight_->over) wait_for_first(false);
   return !flight_;
 }
 
 void Request::wait() { wait(false); }
 
 void Request::wait(bool briefly) {
-  if (!flight_) return;
+  while (flight_) wait_for_first(briefly);
+}
+
+// Of the pieces of its call. When one fails, nothing will come of the others.
+void Request::wait_for_first(bool briefly) try {
   Engine& engine = *flight_->group->engine;
   const auto done = [&] {
     engine.progress();
@@ -40,14 +44,22 @@ void Request::wait(bool briefly) {
   if (!flight_->over) try {
       engine.wait(done, nullptr, flight_->route->plan.words.c_str(), briefly);
     } catch (const std::exception& error) {
-      const std::unique_ptr<Flight> lost(std::exchange(flight_, nullptr));
-      engine.remove(lost.get());
-      lost->group->abandon(*lost);
-      lost->group->give_up(error);
+      flight_->group->give_up(error);
       throw;
     }
-  const std::unique_ptr<Flight> ended(std::exchange(flight_, nullptr));
-  if (ended->trouble) std::rethrow_exception(ended->trouble);
+  if (flight_->trouble) std::rethrow_exception(flight_->trouble);
+  const std::unique_ptr<Flight> ended(std::exchange(flight_, flight_->next_piece));
+} catch (...) {
+  forget();
+  throw;
+}
+
+void Request::forget() {
+  while (flight_) {
+    const std::unique_ptr<Flight> lost(std::exchange(flight_, flight_->next_piece));
+    lost->group->engine->remove(lost.get());
+    if (!lost->over) lost->group->abandon(*lost);
+  }
 }
 
 // Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an

@@ -54,6 +54,8 @@ class [[nodiscard]] Request {
   friend class Communicator;
   explicit Request(Flight* flight) : flight_(flight) {}
   void wait(bool briefly);
+  void wait_for_first(bool briefly);
+  void forget();
   Flight* flight_ = nullptr;
 };
 

@@ -98,6 +98,7 @@ void Communicator::State::count(const Route& route) {
 
 void Communicator::State::run(const Call& call) try {
   refuse_after_giving_up();
+  if (is_staged(call) && pieces_of(call).size() > 1) return Request(launch(call)).wait();
   const std::shared_ptr<Route> route = route_of(call);
   count(*route);
   if (queued_ > 0 || !may_begin())
@@ -140,13 +141,43 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
+// Every element that these give depends on the same element of the inputs alone, so pieces can be calls of their own. Those that are in
+// flight at once overlap the copies of one with the messages of another, and their stand-ins are all the memory it takes.
+std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
+  const Slice& vector = call.input.count > 0 ? call.input : call.output;
+  const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
+  const bool can_be_cut =
+      call.what == Collective::all_reduce || call.what == Collective::reduce || call.what == Collective::broadcast;
+  if (!can_be_cut || !is_staged(call) || vector.count <= each) return {call};
+  std::vector<Call> pieces;
+  for (std::int64_t first = 0; first < vector.count; first += each) {
+    Call piece = call;
+    for (Slice* slice : {&piece.input, &piece.output})  // who is not the root may have none
+      if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+bool Communicator::State::is_staged(const Call& call) const {
+  const Slice& typed = call.input.count > 0 ? call.input : call.output;
+  return typed.device.is_host() == world->transport->reaches_devices();
+}
+
 Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
-  const std::shared_ptr<Route> route = route_of(call);
-  count(*route);
-  Request::Flight* flight = launch(route, call);
-  flight->parent = std::move(parent);
-  return flight;
+  const std::vector<Call> pieces = pieces_of(call);
+  std::vector<std::shared_ptr<Route>> routes;  // all that can be refused is, before the first begins
+  for (const Call& piece : pieces) routes.push_back(route_of(piece));
+  Request::Flight* first = nullptr;
+  Request::Flight** place = &first;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    count(*routes[i]);
+    *place = launch(routes[i], pieces[i]);
+    (*place)->parent = parent;
+    place = &(*place)->next_piece;
+  }
+  return first;
 } catch (const std::exception& error) {
   give_up(error);
   throw;

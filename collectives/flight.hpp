@@ -48,7 +48,8 @@ struct Request::Flight {
   std::shared_ptr<Route> route;                 // kept when the group forgets it
   std::unique_ptr<Operation> operation;
   void *input = nullptr, *output = nullptr;
-  std::uint64_t sequence = 0;  // 0: not begun yet
+  std::uint64_t sequence = 0;    // 0: not begun yet
+  Flight* next_piece = nullptr;  // of the same call, where it was cut
   bool over = false;
   std::exception_ptr trouble = nullptr;
 };
@@ -133,6 +134,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
+  bool is_staged(const Call& call) const;
+  std::vector<Call> pieces_of(const Call& call) const;
   void fly(const std::shared_ptr<Route>& route, const Call& call);
   Request::Flight* launch(std::shared_ptr<Route> route, const Call& call);
   void refuse_after_giving_up() const;

@@ -17,6 +17,8 @@
 
 namespace chorale {
 
+constexpr std::int64_t staged_piece_bytes = 1 << 20;
+
 class StagedOperation final : public Operation {
  public:
   // `plan` tells where the caller's buffers are; `device` is the memory of the device, on whichever side that is.
