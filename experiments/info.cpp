@@ -61,6 +61,7 @@ Json describe_devices() {
                        {"memory_bytes", device.memory_bytes}});
   Json found{{"cuda", devices}};
   if (devices.empty()) found["why_none"] = why_none;
+  found["buffers"] = "direct on nccl, staged through pinned host memory on the others";
   return found;
 }
 
@@ -106,6 +107,7 @@ void print_text(const Json& all) {
     fmt::print("  {} (compute capability {}), {}\n", cell(d["name"]), cell(d["compute_capability"]),
                cell(d["memory_bytes"], "memory_bytes"));
   if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell(all["devices"]["why_none"])));
+  fmt::print("  device buffers: {}\n", cell(all["devices"]["buffers"]));
   fmt::print("\nranks\n");
   std::vector<std::string> columns;
   for (const auto& [name, value] : all["ranks"][0].items()) columns.push_back(heading(name));

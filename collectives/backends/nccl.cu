@@ -120,6 +120,8 @@ class Link final : public NcclLink {
   }
 
   bool ready() override {
+    if (!comm)
+      device_error("NCCL's communicator of this group was aborted", numbers_, "see which rank gave up first, and why");
     ncclResult_t state = ncclSuccess;
     check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
     check(state, "a call of NCCL's");

@@ -91,6 +91,11 @@ inline std::string mixed_buffers(Communicator& c) {
   wrong +=
       refused(near, on_device, "mixes host and device buffers\n  the input is on host, the output on cuda:0\n  copy one");
   wrong += refused(near, odd_one ? on_device : near, "rank");
+  std::vector<float> long_host(1 << 20, 1);  // staged, it is cut into pieces, of which none may stay in flight
+  const Buffer long_far = device.allocator.allocate(4 << 20, Category::workspace);
+  const Slice cut = odd_one ? Slice{long_far.data(), 1 << 20, DType::f32, device.memory().device()}
+                            : Slice{long_host.data(), 1 << 20, DType::f32};
+  wrong += refused(cut, cut, "rank");
   float one = 1;
   c.all_reduce({&one, 1, DType::f32});
   return one == static_cast<float>(c.size()) ? wrong : "the world does not go on";

@@ -28,6 +28,8 @@ struct Exchange {
     std::size_t bytes;
   };
   std::vector<Line> lines;
+  std::vector<std::shared_ptr<std::vector<std::byte>>>
+      sent;  // copies, which outlive the device's memory when a send is given up
   std::vector<std::function<void()>> then;
 };
 
@@ -96,9 +98,9 @@ class EmulatedComm {
     return false;
   }
 
-  bool go_on(const Exchange& exchange, std::vector<MPI_Request>& requests, bool& is_posted) {
+  bool go_on(Exchange& exchange, std::vector<MPI_Request>& requests, bool& is_posted) {
     if (!is_posted && !is_aborted)
-      for (const Exchange::Line& line : exchange.lines) requests.push_back(post(line));
+      for (const Exchange::Line& line : exchange.lines) requests.push_back(post(line, exchange));
     is_posted = true;
     if (is_aborted) return forget(exchange, requests);
     int over = 0;
@@ -108,18 +110,22 @@ class EmulatedComm {
     return over;
   }
 
-  MPI_Request post(const Exchange::Line& line) const {
+  MPI_Request post(const Exchange::Line& line, Exchange& exchange) const {
     const int peer = world_ranks_[static_cast<std::size_t>(line.peer)], bytes = static_cast<int>(line.bytes);
     MPI_Request request = MPI_REQUEST_NULL;
-    if (line.incoming)
+    if (line.incoming) {
       PMPI_Irecv(line.place, bytes, MPI_BYTE, peer, tag_, world().world(), &request);
-    else
-      PMPI_Issend(line.place, bytes, MPI_BYTE, peer, tag_, world().world(), &request);
+    } else {
+      const auto copy = std::make_shared<std::vector<std::byte>>(line.place, line.place + line.bytes);
+      exchange.sent.push_back(copy);
+      PMPI_Issend(copy->data(), bytes, MPI_BYTE, peer, tag_, world().world(), &request);
+    }
     return request;
   }
 
-  // MPI takes receives back, and only then is their place free; of sends we let go.
-  static bool forget(const Exchange& exchange, std::vector<MPI_Request>& requests) {
+  // MPI takes receives back, and only then is their place free; of sends we let go, and keep what they send.
+  bool forget(const Exchange& exchange, std::vector<MPI_Request>& requests) {
+    given_up_.insert(given_up_.end(), exchange.sent.begin(), exchange.sent.end());
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (requests[i] == MPI_REQUEST_NULL) continue;
       if (!exchange.lines[i].incoming) {
@@ -138,6 +144,7 @@ class EmulatedComm {
   std::vector<MPI_Request> set_up_;
   bool has_told_ = false, is_connected_ = false;
   Exchange exchange_;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> given_up_;
   EmulatedStream* pending_ = nullptr;  // of the exchange that has been called for and is not on it yet
   int polls_ = 0;
 };
