@@ -2,6 +2,7 @@
 #include "src/math/cuda/blas.cuh"
 
 #include "src/math/kernel.hpp"
+#include "tests/cuda/emulation/far.hpp"
 
 namespace chorale::cuda {
 
@@ -10,6 +11,7 @@ Blas::Blas() = default;
 Blas::~Blas() = default;
 
 void Blas::run(const Matmul& p, const void* x, const void* w, const void* bias, void* y, const Queue&) {
+  const emulation::Open open;
   visit_floating(p.input, [&]<class T>(Type<T>) {
     visit_floating(p.output, [&]<class Y>(Type<Y>) {
       using Sum = Statistic<T>;

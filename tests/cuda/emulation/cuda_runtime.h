@@ -1,8 +1,8 @@
 // CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, a stream's work runs at
 // once. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
 //
-//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows;
-//            a guard behind what was lent is looked at when it is given back
+//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows; the host cannot
+//            touch it while no kernel runs, and a guard behind what was lent is looked at when it is given back
 //   limits   1024 threads, whole warps, 227 KiB of shared memory; threads of a block that wait for different things end the program
 //   order    of a block's threads: first to last in one block, last to first in the next
 #pragma once
@@ -81,4 +81,7 @@ cudaError_t cudaFreeAsync(void* place, cudaStream_t stream);
 cudaError_t cudaFreeHost(void* place);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStream_t stream);
+inline constexpr unsigned cudaHostRegisterPortable = 1;
+cudaError_t cudaHostRegister(void* place, std::size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* place);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);

@@ -4,6 +4,7 @@
 
 #include "src/math/cuda/device.cuh"
 #include "tests/cuda/emulation/block.hpp"
+#include "tests/cuda/emulation/far.hpp"
 
 namespace chorale::cuda {
 
@@ -16,6 +17,7 @@ struct Grid {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue&, Arguments... arguments) {
   if (grid.blocks == 0) return;
+  const emulation::Open open;
   emulation::run_grid(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
                       static_cast<std::size_t>(grid.shared_bytes), [&] { kernel(static_cast<Parameters>(arguments)...); });
 }

@@ -1,0 +1,87 @@
+// One range of address space, closed; what is given back waits by its size for the next who wants as much.
+//
+//   [ what was lent ][ a guard ]      looked at when it is given back
+#include "tests/cuda/emulation/far.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace emulation {
+namespace {
+
+constexpr std::size_t all_bytes = std::size_t{1} << 32, guard = 256, page = 4096;
+constexpr int poison = 0xff;  // floats of it are NaN
+
+struct Far {
+  std::mutex mutex;
+  std::byte* start =
+      static_cast<std::byte*>(mmap(nullptr, all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::size_t used = 0;
+  int open = 0;
+  std::map<std::size_t, std::vector<std::byte*>> free;  // by size
+  std::map<void*, std::size_t> lent;                    // bytes that were asked for
+
+  void protect(int how) { mprotect(start, (used + page - 1) / page * page, how); }
+};
+Far& far() {
+  static Far one;  // of the emulated device, as its memory is
+  return one;
+}
+
+std::size_t size_with_guard(std::size_t bytes) { return (bytes + guard + guard - 1) / guard * guard; }
+
+}  // namespace
+
+Open::Open() {
+  const std::scoped_lock lock(far().mutex);
+  if (far().open++ == 0) far().protect(PROT_READ | PROT_WRITE);
+}
+
+Open::~Open() {
+  const std::scoped_lock lock(far().mutex);
+  if (--far().open == 0) far().protect(PROT_NONE);
+}
+
+void* take(std::size_t bytes) {
+  const std::size_t size = size_with_guard(bytes);
+  std::byte* place = nullptr;
+  {
+    const std::scoped_lock lock(far().mutex);
+    auto& waiting = far().free[size];
+    if (!waiting.empty()) {
+      place = waiting.back();
+      waiting.pop_back();
+    } else {
+      if (size > all_bytes - far().used) return nullptr;
+      place = far().start + far().used;
+      far().used += size;
+      if (far().open > 0) far().protect(PROT_READ | PROT_WRITE);
+    }
+    far().lent[place] = bytes;
+  }
+  const Open open;
+  std::memset(place, poison, size);
+  return place;
+}
+
+void give_back(void* place) {
+  if (!place) return;
+  auto* const start = static_cast<std::byte*>(place);
+  const Open open;
+  const std::scoped_lock lock(far().mutex);
+  const std::size_t bytes = far().lent.at(place), size = size_with_guard(bytes);
+  if (!std::all_of(start + bytes, start + size, [](std::byte b) { return b == std::byte{poison}; })) {
+    std::fprintf(stderr, "emulated kernel: something was written beyond the %zu bytes it was lent\n", bytes);
+    std::abort();
+  }
+  far().free[size].push_back(start);
+}
+
+}  // namespace emulation

@@ -1,0 +1,19 @@
+// The emulated device's memory: the host cannot touch it, but while a kernel or a copy runs. Who reads a device's bytes with the host's
+// hands is ended by the kernel, here as there.
+#pragma once
+#include <cstddef>
+
+namespace emulation {
+
+void* take(std::size_t bytes);  // aligned to 256, poisoned; null where there is no more
+void give_back(void* place);
+
+// While one lives, the memory is open to this process.
+class Open {
+ public:
+  Open();
+  ~Open();
+  Open(const Open&) = delete;
+};
+
+}  // namespace emulation
