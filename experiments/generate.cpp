@@ -37,9 +37,11 @@ class Generate final : public Command {
     o.add("numerics", numerics_, "fast or exact").one_of({"fast", "exact"});
     o.add("threads", threads_, "of a rank; 0: its share of the cores").range(0, 4096);
     layout_flags_.declare_layout(o);
+    device_.declare(o);
   }
 
   void check(const Launch& launch) override {
+    device_.check();
     if (load_.empty())
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
     const Layout layout = layout_flags_.choice(launch.size).layout;
@@ -61,13 +63,14 @@ class Generate final : public Command {
     Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
     const int share = threads_of_a_rank(runtime, gather_rank_facts(runtime, session.clock));
     const int threads = threads_ ? static_cast<int>(threads_) : share;
-    train::Team team(layout_flags_.choice(runtime.size()), session);
+    train::Team team(layout_flags_.choice(runtime.size()), device_, session);
     Mesh mesh = team.mesh();
     HostMemory host;
     Ledger ledger;
     Allocator memory(host, ledger);
     std::optional<StoredWeights> stored(std::in_place, load_, memory, log, peers_of(mesh));
-    Generator generator({stored->shape(), dtype_named(dtype_), numerics_, threads}, std::move(mesh), team.memory());
+    Generator generator({stored->shape(), dtype_named(dtype_), numerics_, threads, device_.plugin()}, std::move(mesh),
+                        team.memory());
     stored->read(generator.weights(), {threads});
     stored.reset();
 
@@ -134,6 +137,7 @@ class Generate final : public Command {
   }
 
   train::LayoutFlags layout_flags_;
+  train::ComputeDevice device_;
   std::string load_, prompt_, tokenizer_name_, dtype_ = "f32", numerics_ = "fast";
   std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;
   Sampling sampling_{.temperature = 0.8, .top_p = 0.95};

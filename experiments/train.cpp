@@ -42,6 +42,7 @@ class Train final : public Command {
   void declare(Options& o) override {
     flags_.declare(o);
     layout_flags_.declare(o);
+    device_.declare(o);
     o.section("data and records");
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
         .words("FILE");
@@ -63,6 +64,7 @@ class Train final : public Command {
                   "give one of the two");
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
+    device_.check();
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
       const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
       TrainingOptions options = flags_.training(1, layout);
@@ -92,7 +94,8 @@ class Train final : public Command {
     require_place(choice.layout, world);
     const train::Dataset data(data_, options.shape, options.seed);
 
-    train::Team team(choice, session);
+    train::Team team(choice, device_, session);
+    options.device = device_.plugin();
     Training training(options, team.mesh(), team.memory(), session.clock);
     if (weights) {
       take_weights(training.optimizer(), weights->tensors, {options.threads});
@@ -107,11 +110,13 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder)
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+    if (run.recorder) run.recorder->text("/", "device", device_.about().empty() ? "cpu" : device_.about());
     if (run.recorder) run.recorder->number("train_iters", flags_.steps());
     if (run.recorder) announce(run, training, data);
     // All at once, as in a step: ranks that share cores share their peak.
     mpi::sleep_until_all(session.runtime->world(), session.clock);
-    const auto mine = static_cast<std::int64_t>(measured_product_peak(options.compute, options.threads));
+    const auto mine =
+        static_cast<std::int64_t>(measured_product_peak(options.compute, team.memory(), options.device, options.threads));
     const auto peaks = mpi::all_gather(session.runtime->world(), mine);
     const double peak = std::accumulate(peaks.begin(), peaks.end(), 0.0);
     if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
@@ -153,6 +158,7 @@ class Train final : public Command {
         "data: {}",
         to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
         name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
+    if (!device_.about().empty()) run.log.info("on {}", device_.about());
     run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
                  human_bytes(training.declared_activation_bytes()),
                  human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *
@@ -238,6 +244,7 @@ class Train final : public Command {
 
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
+  train::ComputeDevice device_;
   std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;

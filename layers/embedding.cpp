@@ -1,6 +1,7 @@
 #include "layers/embedding.hpp"
 
 #include "src/math/embedding.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 
@@ -43,8 +44,9 @@ Tensor Embedding::backward(const Tensor& dy, Context& context) {
     if (!positions_) return;
     const Tensor places = context.typed({gradient.dim(0)}, DType::i32, Category::workspace);
     if (!places.phantom())
-      for (std::int64_t row = 0; auto& place : places.values<std::int32_t>())
-        place = static_cast<std::int32_t>(context.stream.position(row++));
+      with_values<std::int32_t>(places, Use::write, [&](std::span<std::int32_t> all) {
+        for (std::int64_t row = 0; auto& place : all) place = static_cast<std::int32_t>(context.stream.position(row++));
+      });
     context.numerics.add_rows(places, 0, gradient, positions_->gradient, positions_->site, context.queue);
     context.ready(*positions_);
   });

@@ -1,6 +1,7 @@
 // First values: normal numbers as sums of four uniform integers (Irwin–Hall), which need no library's logarithm and are therefore the same
 // bits everywhere; keyed by the parameter's name and the global place of the element, so every layout starts from the same model.
 #include "layers/gpt.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
@@ -28,14 +29,16 @@ void initialise(const Parameter& parameter, std::int64_t first, const Slice& val
   const std::int64_t first_row = parameter.slab.dim == 0 ? parameter.slab.first : 0;
   const std::int64_t first_column = parameter.slab.dim == 1 ? parameter.slab.first : 0;
   const auto start = static_cast<float>(parameter.start), deviation = static_cast<float>(parameter.deviation);
-  visit_floating(values.dtype, [&]<class T>(Type<T>) {
-    T* const out = static_cast<T*>(values.data);
-    for (std::int64_t i = 0; i < values.count; ++i) {
-      const std::int64_t at = first + i, place = (first_row + at / local) * columns + first_column + at % local;
-      const float value =
-          deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(place)));
-      out[i] = static_cast<T>(value);
-    }
+  on_host(values, Use::write, [&](const Slice& here) {
+    visit_floating(here.dtype, [&]<class T>(Type<T>) {
+      T* const out = static_cast<T*>(here.data);
+      for (std::int64_t i = 0; i < here.count; ++i) {
+        const std::int64_t at = first + i, place = (first_row + at / local) * columns + first_column + at % local;
+        const float value =
+            deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(place)));
+        out[i] = static_cast<T>(value);
+      }
+    });
   });
 }
 

@@ -5,7 +5,8 @@
 
 namespace chorale {
 
-Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& all, Allocator& memory, std::uint64_t seed)
+Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& all, Allocator& memory, std::uint64_t seed,
+                     const Queue& queue)
     : rule_(std::move(rule)) {
   for (const Owned& owned : all) {
     const DType compute = owned.value.dtype(), wide = compute == DType::f64 ? DType::f64 : DType::f32;
@@ -18,7 +19,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
     }
     states_.push_back(std::move(mine));
   }
-  publish({});
+  publish(queue);
 }
 
 void Optimizer::publish(const Queue& queue) {

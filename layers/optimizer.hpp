@@ -34,7 +34,8 @@ struct Owned {
 
 class Optimizer {
  public:
-  Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed);
+  Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
+            const Queue& queue = {});
 
   // scale: what a gradient is multiplied by, beside the unit of its sum.
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);

@@ -4,6 +4,7 @@
 
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 
@@ -56,7 +57,8 @@ BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const N
           .bytes = o.bucket_bytes,
           .compute = o.compute,
           .gradient = numerics.gradient_type(o.compute),
-          .tied_apart = tied_apart};
+          .tied_apart = tied_apart,
+          .queue = o.queue()};
 }
 
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, const Mesh& mesh) {
@@ -78,15 +80,18 @@ SquareSum add_squares_over(Axis& axis, const SquareSum& mine, const Numerics& nu
   if (words.phantom()) {
     axis.all_reduce(words);
   } else if (exact) {
-    const auto limbs = words.values<std::int64_t>();
-    for (std::size_t i = 0; i < 4; ++i)
-      limbs[i] = static_cast<std::uint32_t>(static_cast<unsigned __int128>(mine.exact) >> (32 * i));
+    with_values<std::int64_t>(words, Use::write, [&](std::span<std::int64_t> limbs) {
+      for (std::size_t i = 0; i < 4; ++i)
+        limbs[i] = static_cast<std::uint32_t>(static_cast<unsigned __int128>(mine.exact) >> (32 * i));
+    });
     axis.all_reduce(words);
-    for (std::size_t i = 4; i-- > 0;) sum.exact = (sum.exact << 32) + limbs[i];
+    with_values<std::int64_t>(words, Use::read, [&](std::span<std::int64_t> limbs) {
+      for (std::size_t i = 4; i-- > 0;) sum.exact = (sum.exact << 32) + limbs[i];
+    });
   } else {
-    words.values<double>()[0] = mine.fast;
+    with_values<double>(words, Use::write, [&](std::span<double> word) { word[0] = mine.fast; });
     axis.all_reduce(words);
-    sum.fast = words.values<double>()[0];
+    with_values<double>(words, Use::read, [&](std::span<double> word) { sum.fast = word[0]; });
   }
   return sum;
 }

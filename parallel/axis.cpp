@@ -89,8 +89,7 @@ std::int64_t Axis::foreseen(const Wish& wish) {
 bool Axis::done_alone(const Wish& wish) const {
   if (wish.input.count() == 0 && wish.output.count() == 0) return true;
   if (size_ > 1) return false;
-  const Slice input = wish.input.slice(), output = wish.output.slice();
-  if (input.data && input.data != output.data) std::memcpy(output.data, input.data, static_cast<std::size_t>(input.bytes()));
+  copy(wish.input.slice(), wish.output.slice());
   return true;
 }
 

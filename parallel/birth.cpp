@@ -7,6 +7,7 @@
 
 #include "src/base/text.hpp"
 #include "src/math/queue.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 
@@ -14,15 +15,16 @@ void Births::look(const Place& place, const char* what, const std::string& where
   ++looks_;
   if (!is_floating(tensor.dtype()) || tensor.phantom()) return;
   visit_floating(tensor.dtype(), [&]<class T>(Type<T>) {
-    const auto values = tensor.values<T>();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto value = static_cast<double>(values[i]);
-      if (std::isfinite(value)) continue;
-      return keep(place, fmt::format("{} of {} is {}", what, where, value),
-                  fmt::format("element {} of {}, shape {}, type {}", i, values.size(), to_string(tensor.shape()),
-                              name_of(tensor.dtype())),
-                  "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is as it was");
-    }
+    with_values<T>(tensor, Use::read, [&](std::span<T> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto value = static_cast<double>(values[i]);
+        if (std::isfinite(value)) continue;
+        return keep(place, fmt::format("{} of {} is {}", what, where, value),
+                    fmt::format("element {} of {}, shape {}, type {}", i, values.size(), to_string(tensor.shape()),
+                                name_of(tensor.dtype())),
+                    "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is as it was");
+      }
+    });
   });
 }
 

@@ -40,6 +40,7 @@ struct BucketOptions {
   DType compute = DType::f32, gradient = DType::f32;
   bool tied_apart = false;  // the tied table has a bucket of its own
   bool gradients = true;    // none of a model that is only read
+  Queue queue = {};         // where gradients are added up
 };
 
 class Buckets {

@@ -7,6 +7,7 @@
 #include "parallel/manifest.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/base/text.hpp"
+#include "src/memory/on_host.hpp"
 #include "src/record/safetensors.hpp"
 
 namespace chorale {
@@ -140,18 +141,17 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
   for (const StateTensor& tensor : wanted) {
     const StoredTensor& stored = set_->manifest.tensors.at(tensor.name);
     const Part part = resolved(tensor.part, tensor.shape);
-    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0) &&
-                tensor.data.device.kind != Device::Kind::cuda,
-            "tensor \"{}\" is read into {} elements in host memory, not into {}", tensor.name, part.count,
-            tensor.data.count);
-    const std::span<std::byte> target(static_cast<std::byte*>(tensor.data.data),
-                                      static_cast<std::size_t>(tensor.data.bytes()));
+    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
+            "tensor \"{}\" is read into {} elements, not into {}", tensor.name, part.count, tensor.data.count);
     std::int64_t copied = 0;
-    for (const StoredPart& piece : stored.parts) {
-      const safetensors::File& file = set_->files[static_cast<std::size_t>(piece.rank)];
-      copied +=
-          copy_common(tensor.shape, size_of(stored.dtype), piece.part, file.data(*file.find(tensor.name)), part, target);
-    }
+    on_host(tensor.data, Use::write, [&](const Slice& here) {
+      const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));
+      for (const StoredPart& piece : stored.parts) {
+        const safetensors::File& file = set_->files[static_cast<std::size_t>(piece.rank)];
+        copied +=
+            copy_common(tensor.shape, size_of(stored.dtype), piece.part, file.data(*file.find(tensor.name)), part, target);
+      }
+    });
     require(copied == part.count, "{} of {} elements of \"{}\" were found", copied, part.count, tensor.name);
   }
 }

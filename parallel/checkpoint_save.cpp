@@ -5,6 +5,7 @@
 #include "parallel/checkpoint_sets.hpp"
 #include "parallel/manifest.hpp"
 #include "src/base/crc32c.hpp"
+#include "src/memory/on_host.hpp"
 #include "src/record/safetensors.hpp"
 
 namespace chorale {
@@ -56,18 +57,19 @@ Manifest write_share(const fs::path& path, int rank, const std::vector<StateTens
   std::vector<safetensors::Entry> entries;
   for (const StateTensor& tensor : mine) {
     const Part part = resolved(tensor.part, tensor.shape);
-    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0) &&
-                tensor.data.device.kind != Device::Kind::cuda,
-            "tensor \"{}\" is saved from {} elements in host memory, not from {}", tensor.name, part.count,
-            tensor.data.count);
-    share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(tensor.data))}}};
+    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
+            "tensor \"{}\" is saved from {} elements, not from {}", tensor.name, part.count, tensor.data.count);
+    on_host(tensor.data, Use::read, [&](const Slice& here) {
+      share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(here))}}};
+    });
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
     if (elements_of(local) == part.count) entries.back().shape = local;  // for whoever looks into the file
   }
   safetensors::Writer writer(path, std::move(entries));
-  for (const StateTensor& tensor : mine) writer.write(bytes_of(tensor.data));
+  for (const StateTensor& tensor : mine)
+    on_host(tensor.data, Use::read, [&](const Slice& here) { writer.write(bytes_of(here)); });
   writer.finish();
   share.files = {{static_cast<std::int64_t>(fs::file_size(path)), crc32c(std::as_bytes(std::span(writer.header())))}};
   return share;

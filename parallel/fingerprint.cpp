@@ -4,6 +4,7 @@
 
 #include "parallel/resume.hpp"
 #include "src/base/text.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
@@ -20,14 +21,16 @@ std::uint64_t hash_of(const StateTensor& t) {
   const std::int64_t columns = t.shape.size() > 1 ? t.shape[1] : 1, local = slab.dim == 1 ? slab.length : columns;
   const std::int64_t first_row = slab.dim == 0 ? slab.first : 0, first_column = slab.dim == 1 ? slab.first : 0;
   std::uint64_t sum = 0;
-  visit(t.data.dtype, [&]<class T>(Type<T>) {
-    const T* const values = static_cast<const T*>(t.data.data);
-    for (std::int64_t i = 0; i < t.data.count; ++i) {
-      const std::int64_t at = t.part.first + i, place = (first_row + at / local) * columns + first_column + at % local;
-      std::uint64_t bits = 0;
-      __builtin_memcpy(&bits, values + i, sizeof(T));
-      sum += mixed(static_cast<std::uint64_t>(place) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
-    }
+  on_host(t.data, Use::read, [&](const Slice& here) {
+    visit(here.dtype, [&]<class T>(Type<T>) {
+      const T* const values = static_cast<const T*>(here.data);
+      for (std::int64_t i = 0; i < here.count; ++i) {
+        const std::int64_t at = t.part.first + i, place = (first_row + at / local) * columns + first_column + at % local;
+        std::uint64_t bits = 0;
+        __builtin_memcpy(&bits, values + i, sizeof(T));
+        sum += mixed(static_cast<std::uint64_t>(place) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+      }
+    });
   });
   return sum;
 }

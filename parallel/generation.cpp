@@ -7,6 +7,7 @@
 
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
@@ -40,7 +41,7 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
     : options_(options),
       mesh_(std::move(mesh)),
       memory_(memory, ledger_),
-      numerics_(numerics_named(options.numerics)),
+      numerics_(numerics_on(options.device, options.numerics)),
       joint_(joint_for(mesh_)),
       stage_(options.shape, Remake::none, mesh_) {
   require_generates(mesh_.layout());
@@ -58,14 +59,14 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
       usage_error("a token is not in the model's vocabulary",
                   fmt::format("id {} of a vocabulary of {}", token, options_.shape.vocabulary),
                   "use the tokenizer of the training data");
-  Context context{.queue = {options_.threads}, .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
   context.stream = context.tokens;
   context.training = false;
   context.joint = joint_.get();
   context.cache = &cache_;
   const Tensor ids = context.typed({count}, DType::i32, Category::data);
-  std::copy(tokens.begin(), tokens.end(), ids.values<std::int32_t>().begin());
+  with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
   const Tensor last = through_stages(ids, context);
   cache_.past += count;
   return mesh_.last_stage() ? gathered(last) : std::vector<float>();
@@ -94,21 +95,20 @@ std::vector<float> Generator::gathered(const Tensor& columns) {
   const Share share{mesh_.tensor().rank(), mesh_.tensor().size()};
   const Slab mine = share.cut(0, shape.vocabulary, shape.vocabulary_block());
   const Tensor all(memory_, {shape.vocabulary}, DType::f32, Category::workspace);
-  const auto logits = all.values<float>();
-  std::fill(logits.begin(), logits.end(), 0.0f);
-  visit_floating(columns.dtype(), [&]<class T>(Type<T>) {
-    std::transform(columns.values<T>().begin(), columns.values<T>().end(), logits.begin() + mine.first,
-                   [](const T& value) { return static_cast<float>(value); });
-  });
+  clear(all);
+  cast(columns.slice(), all.slice().narrow(mine.first, columns.count()), options_.queue());
   mesh_.tensor().all_reduce(all.as(DType::i32));
-  return {logits.begin(), logits.end()};
+  std::vector<float> logits;
+  with_values<float>(all, Use::read, [&](auto here) { logits.assign(here.begin(), here.end()); });
+  return logits;
 }
 
 std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   const Tensor word(memory_, {1}, DType::i32, Category::data);
-  word.values<std::int32_t>()[0] = token;
+  with_values<std::int32_t>(word, Use::write, [&](auto here) { here[0] = token; });
   mesh_.pipeline().broadcast(word, mesh_.pipeline().size() - 1);
-  return word.values<std::int32_t>()[0];
+  with_values<std::int32_t>(word, Use::read, [&](auto here) { token = here[0]; });
+  return token;
 }
 
 std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,

@@ -14,6 +14,7 @@
 
 #include "parallel/sampling.hpp"
 #include "parallel/stage.hpp"
+#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 
@@ -22,6 +23,9 @@ struct GenerationOptions {
   DType compute = DType::f32;
   std::string numerics = "fast";
   int threads = 1;
+  const DevicePlugin* device = nullptr;  // null: the host
+
+  Queue queue() const { return queue_on(device, threads); }
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism

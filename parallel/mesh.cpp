@@ -54,6 +54,10 @@ const Communicator& Worlds::for_axis(const std::string& axis) const {
   return found == worlds_.end() ? worlds_.begin()->second : found->second;
 }
 
+void Worlds::use_device(const std::shared_ptr<Memory>& device) {
+  for (auto& [backend, world] : worlds_) world.use_device(device);
+}
+
 Memory& Worlds::memory() const {
   const auto mapped = worlds_.find("shm");
   return (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();

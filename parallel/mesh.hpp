@@ -26,8 +26,9 @@ class Worlds {
   explicit Worlds(Communicator world);
 
   const Communicator& for_axis(const std::string& axis) const;
-  Memory& memory() const;                            // what peers reach fastest on the backends here
-  std::shared_ptr<const Selector> selector() const;  // what auto asks: it knows the same on all of them
+  void use_device(const std::shared_ptr<Memory>& device);  // where tensors will lie, if not on the host
+  Memory& memory() const;                                  // what peers reach fastest on the backends here
+  std::shared_ptr<const Selector> selector() const;        // what auto asks: it knows the same on all of them
   // On all ranks: the ranks of one color, in their order, on the same backends; an empty handle for a negative color.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }

@@ -50,7 +50,10 @@ class Pretence {
   }
 
  private:
-  static TrainingOptions unlimited(TrainingOptions options) { return options.memory_limit = 0, options; }
+  // What stores nothing needs no GPU either.
+  static TrainingOptions unlimited(TrainingOptions options) {
+    return options.memory_limit = 0, options.device = nullptr, options;
+  }
 
   PhantomMemory nothing_;
   VirtualClock still_;

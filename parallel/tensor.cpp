@@ -1,7 +1,5 @@
 #include "parallel/tensor.hpp"
 
-#include <cstring>
-
 #include "layers/context.hpp"
 
 namespace chorale {
@@ -42,8 +40,7 @@ void TensorParallel::add(const Tensor& sums, const Tensor& hits) const {
 Tensor TensorParallel::part(const Tensor& x, Context& context) const {
   if (!partitioned_) return x;
   const Tensor mine = rows_here(x, axis_, context, Category::activations);
-  const Slice from = x.narrow(mine.dim(0) * axis_.rank(), mine.dim(0)).slice(), to = mine.slice();
-  if (to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(to.bytes()));
+  copy(x.narrow(mine.dim(0) * axis_.rank(), mine.dim(0)).slice(), mine.slice());
   return mine;
 }
 

@@ -8,6 +8,7 @@
 #include "parallel/assemble.hpp"
 #include "parallel/birth.hpp"
 #include "src/base/error.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
@@ -29,7 +30,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       clock_(clock),
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
-      numerics_((check(options, mesh_.layout()), numerics_named(options.numerics))),
+      numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       joint_(joint_of(options, mesh_)),
       stage_(options.shape, options.remake, mesh_),
       parameters_(stage_.parameters()),
@@ -40,7 +41,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_, stage_.tied_apart()), memory_);
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_, mesh_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed);
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue());
   totals_ = Tensor(memory_, {3}, options.numerics == "exact" ? DType::i64 : DType::f64, Category::workspace);
   reducer_->publish();
   for (const auto& axis : mesh_.axes()) axis->write_in(trace_);
@@ -48,7 +49,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   const std::int64_t sequence = options_.shape.sequence, rows = samples * sequence;
-  Context context{.queue = {options_.threads}, .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
   context.joint = joint_.get();
   context.after_layer = [this] { mesh_.world().poll(); };
@@ -67,30 +68,24 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
   if (!batch->inputs.phantom() && (mesh_.first_stage() || mesh_.last_stage())) {
-    const auto inputs = batch->inputs.values<std::int32_t>(), targets = context.targets.values<std::int32_t>();
     const auto there = static_cast<std::size_t>(samples * options_.shape.sequence);
-    if (samples > 0) read(cursor, samples, inputs.first(there), targets.first(there));
-    std::fill(inputs.begin() + static_cast<std::ptrdiff_t>(there), inputs.end(), 0);
-    std::fill(targets.begin() + static_cast<std::ptrdiff_t>(there), targets.end(), -1);
+    with_values<std::int32_t>(batch->inputs, Use::write, [&](std::span<std::int32_t> inputs) {
+      with_values<std::int32_t>(context.targets, Use::write, [&](std::span<std::int32_t> targets) {
+        if (samples > 0) read(cursor, samples, inputs.first(there), targets.first(there));
+        std::fill(inputs.begin() + static_cast<std::ptrdiff_t>(there), inputs.end(), 0);
+        std::fill(targets.begin() + static_cast<std::ptrdiff_t>(there), targets.end(), -1);
+        batch->targets = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
+      });
+    });
   }
   return batch;
-}
-
-// Where the loss is, once.
-void Training::count_tokens(const MicroBatch& batch) {
-  if (totals_.phantom() || mesh_.tensor().rank() > 0) return;
-  const auto targets = batch.context.targets.values<std::int32_t>();
-  const auto counted = std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
-  visit(totals_.dtype(), [&]<class T>(Type<T>) {
-    T& tokens = totals_.values<T>()[1];
-    tokens = static_cast<T>(static_cast<double>(tokens) + static_cast<double>(counted));
-  });
 }
 
 // This rank's part of samples 0 … samples − 1 after the cursor, through the pipeline.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
   clear(totals_);
+  tokens_ = 0;
   data_seconds_ = 0;
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
@@ -103,7 +98,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     data_seconds_ += done - begun;
     trace_.add({Trace::Kind::data, 0, i, chunk, begun, done});
     batch->context.step_tokens = samples * options_.shape.sequence;
-    if (mesh_.last_stage() && chunk + 1 == schedule.chunks) count_tokens(*batch);
+    if (has_loss() && chunk + 1 == schedule.chunks) tokens_ += batch->targets;
     prepare(*batch);
     return batch;
   };
@@ -144,7 +139,7 @@ StepResult Training::step(const ReadSamples& read) {
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
     const double updates = clock_.seconds();
-    optimizer_->step(result.rate, scale * clip, *numerics_, {options_.threads});
+    optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
     trace_.add({.kind = Trace::Kind::optimizer, .begins = updates, .ends = clock_.seconds()});
     reducer_->publish();
   }
@@ -178,11 +173,15 @@ std::optional<Training::Totals> Training::add_up(std::int64_t most_tokens) {
   }
   double loss = 0, tokens = 0, bad = 0;
   visit(totals_.dtype(), [&]<class T>(Type<T>) {
-    const auto totals = totals_.values<T>();
-    if (!mesh_.last_stage() || mesh_.tensor().rank() > 0) totals[0] = T{};
-    totals[2] = static_cast<T>(sound ? 0 : 1);
+    with_values<T>(totals_, Use::both, [&](std::span<T> totals) {
+      if (!has_loss()) totals[0] = T{};
+      totals[1] = static_cast<T>(tokens_);
+      totals[2] = static_cast<T>(sound ? 0 : 1);
+    });
     mesh_.world().all_reduce(totals_);
-    loss = static_cast<double>(totals[0]), tokens = static_cast<double>(totals[1]), bad = static_cast<double>(totals[2]);
+    with_values<T>(totals_, Use::read, [&](std::span<T> totals) {
+      loss = static_cast<double>(totals[0]), tokens = static_cast<double>(totals[1]), bad = static_cast<double>(totals[2]);
+    });
   });
   if (bad > 0) return std::nullopt;
   const Site site{.sum = SumOf::losses, .addends = most_tokens};
@@ -195,7 +194,7 @@ double Training::gradient_norm(double scale) {
   buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
     const bool replica = p.slab.dim < 0 && mesh_.tensor().rank() > 0;
     const bool copy = stage_.tied_apart() && p.name == "embedding.weight" && !mesh_.first_stage();
-    if (!replica && !copy) numerics_->add_squares(gradient, scale * numerics_->unit(p.site), squares, {options_.threads});
+    if (!replica && !copy) numerics_->add_squares(gradient, scale * numerics_->unit(p.site), squares, options_.queue());
   });
   return numerics_->root(add_squares_over(mesh_.world(), squares, *numerics_, memory_));
 }
@@ -232,7 +231,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
 }
 
 void Training::publish() {
-  optimizer_->publish({options_.threads});
+  optimizer_->publish(options_.queue());
   reducer_->publish();
 }
 

@@ -19,6 +19,7 @@
 #include "parallel/stage.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
+#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 
@@ -35,10 +36,13 @@ struct TrainingOptions {
   LossScaler scaler;
   std::uint64_t seed = 1234;
   int threads = 1;
+  const DevicePlugin* device = nullptr;  // of a GPU, where it computes on one; null: the host
   std::string reducer = "bucketed";      // or naive, without ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // of gradients
   bool partition_activations = false;    // tensor ranks share what full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes of this rank; 0: none
+
+  Queue queue() const { return queue_on(device, threads); }
 };
 
 // Fills the inputs and their next tokens (each samples × sequence, −1 where a target is not counted) of samples number `first` on.
@@ -95,7 +99,7 @@ class Training {
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  void count_tokens(const MicroBatch& batch);
+  bool has_loss() const { return mesh_.last_stage() && mesh_.tensor().rank() == 0; }  // where it counts, once
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
@@ -119,7 +123,8 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  Tensor totals_;  // of a batch: the summed loss, tokens, ranks whose sums went wrong
+  std::int64_t tokens_ = 0;  // of a batch, where the loss is
+  Tensor totals_;            // of a batch: the summed loss, tokens, ranks whose sums went wrong
   double data_seconds_ = 0;
   std::vector<PipelineEvent> events_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;

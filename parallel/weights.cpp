@@ -6,6 +6,7 @@
 #include "parallel/manifest.hpp"
 #include "src/base/error.hpp"
 #include "src/math/optimizer_steps.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
@@ -39,7 +40,7 @@ void StoredWeights::read(const std::vector<Owned>& parts, const Queue& queue) co
     const Parameter& p = *owned.parameter;
     const Tensor as_stored(memory_, {owned.count}, types[p.name], Category::params);
     checkpoint_->read({{p.name, p.shape, part_of(owned), as_stored.slice()}});
-    cast(as_stored.slice(), owned.value.slice(), queue);
+    on_host(owned.value.slice(), Use::write, [&](const Slice& here) { cast(as_stored.slice(), here, queue); });
   }
 }
 
@@ -75,8 +76,10 @@ void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights, 
     const Slice whole = find(weights, p.name, elements_of(p.shape)).slice(), mine = owned.value.slice();
     std::vector<std::byte> wide(static_cast<std::size_t>(whole.count * size_of(mine.dtype)));
     cast(whole, {wide.data(), whole.count, mine.dtype}, queue);
-    copy_common(p.shape, size_of(mine.dtype), resolved({}, p.shape), wide, resolved(part_of(owned), p.shape),
-                {static_cast<std::byte*>(mine.data), static_cast<std::size_t>(mine.bytes())});
+    on_host(mine, Use::write, [&](const Slice& here) {
+      copy_common(p.shape, size_of(mine.dtype), resolved({}, p.shape), wide, resolved(part_of(owned), p.shape),
+                  {static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes())});
+    });
   }
 }
 

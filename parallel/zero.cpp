@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/math/reduction.hpp"
+#include "src/math/optimizer_steps.hpp"
 
 namespace chorale {
 namespace {
@@ -25,11 +25,7 @@ class Sharded final : public Reducer {
     const std::int64_t length = bucket.count / o.ranks;
     const Tensor sum = bucket.gradients.narrow(length * o.rank, length);
     mesh_.data().reduce_scatter(bucket.gradients, sum);
-    if (!sum.phantom()) {
-      void* const shard = bucket.gradient_shard.slice().data;
-      const void* const both[] = {shard, sum.slice().data};
-      reduce(Redop::sum, sum.dtype(), shard, both, length);
-    }
+    add(sum.slice(), bucket.gradient_shard.slice(), o.queue);
     bucket.bind_gradients({});
   }
 

@@ -17,10 +17,12 @@ ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime) {
   return backends;
 }
 
-Team::Team(const ParallelChoice& choice, const Session& session) : choice_(choice) {
+Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
+  device.open(*session.runtime);
   choice_.backends = resolved(choice_.backends, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
-  pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : host_);
+  if (worlds_ && device.memory()) worlds_->use_device(device.memory());
+  pool_ = std::make_unique<Pool>(device.memory() ? *device.memory() : worlds_ ? worlds_->memory() : host_);
 }
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout); }

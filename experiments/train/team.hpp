@@ -5,6 +5,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
+#include "experiments/train/device.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "parallel/plan.hpp"
 #include "src/memory/pool.hpp"
@@ -19,7 +20,7 @@ ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime);
 
 class Team {
  public:
-  Team(const ParallelChoice& choice, const Session& session);  // collective
+  Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session);  // collective
 
   Mesh mesh() const;  // collective: a new one, of its own groups
   Memory& memory() { return *pool_; }

@@ -21,7 +21,8 @@ struct MicroBatch {
   MicroBatch(Context made, bool selective) : context(std::move(made)), tape(selective) {}
   MicroBatch(const MicroBatch&) = delete;  // the context knows the address of the tape, and layers that of the context
 
-  Tensor inputs;  // token ids, on the first stage
+  Tensor inputs;             // token ids, on the first stage
+  std::int64_t targets = 0;  // that are counted
   Context context;
   Tape tape;
   std::vector<std::function<void()>> weight_gradients;  // put off

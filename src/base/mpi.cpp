@@ -136,6 +136,16 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
   return all;
 }
 
+std::pair<int, int> place_on_host(MPI_Comm comm) {
+  MPI_Comm host = MPI_COMM_NULL;
+  check(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+  std::pair<int, int> place;
+  check(PMPI_Comm_rank(host, &place.first));
+  check(PMPI_Comm_size(host, &place.second));
+  check(PMPI_Comm_free(&host));
+  return place;
+}
+
 void sleep_until_all(MPI_Comm comm, Clock& clock) {
   constexpr double nap_seconds = 5e-3;
   MPI_Request all = MPI_REQUEST_NULL;

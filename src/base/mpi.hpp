@@ -76,6 +76,9 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on r
 std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // everybody's number, in rank order
 
+// This rank's number among the ranks of its host, and how many they are. Collective.
+std::pair<int, int> place_on_host(MPI_Comm comm);
+
 // Comes back when all ranks are here, however long that takes, and leaves the cores to those that still work: MPI's own barrier spins, and
 // our waits have a deadline.
 void sleep_until_all(MPI_Comm comm, Clock& clock);

@@ -73,4 +73,8 @@ using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: f
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 std::unique_ptr<Numerics> cuda_numerics(const DevicePlugin& plugin);
 
+// Of the host where `device` is null.
+Queue queue_on(const DevicePlugin* device, int threads);
+std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name);
+
 }  // namespace chorale

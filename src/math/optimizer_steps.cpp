@@ -1,5 +1,6 @@
 #include "src/math/optimizer_steps.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -120,6 +121,15 @@ void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const S
         run(Type<float>{}, sgd_floats<G>);
     });
   });
+}
+
+void add(const Slice& from, const Slice& to, const Queue& queue) {
+  require(from.count == to.count && from.dtype == to.dtype, "{} elements of {} cannot be added to {} of {}", from.count,
+          name_of(from.dtype), to.count, name_of(to.dtype));
+  if (!to.data) return;
+  const std::array<const void*, 2> both{to.data, from.data};
+  if (queue.device) return queue.device->reduce(Redop::sum, to.dtype, to.data, both, to.count, queue);
+  reduce(Redop::sum, to.dtype, to.data, both, to.count);
 }
 
 void cast(const Slice& from, const Slice& to, const Queue& queue) {

@@ -24,6 +24,7 @@ struct SgdStep {
 void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const Slice& gradient, double scale,
          const Queue& queue);
 
+void add(const Slice& from, const Slice& to, const Queue& queue);   // to += from, of one type
 void cast(const Slice& from, const Slice& to, const Queue& queue);  // between floating types, rounded to nearest even
 
 }  // namespace chorale

@@ -17,7 +17,7 @@ Slice Slice::narrow(std::int64_t first, std::int64_t length) const {
   require(first >= 0 && length >= 0 && length <= count && first <= count - length,
           "{} elements from {} are not all within a slice of {}", length, first, count);
   auto* start = data ? static_cast<std::byte*>(data) + first * size_of(dtype) : nullptr;  // a phantom stays one
-  return {start, length, dtype, device};
+  return {start, length, dtype, device, memory};
 }
 
 Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category category)

@@ -16,6 +16,7 @@ struct Slice {
   std::int64_t count = 0;
   DType dtype = DType::f32;
   Device device = {};
+  Memory* memory = nullptr;  // who copies, of what is on a device
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
@@ -32,6 +33,7 @@ class Buffer {
   void* data() const { return data_; }  // nullptr when phantom
   std::int64_t bytes() const { return bytes_; }
   Category category() const { return category_; }
+  Memory* memory() const { return memory_; }
   Device device() const { return memory_ ? memory_->device() : Device{}; }
   bool phantom() const { return memory_ && !memory_->stores(); }
 

@@ -45,15 +45,14 @@ class CudaMemory final : public Memory {
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
 
-  void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
-    copy(to, from_host, bytes, cudaMemcpyHostToDevice);
-  }
-  void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
-    copy(to_host, from, bytes, cudaMemcpyDeviceToHost);
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override { cross(to, from_host, bytes); }
+  void copy_out(void* to_host, const void* from, std::int64_t bytes) override { cross(to_host, from, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, nullptr), "cudaMemcpyAsync", index_,
+          bytes);
   }
   void clear(void* place, std::int64_t bytes) override {
-    check(cudaMemset(place, 0, static_cast<std::size_t>(bytes)), "cudaMemset", index_, bytes);
-    check(cudaStreamSynchronize(nullptr), "cudaMemset", index_, bytes);
+    check(cudaMemsetAsync(place, 0, static_cast<std::size_t>(bytes), nullptr), "cudaMemsetAsync", index_, bytes);
   }
   // Where the kernel refuses, copies are slower and no less right.
   void pin(void* host, std::int64_t bytes) override {
@@ -64,9 +63,10 @@ class CudaMemory final : public Memory {
   }
 
  private:
-  void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind way) const {
-    check(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), way), "cudaMemcpy", index_, bytes);
-    check(cudaStreamSynchronize(nullptr), "cudaMemcpy", index_, bytes);  // from pageable memory it may return before
+  void cross(void* to, const void* from, std::int64_t bytes) const {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, nullptr), "cudaMemcpyAsync", index_,
+          bytes);
+    check(cudaStreamSynchronize(nullptr), "cudaMemcpyAsync", index_, bytes);
   }
 
   int index_;

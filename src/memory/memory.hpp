@@ -42,6 +42,10 @@ class Memory {
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes) {
     std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
   }
+  // Within it; of a device, in the order of what is asked of it.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
   virtual void clear(void* place, std::int64_t bytes) { std::memset(place, 0, static_cast<std::size_t>(bytes)); }
   // Host memory that will be copied often: a device may want its pages to stay where they are. Until it is released.
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}

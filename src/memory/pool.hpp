@@ -18,6 +18,7 @@ class Pool final : public Memory {
   void give_back(void* place, std::int64_t bytes) noexcept override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override { from_.copy_in(to, from_host, bytes); }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override { from_.copy_out(to_host, from, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { from_.copy(to, from, bytes); }
   void clear(void* place, std::int64_t bytes) override { from_.clear(place, bytes); }
   void pin(void* host, std::int64_t bytes) override { from_.pin(host, bytes); }
   void release(void* host) noexcept override { from_.release(host); }

@@ -71,7 +71,7 @@ Tensor Tensor::as(DType dtype) const {
 Slice Tensor::slice() const {
   require(bool(*this), "an empty tensor has no slice");
   auto* base = static_cast<std::byte*>(storage_->data());
-  return {base ? base + offset_ : nullptr, count_, dtype_, device()};
+  return {base ? base + offset_ : nullptr, count_, dtype_, device(), storage_->memory()};
 }
 
 void Tensor::require_values() const {
@@ -81,7 +81,13 @@ void Tensor::require_values() const {
 
 void clear(const Tensor& tensor) {
   const Slice all = tensor.slice();
-  if (all.data) std::memset(all.data, 0, static_cast<std::size_t>(all.bytes()));
+  if (all.data) all.memory->clear(all.data, all.bytes());
+}
+
+void copy(const Slice& from, const Slice& to) {
+  require(from.bytes() == to.bytes() && from.device == to.device, "{} bytes on {} cannot be copied to {} bytes on {}",
+          from.bytes(), name_of(from.device), to.bytes(), name_of(to.device));
+  if (to.data && to.data != from.data) to.memory->copy(to.data, from.data, to.bytes());
 }
 
 }  // namespace chorale

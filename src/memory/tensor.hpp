@@ -54,6 +54,7 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-void clear(const Tensor& tensor);  // zeros, where there are bytes
+void clear(const Tensor& tensor);               // zeros, where there are bytes
+void copy(const Slice& from, const Slice& to);  // on one device
 
 }  // namespace chorale

@@ -123,8 +123,9 @@ TEST_CASE("phantom products compute nothing, but are checked") {
 }
 
 TEST_CASE("the peak is a rate") {
+  HostMemory memory;
   for (const DType dtype : {DType::f32, DType::f64}) {
-    const double peak = measured_product_peak(dtype, 1);
+    const double peak = measured_product_peak(dtype, memory, nullptr, 1);
     CHECK(peak > 1e7);
     CHECK(peak < 1e14);
   }
@@ -141,6 +142,7 @@ TEST_CASE("how fast products are", "[!benchmark]") {
                            {"down", 2048, 1536, 384},
                            {"head", 2048, 384, 4096}};
   Desk desk;
+  HostMemory memory;
   Products products;
   const auto print = [](const char* name, const char* what, DType dtype, double flops, auto&& work) {
     work();
@@ -154,7 +156,8 @@ TEST_CASE("how fast products are", "[!benchmark]") {
     fmt::print("{:<11} {:<9} {:<5} {:7.1f} GFLOP/s\n", name, what, name_of(dtype), flops / best * 1e-9);
   };
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype), measured_product_peak(dtype, 1) * 1e-9);
+    fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype),
+               measured_product_peak(dtype, memory, nullptr, 1) * 1e-9);
     for (const auto [name, m, k, n] : nano) {
       const bool tied = std::string(name) == "head";  // [N,K], as the table of embeddings lies
       const Tensor x = desk.random({m, k}, dtype), y = desk.random({m, n}, dtype), dx = desk.empty({m, k}, dtype);

@@ -1,0 +1,39 @@
+#include "experiments/train/device.hpp"
+
+#include <fmt/format.h>
+
+#include "src/base/error.hpp"
+
+namespace chorale::train {
+
+void ComputeDevice::declare(Options& options) {
+  options.add("device", name_, "where to compute: cpu, or cuda, a GPU for each rank of a host").one_of({"cpu", "cuda"});
+}
+
+void ComputeDevice::check() const {
+  if (name_ == "cpu") return;
+  const DevicePlugin plugin;
+  std::string why_none;
+  if (cuda_devices(plugin, &why_none).empty())
+    usage_error("no GPU to compute on", why_none, "use --device cpu; chorale info says what is here");
+}
+
+void ComputeDevice::open(const mpi::Runtime& runtime) {
+  if (name_ == "cpu") return;
+  plugin_.emplace();
+  std::string why_none;
+  const std::vector<CudaDevice> devices = cuda_devices(*plugin_, &why_none);
+  const auto without = mpi::ranks_where(runtime.world(), devices.empty());
+  if (!without.empty())
+    usage_error("no GPU to compute on",
+                fmt::format("rank {}: {}", without[0], devices.empty() ? why_none : "another rank has one"),
+                "use --device cpu, or hosts that all have GPUs");
+  const auto [place, ranks] = mpi::place_on_host(runtime.world());
+  const auto count = static_cast<int>(devices.size());
+  const int index = place % count, sharers = (ranks - index + count - 1) / count;
+  memory_ = cuda_memory(*plugin_, index);
+  about_ = devices[static_cast<std::size_t>(index)].name;
+  if (sharers > 1) about_ += fmt::format(", shared by {} ranks", sharers);
+}
+
+}  // namespace chorale::train

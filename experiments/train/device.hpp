@@ -1,0 +1,31 @@
+// Where ranks compute: `--device cpu`, or `--device cuda`, a GPU each by their place on their host. Where a host has fewer GPUs than ranks,
+// several share one: right for tests, not for timing, and said.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/base/mpi.hpp"
+#include "src/base/options.hpp"
+#include "src/memory/device_plugin.hpp"
+
+namespace chorale::train {
+
+class ComputeDevice {
+ public:
+  void declare(Options& options);
+  // A usage error where the device was asked for and is not there: before MPI starts.
+  void check() const;
+  void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
+
+  const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null: the host
+  const std::shared_ptr<Memory>& memory() const { return memory_; }             // of the GPU; null: the host
+  const std::string& about() const { return about_; }  // "NVIDIA H200, shared by 4 ranks"; empty: the host
+
+ private:
+  std::string name_ = "cpu", about_;
+  std::optional<DevicePlugin> plugin_;
+  std::shared_ptr<Memory> memory_;
+};
+
+}  // namespace chorale::train

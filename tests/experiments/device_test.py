@@ -1,0 +1,86 @@
+"""`--device cuda` as a user meets it: the same training, checkpoints and texts as on the host, under every strategy. The GPU is emulated
+where there is none, whose memory the host cannot touch: a step that reads a device's numbers by itself ends there."""
+import glob
+import os
+import tempfile
+import unittest
+
+import numpy as np
+import xarray
+
+from programs import build, chorale, ranks, start
+
+small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size", "64",
+         "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
+emulation = os.path.abspath(f"{build}/emulated/chorale_cuda.so")
+real = bool(glob.glob("/dev/nvidia[0-9]*"))
+plugin = {} if real else {"CHORALE_CUDA_PLUGIN": emulation}
+
+
+class Device(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def train(self, device, *words, processes=1, steps=3):
+        """The folder of a run, and its losses and norms of gradients."""
+        folder = os.path.join(self.folder, device)
+        result = ranks(processes, chorale, "train", *small, "--train-iters", str(steps), "--device", device, *words,
+                       "--run-dir", folder, **plugin)
+        self.assertEqual(result.returncode, 0, f"{device} {words}: {result.stderr}")
+        run = os.path.realpath(os.path.join(folder, "latest"))
+        with xarray.open_dataset(f"{run}/run.h5", group="train") as train:
+            return run, [*train.loss.values, *train.grad_norm.values]
+
+    def same_on_both(self, *words, processes=1, tolerance=1e-5):
+        host, device = (self.train(where, *words, processes=processes) for where in ("cpu", "cuda"))
+        self.assertEqual(len(host[1]), 6)
+        for a, b in zip(host[1], device[1]):
+            both_overflowed = np.isnan(a) and np.isnan(b)  # f16 finds its scale
+            self.assertTrue(both_overflowed or abs(a - b) < tolerance * abs(a), f"{words}: {host[1]} on the host, {device[1]} on the device")
+        return host[0], device[0]
+
+    def test_every_strategy_trains_the_same_model(self):
+        for layout in ("dp2", "dp2.z1", "dp2.z2", "dp2.z3", "tp2", "tp2.sp", "pp2"):
+            self.same_on_both("--layout", layout, "--no-save", processes=2)
+        self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi", "--no-save", processes=4)
+
+    def test_families_types_dropout_and_recomputation(self):
+        self.same_on_both("--no-save", "--family", "llama", "--num-query-groups", "1")
+        self.same_on_both("--no-save", "--dropout", "0.2", "--recompute", "full")
+        self.same_on_both("--no-save", "--dropout", "0.1", "--recompute", "selective", "--dtype", "bf16", tolerance=1e-2)
+        self.same_on_both("--no-save", "--dtype", "f16", "--optimizer", "sgd", tolerance=1e-2)
+
+    def test_checkpoints_and_texts_are_those_of_the_host(self):
+        _, run = self.same_on_both("--layout", "dp2.z1", processes=2)
+        texts = {}
+        for device in ("cpu", "cuda"):  # both go on from what the device saved
+            self.train(device, "--load", run, "--no-save", steps=4)
+            result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature", "0", "--dtype",
+                            "f32", "--prompt", "1,2,3"], **plugin)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            texts[device] = result.stdout
+        self.assertEqual(texts["cpu"], texts["cuda"])
+
+    def test_the_record_says_where_it_was(self):
+        run, _ = self.train("cuda", "--no-save", processes=2)
+        with xarray.open_dataset(f"{run}/run.h5") as record:
+            self.assertIn("shared by 2 ranks", str(record.device.values))
+
+    @unittest.skipIf(real, "there is a GPU")
+    def test_no_device_is_said_before_anything_starts(self):
+        for command in (["train", "--preset", "tiny"], ["generate", "--load", "nowhere"]):
+            result = start([chorale, *command, "--device", "cuda"])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("error: no GPU to compute on", result.stderr)
+            self.assertIn("--device cpu", result.stderr)
+
+    def test_exact_numerics_are_the_hosts(self):
+        result = start([chorale, "train", *small, "--device", "cuda", "--numerics", "exact", "--run-dir", self.folder], **plugin)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("exact numerics are computed on the host only", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
