@@ -23,9 +23,12 @@ bool is_number(const std::string& cell) {
   return *end == '\0';
 }
 
+// "~ 0.98", about as much, as well.
+bool lines_up(const std::string& cell) { return is_number(cell.starts_with("~ ") ? cell.substr(2) : cell); }
+
 std::string padded(const std::string& cell, std::size_t columns) {
   const std::string space(columns - width(cell), ' ');
-  return is_number(cell) ? space + cell : cell + space;  // numbers line up at their last digit
+  return lines_up(cell) ? space + cell : cell + space;  // numbers line up at their last digit
 }
 
 }  // namespace
@@ -120,7 +123,7 @@ std::string TextTable::html() const {
   for (const auto& row : rows_) {
     out += "<tr>";
     for (const std::string& cell : row)
-      out += (is_number(cell) ? "<td class=\"number\">" : "<td>") + escape_xml(cell) + "</td>";
+      out += (lines_up(cell) ? "<td class=\"number\">" : "<td>") + escape_xml(cell) + "</td>";
     out += "</tr>\n";
   }
   return out + "</tbody>\n</table>\n";

@@ -61,6 +61,10 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK(json[0]["name"] == "a,\"b\"");
   CHECK(json[1]["time"] == 20);
   CHECK_THROWS(table.add({"one cell only"}));
+  TextTable ratios({"of the first"});
+  ratios.add({"1.00"});
+  ratios.add({"~ 0.98"});  // about as much
+  CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
 }
 
