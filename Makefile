@@ -60,8 +60,8 @@ cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
             -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
-# The same sources for a GPU that is emulated on the host: `make test` needs none.
-emulate   = $(CXX) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
+# The same sources for a GPU that is emulated on the host: `make test` needs none. NCCL's messages go over MPI there.
+emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
             -fPIC -Itests/cuda/emulation -I. $(found_flags) -O1 -g1
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
@@ -75,11 +75,11 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
 # ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
-absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
+absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,collectives/backends/nccl.cu)
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
-emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu,$(call below,cu,src)) $(call below,cu,tests/cuda))
+emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
 parts    := $(filter-out $B/experiments/%,$(objects))
@@ -239,10 +239,9 @@ $B/emulated/%.o: %.cu $B/emulate.stamp
 	$(call quiet,c++) $(emulate) -MMD -MP -x c++ -c $< -o $@
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
-	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) $(stand_ins) -MMD -MP -c $< -o $@
+	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
 $B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: effort := cold
 $B/cold.hpp.gch: effort := cold
-$B/tests/nccl/%.o: stand_ins := -Itests/nccl
 $(headers_once): $B/%.hpp.gch: src/base/standard.hpp $B/compile.stamp
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $($(effort)) -MMD -MP -c -x c++-header $< -o $@

@@ -18,7 +18,7 @@
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "src/memory/device_plugin.hpp"
+#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 namespace {
@@ -113,8 +113,8 @@ NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(wo
 }
 
 std::unique_ptr<Operation> NcclGroup::prepare(const Plan& plan) {
-  require(plan.problem.size <= most_addends, "sums on a device have {} addends at most, and this group {} ranks",
-          most_addends, plan.problem.size);
+  require(plan.problem.size <= static_cast<int>(most_addends),
+          "sums on a device have {} addends at most, and this group {} ranks", most_addends, plan.problem.size);
   book_.enter(plan);
   std::vector<int> peers;
   for (int member = 0; member < plan.problem.size; ++member)
@@ -187,26 +187,20 @@ Availability probe_nccl() {
                             devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-std::unique_ptr<Transport> over_nccl(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) {
-  return std::make_unique<NcclTransport>(runtime, std::move(device));
-}
-
 // The ranks of a host take its devices in turn. NCCL refuses two ranks of one host on one device, so where they have to share, each says
 // that it is on a host of its own, and they are joined over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;
-  const auto devices = static_cast<std::ptrdiff_t>(cuda_devices(plugin, &why_none).size());
+  const int devices = static_cast<int>(cuda_devices(plugin, &why_none).size());
   auto* make = plugin.find<NcclDeviceFunction>("chorale_nccl_device");
   if (devices == 0 || !make) usage_error("no device for NCCL here", why_none, "use --backend shm, ucx or mpi");
-  const auto host = static_cast<std::int64_t>(std::hash<std::string>{}(host_name()));
-  const std::vector<std::int64_t> hosts = mpi::all_gather(runtime.world(), host);
-  const auto before = std::count(hosts.begin(), hosts.begin() + runtime.rank(), host);
-  if (std::ranges::count(hosts, host) > devices) {
+  const auto [place, ranks] = mpi::place_on_host(runtime.world());
+  if (ranks > devices) {
     setenv("NCCL_HOSTID", fmt::format("{}-{}", host_name(), runtime.rank()).c_str(), 0);
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }
-  return over_nccl(runtime, std::unique_ptr<NcclDevice>(make(static_cast<int>(before % devices))));
+  return std::make_unique<NcclTransport>(runtime, std::unique_ptr<NcclDevice>(make(place % devices)));
 }
 
 }  // namespace chorale

@@ -15,11 +15,12 @@
 #include <utility>
 
 #include "collectives/backends/nccl_link.hpp"
-#include "src/memory/device_plugin.hpp"
+#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 
 extern "C" CudaMemoryFunction chorale_cuda_memory;
+extern "C" CudaKernelsFunction chorale_cuda_kernels;
 
 namespace {
 
@@ -72,6 +73,7 @@ class Gpu final : public NcclDevice {
 
   Allocator workspace() { return {*memory_, ledger_}; }
   void finalize(ncclComm_t comm) noexcept;
+  const DeviceKernels& kernels = *chorale_cuda_kernels();
 
  private:
   bool sweep() noexcept;  // true when none is left
@@ -134,6 +136,7 @@ class Link final : public NcclLink {
   }
 
   void check(ncclResult_t result, const char* call) const { chorale::check(result, call, numbers_, comm); }
+  Queue queue() const { return {.device = &gpu.kernels, .stream = stream}; }
   Gpu& gpu;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
@@ -160,7 +163,8 @@ bool Work::enqueue() {
   do
     if (!link_.ready()) return false;
   while (enqueue_next());
-  if (plan_.divide) divide_on(link_.stream, plan_.dtype, output_, plan_.problem.output_count(), plan_.problem.size);
+  const auto count = plan_.problem.output_count();
+  if (plan_.divide) link_.gpu.kernels.divide(plan_.dtype, output_, count, plan_.problem.size, link_.queue());
   chorale::check(cudaEventRecord(event_, link_.stream), "cudaEventRecord");
   return true;
 }
@@ -222,7 +226,7 @@ class ScheduledWork final : public Work {
       chorale::check(cudaMemcpyAsync(at(step.dst), addends[0], bytes, cudaMemcpyDeviceToDevice, link_.stream),
                      "cudaMemcpyAsync");
     else
-      reduce_on(link_.stream, flat_.op, flat_.dtype, at(step.dst), {addends.data(), count}, step.count);
+      link_.gpu.kernels.reduce(flat_.op, flat_.dtype, at(step.dst), {addends.data(), count}, step.count, link_.queue());
   }
 
   const MessagePlan flat_;

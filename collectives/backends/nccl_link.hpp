@@ -23,10 +23,6 @@
 
 namespace chorale {
 
-namespace mpi {
-class Runtime;
-}
-
 struct NcclId {  // as NCCL makes it: who has it can join the communicator
   char bytes[128];
 };
@@ -58,13 +54,5 @@ class NcclDevice {
 
 // The plugin's "chorale_nccl_device"; the caller deletes it.
 using NcclDeviceFunction = NcclDevice*(int index);
-
-// The backend over a device that is there: what open_nccl makes of the plugin's.
-std::unique_ptr<Transport> over_nccl(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device);
-
-// A sum on the device, and the division that ends an average: put on the stream. (src/math/reduction.hpp says what they must give.)
-void reduce_on(void* stream, Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
-void divide_on(void* stream, DType dtype, void* out, std::int64_t count, std::int64_t by);
-constexpr int most_addends = 256;  // that reduce_on takes
 
 }  // namespace chorale

@@ -23,6 +23,8 @@
 
 namespace chorale {
 
+inline constexpr std::size_t most_addends = 256;  // of a device's sum: they travel as an argument of the launch
+
 struct DeviceKernels {
   // Bytes between host and device or within either, in the order of the stream; `wait` until all that was queued is done.
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
@@ -59,7 +61,7 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   double (*square_sum)(const Slice& gradient, double scale, const Queue& queue);
 
-  // As in reduction.hpp, whose host functions take no queue; the list of sources may go once the call returns.
+  // As in reduction.hpp, whose host functions take no queue, of up to most_addends sources; their list may go once the call returns.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);

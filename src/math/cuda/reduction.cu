@@ -13,11 +13,10 @@ namespace chorale::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr std::size_t most_sources = 256;  // they travel as an argument of the launch
 
 template <class T>
 struct Sources {
-  const T* at[most_sources];
+  const T* at[most_addends];
   int count;
 };
 
@@ -48,8 +47,8 @@ struct Divided {
 }  // namespace
 
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count, const Queue& queue) {
-  require(!sources.empty() && sources.size() <= most_sources, "a reduction on a device wants 1 to {} sources, not {}",
-          most_sources, sources.size());
+  require(!sources.empty() && sources.size() <= most_addends, "a reduction on a device wants 1 to {} sources, not {}",
+          most_addends, sources.size());
   with_op(op, [&](auto constant) {
     visit(dtype, [&]<class T>(Type<T>) {
       Sources<T> all{.count = static_cast<int>(sources.size())};

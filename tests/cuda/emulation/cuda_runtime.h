@@ -1,5 +1,5 @@
-// CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, a stream's work runs at
-// once. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
+// CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, streams stand in
+// streams.hpp. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
 //
 //   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows; the host cannot
 //            touch it while no kernel runs, and a guard behind what was lent is looked at when it is given back
@@ -51,10 +51,14 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
 // ── the runtime ──
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidValue = 1 };
-enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
 struct EmulatedStream;
 using cudaStream_t = EmulatedStream*;
+inline const cudaStream_t cudaStreamLegacy = nullptr;
+struct EmulatedEvent;
+using cudaEvent_t = EmulatedEvent*;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 struct EmulatedPool;
 using cudaMemPool_t = EmulatedPool*;
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
@@ -84,4 +88,11 @@ cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStrea
 inline constexpr unsigned cudaHostRegisterPortable = 1;
 cudaError_t cudaHostRegister(void* place, std::size_t bytes, unsigned flags);
 cudaError_t cudaHostUnregister(void* place);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);

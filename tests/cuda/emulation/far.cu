@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,19 +17,26 @@
 namespace emulation {
 namespace {
 
-constexpr std::size_t all_bytes = std::size_t{1} << 32, guard = 256, page = 4096;
+constexpr std::size_t all_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
 constexpr int poison = 0xff;  // floats of it are NaN
 
 struct Far {
   std::mutex mutex;
-  std::byte* start =
-      static_cast<std::byte*>(mmap(nullptr, all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::byte* start = reserved();
   std::size_t used = 0;
   int open = 0;
   std::map<std::size_t, std::vector<std::byte*>> free;  // by size
   std::map<void*, std::size_t> lent;                    // bytes that were asked for
 
-  void protect(int how) { mprotect(start, (used + page - 1) / page * page, how); }
+  void protect(int how) { mprotect(start, (used + huge_page - 1) / huge_page * huge_page, how); }
+
+  // In huge pages, of which few have to be opened and closed.
+  static std::byte* reserved() {
+    void* const place = mmap(nullptr, all_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) / huge_page * huge_page;
+    madvise(reinterpret_cast<void*>(aligned), all_bytes, MADV_HUGEPAGE);
+    return reinterpret_cast<std::byte*>(aligned);
+  }
 };
 Far& far() {
   static Far one;  // of the emulated device, as its memory is

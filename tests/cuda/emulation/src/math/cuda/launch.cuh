@@ -5,6 +5,7 @@
 #include "src/math/cuda/device.cuh"
 #include "tests/cuda/emulation/block.hpp"
 #include "tests/cuda/emulation/far.hpp"
+#include "tests/cuda/emulation/streams.hpp"
 
 namespace chorale::cuda {
 
@@ -15,11 +16,14 @@ struct Grid {
 };
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue&, Arguments... arguments) {
+void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue, Arguments... arguments) {
   if (grid.blocks == 0) return;
-  const emulation::Open open;
-  emulation::run_grid(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
-                      static_cast<std::size_t>(grid.shared_bytes), [&] { kernel(static_cast<Parameters>(arguments)...); });
+  emulation::put(stream_of(queue), [=] {
+    const emulation::Open open;
+    emulation::run_grid(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
+                        static_cast<std::size_t>(grid.shared_bytes), [&] { kernel(static_cast<Parameters>(arguments)...); });
+    return true;
+  });
 }
 
 template <class T>

@@ -18,10 +18,8 @@ struct ncclConfig_t {
 #define NCCL_CONFIG_INITIALIZER \
   {}
 
-namespace chorale::test {
 class EmulatedComm;
-}
-using ncclComm_t = chorale::test::EmulatedComm*;
+using ncclComm_t = EmulatedComm*;
 
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);

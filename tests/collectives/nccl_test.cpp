@@ -1,34 +1,7 @@
-// The backend nccl, whole, on an emulated GPU and an emulated NCCL (machine.hpp, nccl.h): the plugin's source is compiled into this file.
-#include "collectives/backends/nccl.cu"
-
+// The backend nccl, whole: on the emulated GPU and NCCL (tests/cuda/emulation) under `make test`, else on real ones, where they are.
 #include "tests/collectives/device_checks.hpp"
 
-namespace chorale {
-
-// ── what else the plugin holds, on the host ──
-
-extern "C" Memory* chorale_cuda_memory(int) { return test::Machine::here().memory = new test::FarMemory; }
-
-void reduce_on(void* stream, Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count) {
-  const test::Machine& machine = test::Machine::here();
-  const auto bytes = static_cast<std::size_t>(count * size_of(dtype));
-  std::vector<const void*> places;
-  for (const void* source : sources) places.push_back(machine.reached(source, bytes));
-  static_cast<test::EmulatedStream*>(stream)->tasks.push_back([=, to = machine.reached(out, bytes)] {
-    reduce(op, dtype, to, places, count);
-    return true;
-  });
-}
-
-void divide_on(void* stream, DType dtype, void* out, std::int64_t count, std::int64_t by) {
-  std::byte* const place = test::Machine::here().reached(out, static_cast<std::size_t>(count * size_of(dtype)));
-  static_cast<test::EmulatedStream*>(stream)->tasks.push_back([=] {
-    divide(dtype, place, count, by);
-    return true;
-  });
-}
-
-namespace test {
+namespace chorale::test {
 namespace {
 
 // Groups, messages between two ranks, and barriers, on host buffers, which are staged the other way round.
@@ -97,22 +70,17 @@ constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
                             {"messages on devices", messages_on_devices},
                             {"calls that differ", calls_that_differ}};
 
-void on_emulated_nccl(std::span<const Check> all) {
-  SystemClock clock;
-  for (const Check& check : all) {
-    std::unique_ptr<NcclDevice> device(chorale_nccl_device(0));
-    const std::string trouble = trouble_of(check, open_world(over_nccl(world(), std::move(device)), clock));
-    INFO(check.name);
-    REQUIRE_ALL(trouble == "");
-  }
-}
-
 }  // namespace
 
-TEST_CASE("the backend nccl keeps its promises on an emulated GPU", "[spmd]") {
-  on_emulated_nccl(checks);
-  on_emulated_nccl(device_checks);
+TEST_CASE("the backend nccl keeps its promises", "[spmd][nccl]") {
+  SystemClock clock;
+  if (!probe(backend_named("nccl")).works) return;
+  for (const std::span<const Check> all : {std::span<const Check>(checks), std::span<const Check>(device_checks)})
+    for (const Check& check : all) {
+      const std::string trouble = trouble_of(check, open_world("nccl", world(), clock));
+      INFO(check.name);
+      REQUIRE_ALL(trouble == "");
+    }
 }
 
-}  // namespace test
-}  // namespace chorale
+}  // namespace chorale::test
