@@ -4,7 +4,6 @@
 
 #include "parallel/tensor.hpp"
 #include "src/base/error.hpp"
-#include "src/memory/on_host.hpp"
 
 namespace chorale {
 
@@ -70,30 +69,6 @@ std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, 
 std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& o) {
   if (o.optimizer == "sgd") return sgd_rule(o.momentum, o.decay);
   return adamw_rule(o.beta1, o.beta2, o.epsilon, o.decay);
-}
-
-SquareSum add_squares_over(Axis& axis, const SquareSum& mine, const Numerics& numerics, Allocator& memory) {
-  if (axis.size() == 1) return mine;
-  const bool exact = numerics.gradient_type(DType::f32) == DType::i64;
-  const Tensor words(memory, {exact ? 4 : 1}, exact ? DType::i64 : DType::f64, Category::workspace);
-  SquareSum sum;
-  if (words.phantom()) {
-    axis.all_reduce(words);
-  } else if (exact) {
-    with_values<std::int64_t>(words, Use::write, [&](std::span<std::int64_t> limbs) {
-      for (std::size_t i = 0; i < 4; ++i)
-        limbs[i] = static_cast<std::uint32_t>(static_cast<unsigned __int128>(mine.exact) >> (32 * i));
-    });
-    axis.all_reduce(words);
-    with_values<std::int64_t>(words, Use::read, [&](std::span<std::int64_t> limbs) {
-      for (std::size_t i = 4; i-- > 0;) sum.exact = (sum.exact << 32) + limbs[i];
-    });
-  } else {
-    with_values<double>(words, Use::write, [&](std::span<double> word) { word[0] = mine.fast; });
-    axis.all_reduce(words);
-    with_values<double>(words, Use::read, [&](std::span<double> word) { sum.fast = word[0]; });
-  }
-  return sum;
 }
 
 }  // namespace chorale

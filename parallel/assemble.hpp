@@ -10,7 +10,5 @@ PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layou
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics, bool tied_apart);
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& options, Buckets& buckets, const Mesh& mesh);
 std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& options);
-// Over all ranks: one f64, or the 128 bits of an exact sum as four words that cannot overflow.
-SquareSum add_squares_over(Axis& axis, const SquareSum& mine, const Numerics& numerics, Allocator& memory);
 
 }  // namespace chorale

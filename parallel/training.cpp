@@ -34,7 +34,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       joint_(joint_of(options, mesh_)),
       stage_(options.shape, options.remake, mesh_),
       parameters_(stage_.parameters()),
-      schedule_(schedule_of(options, mesh_.layout())) {
+      schedule_(schedule_of(options, mesh_.layout())),
+      totals_(memory_, options.numerics == "exact") {
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   buckets_ =
@@ -42,7 +43,6 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_, mesh_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue());
-  totals_ = Tensor(memory_, {3}, options.numerics == "exact" ? DType::i64 : DType::f64, Category::workspace);
   reducer_->publish();
   for (const auto& axis : mesh_.axes()) axis->write_in(trace_);
 }
@@ -58,7 +58,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.targets = context.typed({rows}, DType::i32, Category::data);
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
-  context.loss = totals_.narrow(0, 1);
+  context.loss = totals_.loss();
   return context;
 }
 
@@ -84,7 +84,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 // This rank's part of samples 0 … samples − 1 after the cursor, through the pipeline.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
-  clear(totals_);
+  totals_.clear();
   tokens_ = 0;
   data_seconds_ = 0;
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
@@ -127,12 +127,16 @@ StepResult Training::step(const ReadSamples& read) {
   const double run = clock_.seconds();
   const double exposed = mesh_.time().until(run).exposed;
   reducer_->finish();
-  const std::optional<Totals> totals = add_up(options_.global_batch * options_.shape.sequence);
-  if (!totals) name_birth(read);
-  result.loss = totals->loss;
-  result.tokens = totals->tokens;
-  const double scale = 1 / (static_cast<double>(std::max<std::int64_t>(result.tokens, 1)) * options_.scaler.scale);
-  result.gradient_norm = gradient_norm(scale);
+  // How many tokens count is not known here before the one wait of the step; the norm is put right behind it.
+  const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
+  const std::optional<Outcome> outcome =
+      add_up(most_tokens, squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale)));
+  if (!outcome) name_birth(read);
+  result.loss = outcome->loss;
+  result.tokens = outcome->tokens;
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(result.tokens, 1));
+  const double scale = 1 / (tokens * options_.scaler.scale);
+  result.gradient_norm = outcome->gradient_norm * (static_cast<double>(most_tokens) / tokens);
   const bool finite = std::isfinite(result.gradient_norm) || totals_.phantom();
   result.skipped = options_.scaler.overflowed(!finite);
   if (!totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_birth(read);
@@ -165,38 +169,24 @@ StepResult Training::step(const ReadSamples& read) {
 }
 
 // Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.
-std::optional<Training::Totals> Training::add_up(std::int64_t most_tokens) {
-  const bool sound = !trouble_of_sums();
-  if (totals_.phantom()) {
-    mesh_.world().all_reduce(totals_);
-    return Totals{NAN, most_tokens};
-  }
-  double loss = 0, tokens = 0, bad = 0;
-  visit(totals_.dtype(), [&]<class T>(Type<T>) {
-    with_values<T>(totals_, Use::both, [&](std::span<T> totals) {
-      if (!has_loss()) totals[0] = T{};
-      totals[1] = static_cast<T>(tokens_);
-      totals[2] = static_cast<T>(sound ? 0 : 1);
-    });
-    mesh_.world().all_reduce(totals_);
-    with_values<T>(totals_, Use::read, [&](std::span<T> totals) {
-      loss = static_cast<double>(totals[0]), tokens = static_cast<double>(totals[1]), bad = static_cast<double>(totals[2]);
-    });
-  });
-  if (bad > 0) return std::nullopt;
+std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
+  const Totals::Sums sums = totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
+  if (totals_.phantom()) return Outcome{NAN, most_tokens};
+  if (sums.bad_ranks > 0) return std::nullopt;
   const Site site{.sum = SumOf::losses, .addends = most_tokens};
-  return Totals{loss * numerics_->unit(site) / std::max(tokens, 1.0), static_cast<std::int64_t>(tokens)};
+  return Outcome{sums.loss * numerics_->unit(site) / std::max(sums.tokens, 1.0), static_cast<std::int64_t>(sums.tokens),
+                 numerics_->root(sums.squares)};
 }
 
 // Each distinct element once: of what several shards or both ends of the pipeline hold, one rank counts.
-double Training::gradient_norm(double scale) {
-  SquareSum squares;
+SquareSum Training::squares_of_gradients(double scale) {
+  SquareSum squares = totals_.squares();
   buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
     const bool replica = p.slab.dim < 0 && mesh_.tensor().rank() > 0;
     const bool copy = stage_.tied_apart() && p.name == "embedding.weight" && !mesh_.first_stage();
     if (!replica && !copy) numerics_->add_squares(gradient, scale * numerics_->unit(p.site), squares, options_.queue());
   });
-  return numerics_->root(add_squares_over(mesh_.world(), squares, *numerics_, memory_));
+  return squares;
 }
 
 void Training::each_site(const std::function<void(Site&)>& visit) {
@@ -222,12 +212,12 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   const std::int64_t whole = options_.micro_batch * mesh_.data().size();
   const PipelineSchedule schedule = forward_only({schedule_.stages, (samples + whole - 1) / whole, schedule_.chunks});
   run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
-  const std::optional<Totals> totals = add_up(samples * options_.shape.sequence);
-  if (!totals)
+  const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, totals_.squares());
+  if (!outcome)
     throw Error(Exit::runtime, "the sums of an evaluation overflowed, or are of what are no numbers",
                 fmt::format("after step {}, on rank {} or another", steps_, mesh_.world().rank()),
                 "the next step of training would name the layer");
-  return totals->loss;
+  return outcome->loss;
 }
 
 void Training::publish() {

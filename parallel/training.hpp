@@ -17,6 +17,7 @@
 #include "layers/optimizer.hpp"
 #include "parallel/pipeline/run.hpp"
 #include "parallel/stage.hpp"
+#include "parallel/totals.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
@@ -93,9 +94,10 @@ class Training {
  private:
   using Prepare = std::function<void(MicroBatch&)>;
   // What all ranks come to.
-  struct Totals {
+  struct Outcome {
     double loss = 0;  // the mean over the tokens
     std::int64_t tokens = 0;
+    double gradient_norm = 0;  // as if the batch had the most tokens
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
@@ -103,8 +105,8 @@ class Training {
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
-  std::optional<Totals> add_up(std::int64_t most_tokens);
-  double gradient_norm(double scale);
+  std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares);
+  SquareSum squares_of_gradients(double scale);
   void each_site(const std::function<void(Site&)>& visit);
   std::optional<Error> trouble_of_sums();
   [[noreturn]] void name_birth(const ReadSamples& read);
@@ -124,7 +126,7 @@ class Training {
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
   std::int64_t tokens_ = 0;  // of a batch, where the loss is
-  Tensor totals_;            // of a batch: the summed loss, tokens, ranks whose sums went wrong
+  Totals totals_;            // of a batch
   double data_seconds_ = 0;
   std::vector<PipelineEvent> events_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;

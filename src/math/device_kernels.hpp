@@ -56,10 +56,10 @@ struct DeviceKernels {
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
 
-  // Sums of fast numerics (fast_sums.hpp); square_sum waits for its result.
+  // Sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
-  double (*square_sum)(const Slice& gradient, double scale, const Queue& queue);
+  void (*add_squares)(const Slice& gradient, double scale, double* sum, const Queue& queue);
 
   // As in reduction.hpp, whose host functions take no queue, of up to most_addends sources; their list may go once the call returns.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,

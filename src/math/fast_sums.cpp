@@ -114,8 +114,8 @@ void FastSums::add_losses(const Tensor& losses, const Tensor& total, Site&, cons
 void FastSums::add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const {
   if (!gradient.data) return;
   if (queue.device) {
-    sum.fast += queue.device->square_sum(gradient, scale, queue);
-    return;
+    require(sum.there, "the squares of {} elements on a device have no place there to be added to", gradient.count);
+    return queue.device->add_squares(gradient, scale, static_cast<double*>(sum.there), queue);
   }
   constexpr std::int64_t parts = 64;
   std::array<double, parts> sums{};

@@ -33,10 +33,12 @@ struct Site {
   std::uint32_t highest = 0;  // bits of the greatest magnitude, scaled; Inf and NaN are above all numbers
 };
 
-// ‖g‖² as it grows. Either number can be added over ranks in its own way.
+// ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device it grows in device memory, so that nobody waits for
+// it: from zero, one f64, or the exact number as four i64 of 32 bits each, the lowest first.
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;
+  void* there = nullptr;
 };
 
 class Numerics {

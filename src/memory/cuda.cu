@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/memory/device_plugin.hpp"
+#include "src/memory/staging.cuh"
 
 namespace chorale {
 namespace {
@@ -45,7 +46,10 @@ class CudaMemory final : public Memory {
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
 
-  void copy_in(void* to, const void* from_host, std::int64_t bytes) override { cross(to, from_host, bytes); }
+  void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
+    if (bytes > Staging::slot_bytes) return cross(to, from_host, bytes);
+    check(staging_.send(to, from_host, bytes), "cudaMemcpyAsync", index_, bytes);
+  }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override { cross(to_host, from, bytes); }
   void copy(void* to, const void* from, std::int64_t bytes) override {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, nullptr), "cudaMemcpyAsync", index_,
@@ -70,6 +74,7 @@ class CudaMemory final : public Memory {
   }
 
   int index_;
+  Staging staging_;
 };
 
 class PinnedMemory final : public Memory {

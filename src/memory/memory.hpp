@@ -35,7 +35,8 @@ class Memory {
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused, errno says why
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 
-  // Between here and the host. What was asked of a device before is over when they begin, and they are over when they return.
+  // Between here and the host, in the order of what is asked of a device: who reads there later finds what was copied in. The host's bytes
+  // are its own again when either returns, and what copy_out brings is here: it waits for all that was asked before.
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
     std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }

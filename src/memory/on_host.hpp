@@ -4,7 +4,8 @@
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
 //
-// On the host it costs nothing. On a device it waits until what was asked of it is done: not for inner loops.
+// On the host it costs nothing. On a device reading waits until what was asked of it is done: not for inner loops. Writing up to a mebibyte
+// waits for nothing.
 #pragma once
 #include <span>
 #include <vector>

@@ -51,7 +51,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .cast = cuda::cast,
       .sum_exponentials = cuda::sum_exponentials,
       .add_losses = cuda::add_losses,
-      .square_sum = cuda::square_sum,
+      .add_squares = cuda::add_squares,
       .reduce = cuda::reduce,
       .divide = cuda::divide,
   };

@@ -57,16 +57,10 @@ void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue) {
   });
 }
 
-double square_sum(const Slice& gradient, double scale, const Queue& queue) {
-  double sum = 0;
-  const Scratch<double> total(1, queue);
-  check(cudaMemsetAsync(total.get(), 0, sizeof sum, stream_of(queue)));
+void add_squares(const Slice& gradient, double scale, double* sum, const Queue& queue) {
   visit_floating(gradient.dtype, [&]<class T>(Type<T>) {
-    add_terms(Square<T>{data<T>(gradient), scale}, gradient.count, total.get(), queue);
+    add_terms(Square<T>{data<T>(gradient), scale}, gradient.count, sum, queue);
   });
-  check(cudaMemcpyAsync(&sum, total.get(), sizeof sum, cudaMemcpyDefault, stream_of(queue)));
-  check(cudaStreamSynchronize(stream_of(queue)));
-  return sum;
 }
 
 }  // namespace chorale::cuda

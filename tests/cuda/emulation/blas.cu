@@ -3,6 +3,7 @@
 
 #include "src/math/kernel.hpp"
 #include "tests/cuda/emulation/far.hpp"
+#include "tests/cuda/emulation/streams.hpp"
 
 namespace chorale::cuda {
 
@@ -11,6 +12,7 @@ Blas::Blas() = default;
 Blas::~Blas() = default;
 
 void Blas::run(const Matmul& p, const void* x, const void* w, const void* bias, void* y, const Queue&) {
+  emulation::advance();
   const emulation::Open open;
   visit_floating(p.input, [&]<class T>(Type<T>) {
     visit_floating(p.output, [&]<class Y>(Type<Y>) {

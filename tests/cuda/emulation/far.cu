@@ -92,4 +92,9 @@ void give_back(void* place) {
   far().free[size].push_back(start);
 }
 
+bool is_far(const void* place) {
+  const auto* const at = static_cast<const std::byte*>(place);
+  return at >= far().start && at < far().start + all_bytes;
+}
+
 }  // namespace emulation

@@ -7,6 +7,7 @@ namespace emulation {
 
 void* take(std::size_t bytes);  // aligned to 256, poisoned; null where there is no more
 void give_back(void* place);
+bool is_far(const void* place);
 
 // While one lives, the memory is open to this process.
 class Open {

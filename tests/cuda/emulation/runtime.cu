@@ -1,6 +1,5 @@
 // The emulated runtime: one device.
 #include <cstdlib>
-#include <cstring>
 
 #include <cuda_runtime.h>
 
@@ -33,39 +32,30 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
-cudaError_t cudaMalloc(void** place, std::size_t bytes) {
+cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) {
+  emulation::advance();
   *place = emulation::take(bytes);
   return *place ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) { return cudaMalloc(place, bytes); }
+cudaError_t cudaMalloc(void** place, std::size_t bytes) {
+  emulation::count_wait();
+  return cudaMallocAsync(place, bytes, nullptr);
+}
 cudaError_t cudaMallocHost(void** place, std::size_t bytes) {
   *place = std::malloc(bytes);
-  return *place ? cudaSuccess : cudaErrorMemoryAllocation;
+  return *place ? cudaHostRegister(*place, bytes, 0) : cudaErrorMemoryAllocation;
 }
-cudaError_t cudaFree(void* place) {
+cudaError_t cudaFreeAsync(void* place, cudaStream_t) {
+  emulation::advance();
   emulation::give_back(place);
   return cudaSuccess;
 }
-cudaError_t cudaFreeAsync(void* place, cudaStream_t) { return cudaFree(place); }
+cudaError_t cudaFree(void* place) {
+  emulation::count_wait();
+  return cudaFreeAsync(place, nullptr);
+}
 cudaError_t cudaFreeHost(void* place) {
+  cudaHostUnregister(place);
   std::free(place);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  emulation::put(stream, [=] {
-    const emulation::Open open;
-    std::memcpy(to, from, bytes);
-    return true;
-  });
-  return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStream_t stream) {
-  emulation::put(stream, [=] {
-    const emulation::Open open;
-    std::memset(place, value, bytes);
-    return true;
-  });
-  return cudaSuccess;
-}
-cudaError_t cudaHostRegister(void*, std::size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }

@@ -1,18 +1,43 @@
 #include "tests/cuda/emulation/streams.hpp"
 
+#include <chrono>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "tests/cuda/emulation/far.hpp"
+
 struct EmulatedEvent {
-  std::shared_ptr<bool> passed = std::make_shared<bool>(true);  // each record has one of its own: who waits, waits for that
+  struct Record {  // each has one of its own: who waits, waits for that
+    bool passed = true;
+    std::chrono::steady_clock::time_point when;
+  };
+  std::shared_ptr<Record> record = std::make_shared<Record>();
 };
 
 namespace emulation {
 namespace {
 
-std::vector<cudaStream_t>& streams() {
-  static std::vector<cudaStream_t> all;  // of the emulated device, as its memory is
+struct Streams {  // of the emulated device, as its memory is
+  std::vector<cudaStream_t> made;
+  std::deque<Task> late;  // of the default stream: copies from pinned memory, and the events behind them
+  std::map<const std::byte*, std::size_t> pinned;  // where, bytes
+  std::int64_t waits = 0;
+
+  bool is_pinned(const void* place) const {
+    const auto after = pinned.upper_bound(static_cast<const std::byte*>(place));
+    if (after == pinned.begin()) return false;
+    const auto& [first, bytes] = *std::prev(after);
+    return static_cast<const std::byte*>(place) < first + bytes;
+  }
+  void catch_up() {
+    for (; !late.empty(); late.pop_front()) late.front()();
+  }
+};
+Streams& streams() {
+  static Streams all;
   return all;
 }
 
@@ -20,33 +45,77 @@ std::vector<cudaStream_t>& streams() {
 
 void put(cudaStream_t stream, Task task) {
   if (stream) return stream->tasks.push_back(std::move(task));
+  streams().catch_up();
   while (!task()) advance();
 }
 
 void advance() {
-  for (const cudaStream_t stream : streams())
+  streams().catch_up();
+  for (const cudaStream_t stream : streams().made)
     while (!stream->tasks.empty() && stream->tasks.front()()) stream->tasks.pop_front();
 }
 
+void count_wait() { ++streams().waits; }
+
 }  // namespace emulation
 
+using emulation::put, emulation::streams;
+
+extern "C" std::int64_t chorale_emulated_waits() { return streams().waits; }
+
+cudaError_t cudaHostRegister(void* place, std::size_t bytes, unsigned) {
+  streams().pinned[static_cast<const std::byte*>(place)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* place) {
+  streams().catch_up();
+  streams().pinned.erase(static_cast<const std::byte*>(place));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  const auto copy = [=] {
+    const emulation::Open open;
+    std::memcpy(to, from, bytes);
+    return true;
+  };
+  if (!stream && streams().is_pinned(from)) {
+    streams().late.emplace_back(copy);
+    return cudaSuccess;
+  }
+  if (!emulation::is_far(from) && !streams().is_pinned(from)) emulation::count_wait();
+  put(stream, copy);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStream_t stream) {
+  put(stream, [=] {
+    const emulation::Open open;
+    std::memset(place, value, bytes);
+    return true;
+  });
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  emulation::streams().push_back(*stream = new EmulatedStream);
+  streams().made.push_back(*stream = new EmulatedStream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::erase(emulation::streams(), stream);
+  std::erase(streams().made, stream);
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  while (stream && !stream->tasks.empty()) emulation::advance();
+  emulation::count_wait();
+  do emulation::advance();
+  while (stream && !stream->tasks.empty());
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  emulation::put(stream, [passed = event->passed] { return *passed; });
+  put(stream, [record = event->record] { return record->passed; });
   return cudaSuccess;
 }
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new EmulatedEvent;
   return cudaSuccess;
@@ -56,11 +125,28 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->passed = std::make_shared<bool>(false);
-  emulation::put(stream, [passed = event->passed] { return *passed = true; });
+  event->record = std::make_shared<EmulatedEvent::Record>(EmulatedEvent::Record{.passed = false, .when = {}});
+  const auto pass = [record = event->record] {
+    *record = {true, std::chrono::steady_clock::now()};
+    return true;
+  };
+  if (!stream && !streams().late.empty())
+    streams().late.emplace_back(pass);
+  else
+    put(stream, pass);
   return cudaSuccess;
 }
+// Those that stand behind late copies have not passed yet: a device may be that late.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  emulation::advance();
-  return *event->passed ? cudaSuccess : cudaErrorNotReady;
+  if (streams().late.empty()) emulation::advance();
+  return event->record->passed ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  emulation::count_wait();
+  while (!event->record->passed) emulation::advance();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  *milliseconds = std::chrono::duration<float, std::milli>(to->record->when - from->record->when).count();
+  return cudaSuccess;
 }

@@ -1,7 +1,10 @@
-// Streams of an emulated device. The default stream's work is done before the call returns, as if everybody waited for it; that of others is
-// gone on with only when somebody polls, which is as late as a GPU could be.
+// Streams of an emulated device, as late as a GPU could be where that is cheap to emulate:
 //
-//   stream   [ kernel ][ messages ][ event ]      a task that cannot end yet holds up those behind it, and no other stream's
+//   a stream             [ kernel ][ messages ][ event ]   goes on only when somebody polls; a task that cannot end yet holds up those behind it
+//   the default stream   is done before a call returns, but for copies from pinned memory, which wait until something else is asked:
+//                        so pinned memory that is used again too early shows
+//
+// It counts how often a real device would make the host wait.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -13,7 +16,8 @@ namespace emulation {
 using Task = std::function<bool()>;  // true: it is over; else it is asked again
 
 void put(cudaStream_t stream, Task task);
-void advance();  // all streams, as far as they go
+void advance();     // all streams, as far as they go
+void count_wait();  // `chorale_emulated_waits` tells how many there were
 
 }  // namespace emulation
 

@@ -44,11 +44,16 @@ TEST_CASE("device: losses and squares are summed in f64, the same bits every tim
         (queue.device ? gpu.numerics() : *host).add_losses(t[0], t[1], site, queue);
       });
       const Tensor there = gpu.sent(values);
-      SquareSum here, first, again;
+      SquareSum here{.fast = 7};
       host->add_squares(values.slice(), 0.3, here, {});
-      gpu.numerics().add_squares(there.slice(), 0.3, first, gpu.queue());
-      gpu.numerics().add_squares(there.slice(), 0.3, again, gpu.queue());
-      CHECK(first.fast == Approx(here.fast).epsilon(1e-13));
-      CHECK(first.fast == again.fast);
+      std::vector<double> sums;
+      for (int again = 0; again < 2; ++again) {
+        const Tensor sum = gpu.sent(desk.filled({1}, DType::f64, 7));
+        SquareSum grows{.there = sum.slice().data};
+        gpu.numerics().add_squares(there.slice(), 0.3, grows, gpu.queue());
+        sums.push_back(doubles(gpu.fetched(desk, sum))[0]);
+      }
+      CHECK(sums[0] == Approx(here.fast).epsilon(1e-13));
+      CHECK(sums[0] == sums[1]);
     }
 }

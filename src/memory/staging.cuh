@@ -1,0 +1,60 @@
+// Small copies to a device that nobody waits for: the host's bytes are put down in pinned memory at once, and the device fetches them when it
+// comes to it.
+//
+//   host ──memcpy──▶ [ slot 0 ][ slot 1 ] … [ slot 7 ] ──in the order of the default stream──▶ device
+//                      a slot is used again when the device has passed the event behind its copy
+//
+// Cost: a copy within the host. A slot is a mebibyte of pinned memory, taken when it is first needed; no ledger counts it.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+namespace chorale {
+
+class Staging {
+ public:
+  static constexpr std::int64_t slot_bytes = 1 << 20;
+
+  Staging() = default;
+  Staging(const Staging&) = delete;
+  ~Staging() {
+    for (const Slot& slot : slots_) {
+      if (!slot.place) continue;
+      cudaEventSynchronize(slot.fetched);
+      cudaEventDestroy(slot.fetched);
+      cudaFreeHost(slot.place);
+    }
+  }
+
+  // At most slot_bytes; `from` may change once it returns.
+  cudaError_t send(void* to, const void* from, std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[next_++ % slots_.size()];
+    if (const cudaError_t error = make_free(slot)) return error;
+    std::memcpy(slot.place, from, static_cast<std::size_t>(bytes));
+    const cudaError_t error = cudaMemcpyAsync(to, slot.place, static_cast<std::size_t>(bytes), cudaMemcpyDefault, nullptr);
+    return error ? error : cudaEventRecord(slot.fetched, nullptr);
+  }
+
+ private:
+  struct Slot {
+    void* place = nullptr;
+    cudaEvent_t fetched = nullptr;
+  };
+
+  static cudaError_t make_free(Slot& slot) {
+    if (slot.place) return cudaEventQuery(slot.fetched) == cudaSuccess ? cudaSuccess : cudaEventSynchronize(slot.fetched);
+    if (const cudaError_t error = cudaEventCreateWithFlags(&slot.fetched, cudaEventDisableTiming)) return error;
+    return cudaMallocHost(&slot.place, slot_bytes);
+  }
+
+  std::mutex mutex_;
+  std::array<Slot, 8> slots_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace chorale
