@@ -11,7 +11,7 @@
 
 struct EmulatedEvent {
   struct Record {  // each has one of its own: who waits, waits for that
-    bool passed = true;
+    bool passed = true, late = false;
     std::chrono::steady_clock::time_point when;
   };
   std::shared_ptr<Record> record = std::make_shared<Record>();
@@ -125,20 +125,21 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->record = std::make_shared<EmulatedEvent::Record>(EmulatedEvent::Record{.passed = false, .when = {}});
+  event->record = std::make_shared<EmulatedEvent::Record>(
+      EmulatedEvent::Record{.passed = false, .late = !stream && !streams().late.empty(), .when = {}});
   const auto pass = [record = event->record] {
-    *record = {true, std::chrono::steady_clock::now()};
+    *record = {true, false, std::chrono::steady_clock::now()};
     return true;
   };
-  if (!stream && !streams().late.empty())
+  if (event->record->late)
     streams().late.emplace_back(pass);
   else
     put(stream, pass);
   return cudaSuccess;
 }
-// Those that stand behind late copies have not passed yet: a device may be that late.
+// One that stands behind late copies has not passed yet: a device may be that late.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (streams().late.empty()) emulation::advance();
+  if (!event->record->late) emulation::advance();
   return event->record->passed ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
