@@ -7,6 +7,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/train/team.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -60,7 +61,10 @@ Json describe_devices() {
                        {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
                        {"memory_bytes", device.memory_bytes}});
   Json found{{"cuda", devices}};
-  if (devices.empty()) found["why_none"] = why_none;
+  if (devices.empty())
+    found["why_none"] = why_none;
+  else
+    found["auto_backend"] = train::best_backend(true, train::joins_here);
   found["buffers"] = "direct on nccl, staged through pinned host memory on the others";
   return found;
 }
@@ -108,6 +112,8 @@ void print_text(const Json& all) {
                cell(d["memory_bytes"], "memory_bytes"));
   if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell(all["devices"]["why_none"])));
   fmt::print("  device buffers: {}\n", cell(all["devices"]["buffers"]));
+  if (all["devices"].contains("auto_backend"))
+    fmt::print("  --device cuda --backend auto: {}\n", cell(all["devices"]["auto_backend"]));
   fmt::print("\nranks\n");
   std::vector<std::string> columns;
   for (const auto& [name, value] : all["ranks"][0].items()) columns.push_back(heading(name));

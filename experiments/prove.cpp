@@ -68,7 +68,7 @@ class Prove final : public Command {
 
   int run(Session& session) override {
     const mpi::Runtime& runtime = *session.runtime;
-    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), runtime),
+    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), false, runtime),
                      train::algorithms_by_axis(algorithm_), flags_.training(1, {})};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));

@@ -111,6 +111,7 @@ class Train final : public Command {
     if (run.recorder)
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
     if (run.recorder) run.recorder->text("/", "device", device_.about().empty() ? "cpu" : device_.about());
+    if (run.recorder) run.recorder->text("/", "backends", to_string(team.backends()));
     if (run.recorder) run.recorder->number("train_iters", flags_.steps());
     if (run.recorder) announce(run, training, data);
     // All at once, as in a step: ranks that share cores share their peak.

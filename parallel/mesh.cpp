@@ -60,7 +60,8 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
 
 Memory& Worlds::memory() const {
   const auto mapped = worlds_.find("shm");
-  return (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();
+  Memory& nearest = (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();
+  return nearest.device().is_host() ? nearest : *host_;
 }
 
 std::shared_ptr<const Selector> Worlds::selector() const { return worlds_.begin()->second.selector(); }

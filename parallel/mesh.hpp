@@ -27,7 +27,7 @@ class Worlds {
 
   const Communicator& for_axis(const std::string& axis) const;
   void use_device(const std::shared_ptr<Memory>& device);  // where tensors will lie, if not on the host
-  Memory& memory() const;                                  // what peers reach fastest on the backends here
+  Memory& memory() const;                                  // of the host: what peers reach fastest on the backends here
   std::shared_ptr<const Selector> selector() const;        // what auto asks: it knows the same on all of them
   // On all ranks: the ranks of one color, in their order, on the same backends; an empty handle for a negative color.
   Worlds split(int color) const;
@@ -37,6 +37,7 @@ class Worlds {
   Worlds() = default;
   ByAxis backends_;
   std::map<std::string, Communicator> worlds_;  // by backend
+  std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
 };
 
 class Mesh {

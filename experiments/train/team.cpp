@@ -2,24 +2,27 @@
 
 namespace chorale::train {
 
-std::string best_backend(const std::function<bool(const Backend&)>& works) {
+std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works) {
+  if (on_device && works(backend_named("nccl"))) return "nccl";
   for (const char* name : {"shm", "ucx"})
     if (works(backend_named(name))) return name;
   return "mpi";
 }
 
-ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime) {
+bool joins_here(const Backend& backend) { return backend.open && probe(backend).works; }
+
+ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime) {
   const auto works_everywhere = [&](const Backend& backend) {
-    return mpi::ranks_where(runtime.world(), !(backend.open && probe(backend).works)).empty();
+    return mpi::ranks_where(runtime.world(), !joins_here(backend)).empty();
   };
   for (auto& [axis, backend] : backends)
-    if (backend == "auto") backend = best_backend(works_everywhere);
+    if (backend == "auto") backend = best_backend(on_device, works_everywhere);
   return backends;
 }
 
 Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
   device.open(*session.runtime);
-  choice_.backends = resolved(choice_.backends, *session.runtime);
+  choice_.backends = resolved(choice_.backends, device.memory() != nullptr, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
   if (worlds_ && device.memory()) worlds_->use_device(device.memory());
   pool_ = std::make_unique<Pool>(device.memory() ? *device.memory() : worlds_ ? worlds_->memory() : host_);

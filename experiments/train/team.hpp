@@ -12,11 +12,13 @@
 
 namespace chorale::train {
 
-// What `auto` is: the first that works, where it must; mapped memory where all ranks share a host.
-std::string best_backend(const std::function<bool(const Backend&)>& works);
+// What `auto` is: the first that works, where it must. On devices NCCL, which reaches their memory; else mapped memory where all ranks
+// share a host.
+std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
+bool joins_here(const Backend& backend);  // processes; on this rank
 
-// In place of auto the first that works on every rank: mapped memory where all ranks share a host. Collective.
-ByAxis resolved(ByAxis backends, const mpi::Runtime& runtime);
+// In place of auto the first that works on every rank. Collective.
+ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime);
 
 class Team {
  public:

@@ -33,18 +33,31 @@ class Device(unittest.TestCase):
         with xarray.open_dataset(f"{run}/run.h5", group="train") as train:
             return run, [*train.loss.values, *train.grad_norm.values]
 
-    def same_on_both(self, *words, processes=1, tolerance=1e-5):
-        host, device = (self.train(where, *words, processes=processes) for where in ("cpu", "cuda"))
+    def same_on_both(self, *words, processes=1, tolerance=1e-5, ways=[[]]):
+        """On the host, and on the device in each of several ways; the folders of the first run and the last."""
+        host = self.train("cpu", *words, processes=processes)
         self.assertEqual(len(host[1]), 6)
-        for a, b in zip(host[1], device[1]):
-            both_overflowed = np.isnan(a) and np.isnan(b)  # f16 finds its scale
-            self.assertTrue(both_overflowed or abs(a - b) < tolerance * abs(a), f"{words}: {host[1]} on the host, {device[1]} on the device")
+        for way in ways:
+            device = self.train("cuda", *words, *way, processes=processes)
+            for a, b in zip(host[1], device[1]):
+                both_overflowed = np.isnan(a) and np.isnan(b)  # f16 finds its scale
+                self.assertTrue(both_overflowed or abs(a - b) < tolerance * abs(a),
+                                f"{words} {way}: {host[1]} on the host, {device[1]} on the device")
         return host[0], device[0]
 
     def test_every_strategy_trains_the_same_model(self):
-        for layout in ("dp2", "dp2.z1", "dp2.z2", "dp2.z3", "tp2", "tp2.sp", "pp2"):
-            self.same_on_both("--layout", layout, "--no-save", processes=2)
-        self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi", "--no-save", processes=4)
+        by_nccl, staged = ["--backend", "nccl"], ["--backend", "shm"]
+        for layout in ("dp2.z1", "dp2.z2", "dp2.z3", "tp2", "tp2.sp", "pp2"):
+            self.same_on_both("--layout", layout, "--no-save", processes=2, ways=[by_nccl, staged])
+        self.same_on_both("--layout", "dp2", "--no-save", processes=2,
+                          ways=[staged, *([*by_nccl, "--algorithm", name] for name in ("ring", "direct", "native"))])
+        self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi,tp=nccl", "--no-save", processes=4)
+        self.same_on_both("--layout", "dp2.tp2.pp2", "--no-save", processes=8, ways=[by_nccl])
+
+    def test_tensors_of_the_host_go_over_nccl(self):
+        run, by_nccl = self.train("cpu", "--no-save", "--layout", "dp2.z1", "--backend", "nccl", processes=2)
+        _, by_shm = self.train("cpu", "--no-save", "--layout", "dp2.z1", "--backend", "shm", processes=2)
+        np.testing.assert_allclose(by_nccl, by_shm, rtol=1e-5)
 
     def test_families_types_dropout_and_recomputation(self):
         self.same_on_both("--no-save", "--family", "llama", "--num-query-groups", "1")
@@ -63,10 +76,12 @@ class Device(unittest.TestCase):
             texts[device] = result.stdout
         self.assertEqual(texts["cpu"], texts["cuda"])
 
-    def test_the_record_says_where_it_was(self):
-        run, _ = self.train("cuda", "--no-save", processes=2)
-        with xarray.open_dataset(f"{run}/run.h5") as record:
-            self.assertIn("shared by 2 ranks", str(record.device.values))
+    def test_the_record_says_where_it_was_and_what_carried_it(self):
+        for device, place, backend in (("cuda", "shared by 2 ranks", "nccl"), ("cpu", "cpu", "shm")):
+            run, _ = self.train(device, "--no-save", processes=2)
+            with xarray.open_dataset(f"{run}/run.h5") as record:
+                self.assertIn(place, str(record.device.values))
+                self.assertEqual(str(record.backends.values), backend)  # --backend auto
 
     @unittest.skipIf(real, "there is a GPU")
     def test_no_device_is_said_before_anything_starts(self):

@@ -1,3 +1,4 @@
+// Streams, and events: a flag each time one is recorded, which its task raises.
 #include "tests/cuda/emulation/streams.hpp"
 
 #include <chrono>
