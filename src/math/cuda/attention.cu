@@ -87,8 +87,8 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
     const std::int64_t key = first + lane_of_thread();
     const bool inside = key < seen;
     const W score = inside ? dot(q, keys[key], width) : -std::numeric_limits<W>::infinity();
-    const W higher = Greater{}(highest, over_warp(score, Greater{})), shrink = exponential(highest - higher);
-    const W p = inside ? exponential(score - higher) : W(0);
+    const W higher = Greater{}(highest, over_warp(score, Greater{})), shrink = exponential<T>(highest - higher);
+    const W p = inside ? exponential<T>(score - higher) : W(0);
     total = fused(total, shrink, over_warp(p, Plus{}));
     highest = higher;
     const W weight = inside ? p * factors.at(place + static_cast<std::uint64_t>(key)) : W(0);
@@ -143,7 +143,7 @@ __global__ void differentiate_rows(const T* dout, const T* qkv, std::int64_t row
       W weight = 0, slope = 0;
       if (other < last) {
         const std::int64_t at = (start + query) * shape.heads() + head;
-        const W p = exponential(dot(a, others[other], width) - beside.lse[at]);
+        const W p = exponential<T>(dot(a, others[other], width) - beside.lse[at]);
         const W factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));
         slope = p * fused(factor, dot(b, others_too[other], width), -beside.both[at]);
         weight = factor * p;

@@ -45,14 +45,14 @@ struct Softmax {
       }
     for (int half = 0; half < 2; ++half) {
       best[half] = over_row(best[half], Greater{});
-      shrink[half] = exponential(highest[half] - best[half]);
+      shrink[half] = expf(highest[half] - best[half]);
       highest[half] = best[half];
       total[half] *= shrink[half];
     }
 #pragma unroll
     for (int j = 0; j < tile_rows / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) total[e / 2] += s[j][e] = exponential(s[j][e] - highest[e / 2]);
+      for (int e = 0; e < 4; ++e) total[e / 2] += s[j][e] = expf(s[j][e] - highest[e / 2]);
 #pragma unroll
     for (int j = 0; j < width / 8; ++j)
 #pragma unroll
@@ -133,7 +133,7 @@ __device__ void differentiate(Scores& s, Scores& dp, float scale, std::int64_t o
       const std::int64_t query = of_keys ? column : row, key = of_keys ? row : column;
       const bool seen = key <= query && query < dropout.tokens.tokens;
       const std::int64_t at = (start + query) * shape.heads() + head;
-      const float p = seen ? exponential(s[j][e] * scale - beside.lse[at]) : 0.0f;
+      const float p = seen ? expf(s[j][e] * scale - beside.lse[at]) : 0.0f;
       float factor = 1;
       if constexpr (drops)
         if (seen) factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));

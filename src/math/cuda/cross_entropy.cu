@@ -51,7 +51,7 @@ __global__ void exponentials_of_rows(const T* logits, std::int64_t columns, cons
   using W = Statistic<T>;
   const W highest = maxima[blockIdx.x];
   W sum = 0;
-  each_of_row<width>(logits + blockIdx.x * columns, columns, [&](W value) { sum += exponential(value - highest); });
+  each_of_row<width>(logits + blockIdx.x * columns, columns, [&](W value) { sum += exponential<T>(value - highest); });
   sum = over_block(sum, Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
@@ -87,7 +87,7 @@ __global__ void gradient_of_rows(T* logits, std::int64_t columns, const Statisti
     auto pack = load<width>(row + j);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const W power = exponential(widened(pack.values[i]) - highest);
+      const W power = exponential<T>(widened(pack.values[i]) - highest);
       const W gradient = j + i == target ? fused(power, share, -scale) : power * share;
       pack.values[i] = rounded<T>(masked ? W(0) : gradient);
     }

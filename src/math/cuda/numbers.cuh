@@ -1,7 +1,11 @@
 // Elements widened to what they are computed in, and rounded once: f32 for the types of 16 bits, else their own.
+//
+// Functions of f32 are the host's own (vector_math.hpp), so that a kernel which adds in the host's order has the host's bits. 16 bits take the
+// processor's exp, a quarter of the instructions, whose error is lost in their rounding.
 #pragma once
 #include "src/math/cuda/instructions.cuh"
 #include "src/math/kernel.hpp"
+#include "src/math/vector_math.hpp"
 
 namespace chorale::cuda {
 
@@ -21,19 +25,27 @@ __device__ T rounded(Statistic<T> value) {
     return value;
 }
 
+// Of an element of T.
+template <class T>
+__device__ Statistic<T> exponential(Statistic<T> x) {
+  if constexpr (sizeof(T) == 2)
+    return expf(x);
+  else if constexpr (sizeof(T) == 4)
+    return math::exp(x);
+  else
+    return exp(x);
+}
+template <class T>
+__device__ Statistic<T> sigmoid(Statistic<T> x) {
+  return 1 / (1 + exponential<T>(-x));
+}
+
 // Of the type they are given, by name for both.
-__device__ inline float exponential(float x) { return expf(x); }
-__device__ inline double exponential(double x) { return exp(x); }
-__device__ inline float logarithm(float x) { return logf(x); }
+__device__ inline float logarithm(float x) { return math::log(x); }
 __device__ inline double logarithm(double x) { return log(x); }
 __device__ inline float root(float x) { return sqrtf(x); }
 __device__ inline double root(double x) { return sqrt(x); }
 __device__ inline float fused(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double fused(double a, double b, double c) { return fma(a, b, c); }
-
-template <class W>
-__device__ W sigmoid(W x) {
-  return 1 / (1 + exponential(-x));
-}
 
 }  // namespace chorale::cuda

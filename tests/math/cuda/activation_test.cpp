@@ -9,17 +9,17 @@ TEST_CASE("device: gelu and swiglu are those of the host", "[gpu]") {
     for (const std::int64_t count : device_sizes) {
       INFO(name_of(dtype) << " " << count);
       Desk desk;
+      const double near = nearness(dtype);
       const Tensor x = desk.random({count}, dtype, 5), y = desk.random({count}, dtype), z = desk.random({count}, dtype);
-      gpu.compare({x, y}, tolerance(dtype), [](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
-      gpu.compare({x, y, z}, tolerance(dtype),
-                  [](const auto& t, const Queue& queue) { gelu_backward(t[1], t[0], t[2], queue); });
-      gpu.compare({x, y}, tolerance(dtype),  // in place
+      gpu.compare({x, y}, near, [](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
+      gpu.compare({x, y, z}, near, [](const auto& t, const Queue& queue) { gelu_backward(t[1], t[0], t[2], queue); });
+      gpu.compare({x, y}, near,  // in place
                   [](const auto& t, const Queue& queue) { gelu_backward(t[1], t[0], t[1], queue); });
       const Tensor pairs = desk.random({3, 2, 2, count}, dtype, 5), dx = desk.random(pairs.shape(), dtype);
       const Tensor products = desk.random({3, 2 * count}, dtype);
-      gpu.compare({pairs, products}, tolerance(dtype),
+      gpu.compare({pairs, products}, near,
                   [&](const auto& t, const Queue& queue) { swiglu_forward(t[0], count, t[1], queue); });
-      gpu.compare({products, pairs, dx}, tolerance(dtype),
+      gpu.compare({products, pairs, dx}, near,
                   [&](const auto& t, const Queue& queue) { swiglu_backward(t[0], t[1], count, t[2], queue); });
     }
 }

@@ -27,9 +27,9 @@ TEST_CASE("device: the loss of a part of a vocabulary, and its gradient, are tho
       host->sum_exponentials(logits, maxima, sums, site, {});
       gpu.compare({logits, targets, hits}, 0,
                   [&](const auto& t, const Queue& queue) { target_logits(t[0], t[1], first, t[2], queue); });
-      gpu.compare({maxima, sums, hits, targets, losses}, 1e-5,
+      gpu.compare({maxima, sums, hits, targets, losses}, nearness(wide),
                   [](const auto& t, const Queue& queue) { token_losses(t[0], t[1], 0.5, t[2], t[3], t[4], queue); });
-      gpu.compare({logits, maxima, sums, targets}, tolerance(dtype), [&](const auto& t, const Queue& queue) {
+      gpu.compare({logits, maxima, sums, targets}, nearness(dtype), [&](const auto& t, const Queue& queue) {
         cross_entropy_gradient(t[0], t[1], t[2], 1, t[3], first, 0.1, queue);
       });
     }
@@ -48,7 +48,7 @@ TEST_CASE("device: the greatest logit may be a zero of either sign or no number,
 
   const Tensor sums = desk.filled({3}, DType::i64, 3 << 20), targets = desk.filled({3}, DType::i32, 7);
   const Tensor plain = desk.random({3, 70}, DType::f32), highest = desk.filled({3}, DType::f32, 1);
-  gpu.compare({plain, highest, sums, targets}, 1e-5, [](const auto& t, const Queue& queue) {
+  gpu.compare({plain, highest, sums, targets}, 0, [](const auto& t, const Queue& queue) {
     cross_entropy_gradient(t[0], t[1], t[2], 0x1p-18, t[3], 0, 1, queue);
   });
 }

@@ -72,6 +72,9 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
+// f32 has the host's bits wherever every operation and its order is ours; the other types take the processor's exp.
+inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
+
 // Longer than a block of threads, and no multiple of what a thread takes at once, beside some that are.
 inline constexpr std::int64_t device_sizes[] = {1, 7, 64, 300, 4099};
 
