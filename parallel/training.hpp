@@ -56,7 +56,8 @@ struct StepResult {
   std::int64_t tokens = 0;
   bool skipped = false;
   // Seconds of this rank, which follow each other and are the step: its samples, the passes, all else that it computes, waiting for
-  // collectives, waiting for other stages. Beside them: seconds in which communication was under way and the rank did not wait.
+  // collectives, waiting for other stages. Beside them: seconds in which communication was under way and the rank did not wait. On a device
+  // they are its own, until the one wait of the step: the update that follows is told with the next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
 };
 
@@ -99,6 +100,29 @@ class Training {
     std::int64_t tokens = 0;
     double gradient_norm = 0;  // as if the batch had the most tokens
   };
+  // A moment, and what had been communicated until then.
+  struct Edge {
+    Moment moment;
+    CommunicationTime::Seconds communicated;
+  };
+  struct Phase {
+    Edge begins, ends;
+  };
+  struct Update {
+    Phase phase;
+    Moment updated;  // what follows makes it known to all ranks
+  };
+  struct Opened {
+    std::int64_t micro_batch, chunk;
+    Moment begins, ends;
+  };
+  struct StepMoments {
+    Edge begins, cleared, run, ends;
+    std::optional<Update> update;  // within the step; of a device, the one before it
+  };
+  Moment now() const { return moment_on(options_.queue(), clock_); }
+  Edge edge();
+  void account(const StepMoments& step, const PipelineTimes& times, const PassedMoment& known, StepResult& result);
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
   bool has_loss() const { return mesh_.last_stage() && mesh_.tensor().rank() == 0; }  // where it counts, once
@@ -125,9 +149,10 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;  // of a batch, where the loss is
-  Totals totals_;            // of a batch
-  double data_seconds_ = 0;
+  std::int64_t tokens_ = 0;       // of a batch, where the loss is
+  Totals totals_;                 // of a batch
+  std::vector<Opened> opened_;    // micro-batches of this step
+  std::optional<Update> update_;  // that the device may not have done yet
   std::vector<PipelineEvent> events_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };

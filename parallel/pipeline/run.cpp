@@ -25,12 +25,11 @@ class Run {
     MicroBatch& mine = *flying_.at(key);
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     Tensor message = receive(action, mine.context);
-    const double begun = clock_.seconds(), exposed = axis_.time().until(begun).exposed;
+    const Moment begun = moment_on(mine.context.queue, clock_);
+    const double exposed = axis_.time().until(begun.host).exposed;
     const Tensor made = work(action, mine, std::move(message));
-    const double done = clock_.seconds();
-    times_.events.push_back({axis_.rank(), action, begun, done});
-    (action.kind == Pass::forward ? times_.forward : times_.backward) +=
-        done - begun - (axis_.time().until(done).exposed - exposed);
+    const Moment done = moment_on(mine.context.queue, clock_);
+    times_.passages.push_back({action, begun, done, axis_.time().until(done.host).exposed - exposed});
     const bool goes_on = send(action, made);
     if (action.kind == Pass::forward && action.chunk == 0)
       times_.activation_bytes =

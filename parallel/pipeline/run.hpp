@@ -13,6 +13,7 @@
 #include "layers/sequence.hpp"
 #include "parallel/axis.hpp"
 #include "parallel/pipeline/simulate.hpp"
+#include "src/math/moment.hpp"
 
 namespace chorale {
 
@@ -36,8 +37,12 @@ struct PipelinePart {
 
 // What a run saw.
 struct PipelineTimes {
-  std::vector<PipelineEvent> events;
-  double forward = 0, backward = 0;   // seconds at work, without the waits for collectives inside
+  struct Passage {
+    PipelineAction action;
+    Moment begins, ends;
+    double exposed = 0;  // seconds of waits for collectives inside
+  };
+  std::vector<Passage> passages;
   double waited = 0;                  // for messages of other stages
   std::int64_t activation_bytes = 0;  // that one micro-batch's forward pass through the first chunk left
 };

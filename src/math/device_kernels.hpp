@@ -30,6 +30,9 @@ struct DeviceKernels {
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
   void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
   void (*wait)(const Queue& queue);
+  // A place in the stream, and the seconds from when it was passed until a later one was: both must have been (moment.hpp).
+  std::shared_ptr<void> (*mark)(const Queue& queue);
+  double (*seconds_between)(void* mark, void* later);
 
   decltype(&chorale::gelu_forward) gelu_forward;
   decltype(&chorale::gelu_backward) gelu_backward;

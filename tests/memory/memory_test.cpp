@@ -2,7 +2,9 @@
 
 #include <sys/resource.h>
 
+#include <array>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/error.hpp"
 #include "src/memory/buffer.hpp"
@@ -138,4 +140,26 @@ TEST_CASE("CUDA memory lends where a device is, and is refused by name where non
       CHECK_THROWS_WITH(Buffer(*memory, ledger, 1 << 20, Category::workspace),
                         says("memory refused: 1.0 MiB for workspace"));
   }
+}
+
+TEST_CASE("CUDA memory takes what the host writes at once, in order, and whole", "[gpu]") {
+  const DevicePlugin plugin;
+  std::string why_none;
+  if (cuda_devices(plugin, &why_none).empty()) return;
+  const auto memory = cuda_memory(plugin, 0);
+  Ledger ledger;
+  const std::int64_t large = (1 << 20) + 4, small = 40;  // the first is larger than what is staged
+  const Buffer there(*memory, ledger, large, Category::workspace);
+  std::vector<std::int32_t> host(large / 4), back(large / 4);
+  std::iota(host.begin(), host.end(), 7);
+  memory->copy_in(there.data(), host.data(), large);
+  for (std::int32_t i = 0; i < 100; ++i) {  // more than there are slots, and some of them to the same places
+    std::array<std::int32_t, small / 4> few;
+    few.fill(i);
+    const std::int64_t first = i % 60 * (small / 4);
+    memory->copy_in(static_cast<std::int32_t*>(there.data()) + first, few.data(), small);
+    std::copy(few.begin(), few.end(), host.begin() + first);
+  }
+  memory->copy_out(back.data(), there.data(), large);
+  CHECK(back == host);
 }

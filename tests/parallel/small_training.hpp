@@ -23,7 +23,8 @@ struct SmallRun {
   Sampler sampler{1000, 7, 0.1};
   Training training;
 
-  explicit SmallRun(const TrainingOptions& options) : training(options, host, clock) {}
+  explicit SmallRun(const TrainingOptions& options) : SmallRun(options, host) {}
+  SmallRun(const TrainingOptions& options, Memory& memory) : training(options, memory, clock) {}
   ReadSamples read() {
     return
         [this](std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {

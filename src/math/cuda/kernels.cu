@@ -17,6 +17,20 @@ void clear(void* place, std::int64_t bytes, const Queue& queue) {
 
 void wait(const Queue& queue) { check(cudaStreamSynchronize(stream_of(queue))); }
 
+std::shared_ptr<void> mark(const Queue& queue) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDefault));
+  std::shared_ptr<void> made(event, [](void* passed) { cudaEventDestroy(static_cast<cudaEvent_t>(passed)); });
+  check(cudaEventRecord(event, stream_of(queue)));
+  return made;
+}
+
+double seconds_between(void* mark, void* later) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(mark), static_cast<cudaEvent_t>(later)));
+  return static_cast<double>(milliseconds) / 1000;
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -25,6 +39,8 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .copy = cuda::copy,
       .clear = cuda::clear,
       .wait = cuda::wait,
+      .mark = cuda::mark,
+      .seconds_between = cuda::seconds_between,
       .gelu_forward = cuda::gelu_forward,
       .gelu_backward = cuda::gelu_backward,
       .swiglu_forward = cuda::swiglu_forward,

@@ -58,7 +58,7 @@ using cudaStream_t = EmulatedStream*;
 inline const cudaStream_t cudaStreamLegacy = nullptr;
 struct EmulatedEvent;
 using cudaEvent_t = EmulatedEvent*;
-inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 struct EmulatedPool;
 using cudaMemPool_t = EmulatedPool*;
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };

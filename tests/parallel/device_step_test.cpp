@@ -1,0 +1,66 @@
+// What a training step asks of the host while a device computes: how often it waits, and what it says of the device's time.
+#include "src/memory/pool.hpp"
+#include "tests/math/cuda/gpu.hpp"
+#include "tests/parallel/small_training.hpp"
+
+using namespace chorale;
+
+namespace {
+
+TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
+  TrainingOptions options = test::small();
+  options.shape.layers = layers;
+  options.micro_batch = micro_batch;
+  options.device = &plugin;
+  return options;
+}
+
+// Of a step, when the first ones have brought all memory that it wants. Only an emulated device counts them.
+std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
+  const auto memory = cuda_memory(plugin, 0);
+  Pool pool(*memory);
+  test::SmallRun run(on(plugin, layers, micro_batch), pool);
+  auto* const waits = plugin.require<std::int64_t()>("chorale_emulated_waits");
+  run.steps(2);
+  const std::int64_t before = waits();
+  run.steps(1);
+  return waits() - before;
+}
+
+}  // namespace
+
+TEST_CASE("device: a step waits once, however many layers and micro-batches it has", "[gpu]") {
+  const DevicePlugin plugin;
+  if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
+  CHECK(waits_of_step(plugin, 1, 8) == 1);
+  CHECK(waits_of_step(plugin, 4, 8) == 1);
+  CHECK(waits_of_step(plugin, 2, 2) == 1);
+}
+
+TEST_CASE("device: the phases of a step are spans of the device's time, and fit into the step", "[gpu]") {
+  const Gpu gpu;
+  if (!gpu) return;
+  const DevicePlugin plugin;
+  const auto memory = cuda_memory(plugin, 0);
+  test::SmallRun run(on(plugin, 2, 4), *memory);
+  run.training.trace().record(1, 3, 1000);
+  const double begun = run.clock.seconds();
+  const std::vector<StepResult> steps = run.steps(3);
+  const double seconds = run.clock.seconds() - begun;
+  double all = 0;
+  for (const StepResult& step : steps) {
+    CHECK((step.data > 0 && step.forward > 0 && step.backward > 0 && step.optimizer > 0));
+    CHECK((step.exposed == 0 && step.bubble == 0));
+    all += step.data + step.forward + step.backward + step.optimizer;
+  }
+  CHECK(all <= seconds * 1.01);
+  CHECK(steps[0].optimizer < steps[1].optimizer);  // without an update before it
+  double last = begun;
+  for (const PipelineEvent& event : run.training.events()) {
+    CHECK((event.begins >= last && event.ends > event.begins && event.ends <= begun + seconds * 1.01));
+    last = event.ends;
+  }
+  int updates = 0;
+  for (const Trace::Span& span : run.training.trace().spans()) updates += span.kind == Trace::Kind::optimizer;
+  CHECK(updates == 2);
+}
