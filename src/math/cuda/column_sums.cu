@@ -6,10 +6,7 @@
 //   chunk   │ strand 7 takes rows 7, 15, … │                                                                   the chunks in order
 //           └──────────────────────────────┘
 //
-// Rows are added to a table where they belong: the block of the first row with an id adds all rows with that id, in order, as the host does.
-//
-// Memory-bound: dy, and x for norms, are read once; partials are one part in 64 of it. [16384, 4096] in bf16: 28 µs, 56 for norms. add_rows
-// reads ids besides, once for each row: 16384 of them are 1 GB from the second cache, some 0.2 ms.
+// Memory-bound: dy, and x for norms, are read once; partials are one part in 64 of it. [16384, 4096] in bf16: 28 µs, 56 for norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -93,31 +90,6 @@ void sum_columns(const T* dy, const T* x, const Statistic<T>* stats, std::int64_
 
 std::int64_t columns_of(const Tensor& dy) { return dy.dim(0) ? dy.count() / dy.dim(0) : 0; }
 
-template <class T>
-__global__ void add_rows_of_ids(const std::int32_t* ids, std::int64_t first, const T* dy, std::int64_t rows,
-                                std::int64_t columns, Statistic<T>* table, std::int64_t length) {
-  const std::int64_t here = blockIdx.x, place = ids[here] - first;
-  if (place < 0 || place >= length) return;
-  int seen = 0;  // is there an earlier row with this id, which does the work?
-  for (std::int64_t row = threadIdx.x; row < here && !seen; row += blockDim.x) seen = ids[row] == ids[here];
-  if (over_block(seen, Greater{})) return;
-
-  __shared__ std::int32_t found[threads / warp];  // a bit for each of the next rows
-  for (std::int64_t next = here; next < rows; next += threads) {
-    const std::int64_t row = next + threadIdx.x;
-    const unsigned bits = __ballot_sync(whole_warp, row < rows && ids[row] == ids[here]);
-    __syncthreads();
-    if (threadIdx.x % warp == 0) found[threadIdx.x / warp] = static_cast<std::int32_t>(bits);
-    __syncthreads();
-    for (std::int64_t j = threadIdx.x; j < columns; j += threads)
-      for (int w = 0; w < threads / warp; ++w)
-        for (auto left = static_cast<unsigned>(found[w]); left; left &= left - 1) {
-          const int bit = __popc((left & -left) - 1);
-          table[place * columns + j] += widened(dy[(next + w * warp + bit) * columns + j]);
-        }
-  }
-}
-
 }  // namespace
 
 void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue) {
@@ -133,13 +105,6 @@ void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, 
     using W = Statistic<T>;
     sum_columns<true>(data<T>(dy), data<T>(x), data<W>(stats), dy.dim(0), columns_of(dy), data<W>(dshift), data<W>(dgain),
                       queue);
-  });
-}
-
-void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, const Queue& queue) {
-  visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
-    launch(add_rows_of_ids<T>, {dy.dim(0), threads}, queue, data<std::int32_t>(ids), first, data<T>(dy), dy.dim(0),
-           columns_of(dy), data<Statistic<T>>(table), table.dim(0));
   });
 }
 
