@@ -60,16 +60,26 @@ struct Softmax {
   }
 };
 
+// A bit for each of this lane's scores: whether dropout keeps its weight. The loop stays one, since random numbers made side by side would
+// take all registers; `place` says where an element stands among all weights.
+template <class Place>
+__device__ std::uint32_t kept_weights(const Dropout& dropout, const Place& place) {
+  auto factors = factors_of<float>(dropout);
+  std::uint32_t kept = 0;
+#pragma unroll 1
+  for (int i = 0; i < tile_rows / 2; ++i) kept |= (factors.at(place(i / 4, i % 4)) > 0 ? 1u : 0u) << i;
+  return kept;
+}
+__device__ bool keeps(std::uint32_t kept, int j, int e) { return kept >> (4 * j + e) & 1; }
+
 // Weights that dropout drops become 0; the places are those of the rows' keys from the tile's first.
 __device__ void drop(Scores& s, const Dropout& dropout, const std::uint64_t (&places)[2]) {
-  auto factors = factors_of<float>(dropout);
+  const std::uint32_t kept = kept_weights(
+      dropout, [&](int j, int e) { return (e < 2 ? places[0] : places[1]) + static_cast<std::uint64_t>(column_of(j, e)); });
 #pragma unroll
-  for (int half = 0; half < 2; ++half)
+  for (int j = 0; j < tile_rows / 8; ++j)
 #pragma unroll
-    for (int j = 0; j < tile_rows / 8; ++j)
-#pragma unroll
-      for (int e = 2 * half; e < 2 * half + 2; ++e)
-        s[j][e] *= factors.at(places[half] + static_cast<std::uint64_t>(column_of(j, e)));
+    for (int e = 0; e < 4; ++e) s[j][e] = keeps(kept, j, e) ? s[j][e] * dropout.scale() : 0.0f;
 }
 
 template <int width, class T>
@@ -119,26 +129,33 @@ __global__ void __launch_bounds__(tile_threads)
   store_rows<width>(sum, shares, of_head(out + start * shape.heads() * width, shape, head), tile * tile_rows, tokens);
 }
 
-// s = own₀·other₀ becomes f·p, dp = own₁·other₁ becomes ds; zeros where a query does not see a key.
+// s = own₀·other₀ becomes f·p, dp = own₁·other₁ becomes ds; zeros where a query does not see a key. `own` and `other` are where the tiles
+// begin; what is compared is within them, since 64 bits for each element would take all registers.
 template <bool of_keys, bool drops>
 __device__ void differentiate(Scores& s, Scores& dp, float scale, std::int64_t own, std::int64_t other, std::int64_t start,
                               std::int64_t head, const AttentionShape& shape, const Dropout& dropout,
                               const Beside<float>& beside) {
-  auto factors = factors_of<float>(dropout);
+  const std::int64_t queries = of_keys ? other : own, keys = of_keys ? own : other;
+  const int ahead = static_cast<int>(queries - keys), heads = static_cast<int>(shape.heads());
+  const int queries_here = static_cast<int>(dropout.tokens.tokens - queries);
+  const float* const lse = beside.lse + (start + queries) * heads + head;
+  const float* const both = beside.both + (start + queries) * heads + head;
+  std::uint32_t kept = ~0u;
+  if constexpr (drops)
+    kept = kept_weights(dropout, [&](int j, int e) {
+      const int query = of_keys ? column_of(j, e) : row_of(e), key = of_keys ? row_of(e) : column_of(j, e);
+      return place_of(dropout, shape, start + queries + query, head) + static_cast<std::uint64_t>(keys + key);
+    });
 #pragma unroll
   for (int j = 0; j < tile_rows / 8; ++j)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const std::int64_t row = own + row_of(e), column = other + column_of(j, e);
-      const std::int64_t query = of_keys ? column : row, key = of_keys ? row : column;
-      const bool seen = key <= query && query < dropout.tokens.tokens;
-      const std::int64_t at = (start + query) * shape.heads() + head;
-      const float p = seen ? expf(s[j][e] * scale - beside.lse[at]) : 0.0f;
-      float factor = 1;
-      if constexpr (drops)
-        if (seen) factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));
+      const int query = of_keys ? column_of(j, e) : row_of(e), key = of_keys ? row_of(e) : column_of(j, e);
+      const bool seen = key <= query + ahead && query < queries_here;
+      const float p = seen ? expf(s[j][e] * scale - lse[query * heads]) : 0.0f;
+      const float factor = !drops ? 1 : keeps(kept, j, e) ? dropout.scale() : 0;
       s[j][e] = factor * p;
-      dp[j][e] = seen ? p * fused(factor, dp[j][e], -beside.both[at]) : 0.0f;
+      dp[j][e] = seen ? p * fused(factor, dp[j][e], -both[query * heads]) : 0.0f;
     }
 }
 
