@@ -56,7 +56,7 @@ def launches(build, launch, sanitizer):
     tests = f"{build}/tests_run"
     yield run("one process and threads", [tests, "~[spmd]~[.]"], 900, {**environment, "ASAN_OPTIONS": "detect_leaks=1"})
     emulation = {"CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
-    yield run("a device, emulated", [tests, "[gpu]"], 900, {**environment, **emulation})
+    yield run("a device, emulated", [tests, "[gpu]~[!benchmark]"], 900, {**environment, **emulation})
     if sanitizer == "thread":
         print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
         return

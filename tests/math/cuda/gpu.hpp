@@ -30,8 +30,11 @@ class Gpu {
   Numerics& numerics() { return *numerics_; }
   const DeviceKernels& kernels() const { return *kernels_; }
 
+  bool emulated() const { return plugin_.find<std::int64_t()>("chorale_emulated_waits") != nullptr; }
+
+  Tensor empty(Shape shape, DType dtype) { return {*allocator_, std::move(shape), dtype, Category::workspace}; }
   Tensor sent(const Tensor& host) {
-    const Tensor there(*allocator_, host.shape(), host.dtype(), Category::workspace);
+    const Tensor there = empty(host.shape(), host.dtype());
     kernels_->copy(there.slice().data, host.slice().data, host.bytes(), queue());
     return there;
   }
