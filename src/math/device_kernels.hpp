@@ -72,11 +72,10 @@ struct DeviceKernels {
 
 // What the plugin offers beside its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
-using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast
+using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast; chorale_cuda_exact_numerics
 
-// Both throw when there is no plugin.
+// Throws when there is no plugin.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
-std::unique_ptr<Numerics> cuda_numerics(const DevicePlugin& plugin);
 
 // Of the host where `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);

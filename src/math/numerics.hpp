@@ -31,6 +31,7 @@ struct Site {
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
   std::uint32_t highest = 0;  // bits of the greatest magnitude, scaled; Inf and NaN are above all numbers
+  std::int32_t word = -1;     // where a device keeps its highest, once it does
 };
 
 // ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device it grows in device memory, so that nobody waits for
@@ -76,12 +77,13 @@ class Numerics {
   virtual void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
-  // Throws, naming the site, if an addend was so large (or no number) that a sum could have overflowed.
-  virtual void check(const Site& site) const = 0;
+  // Throws, naming the site, if an addend was so large (or no number) that a sum could have overflowed. `highest` is up to date then; a device
+  // is waited for by the first site that is asked.
+  virtual void check(Site& site) const = 0;
 };
 
 std::unique_ptr<Numerics> fast_numerics();
-std::unique_ptr<Numerics> exact_numerics();
+std::unique_ptr<Numerics> exact_numerics();                         // of the host
 std::unique_ptr<Numerics> numerics_named(const std::string& name);  // "fast" or "exact"
 
 }  // namespace chorale

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <memory>
 
+#include "src/math/exact/kernels.hpp"
+
 namespace chorale::exact {
 
 constexpr std::int64_t tile_rows = 6;
@@ -27,12 +29,6 @@ constexpr std::int64_t tile_columns = 16;
 
 using Tile = float[tile_rows][tile_columns];
 using WholeTile = std::int64_t[tile_rows][tile_columns];  // sums in units
-
-// Element (i, k) of the left side is data[i·along + k·across], of the right side (k, j) likewise with j: one of the two strides is 1.
-struct Side {
-  const float* data;
-  std::int64_t along, across;
-};
 
 // tile += a·b, over `length` of k.
 inline void extend(Tile& tile, const float* a, const float* b, std::int64_t length) {

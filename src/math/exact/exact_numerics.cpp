@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "src/math/exact/fixed_point.hpp"
+#include "src/math/exact/host_kernels.hpp"
+#include "src/math/exact/squares.hpp"
 
 namespace chorale {
 namespace exact {
@@ -16,6 +18,34 @@ void require_f32(DType dtype, const char* what) {
               "compute in f32, or with fast numerics (--numerics fast)");
 }
 
+// What a tensor must be that is read, or added to. Another type of float is the user's choice, and refused as such.
+void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
+void require_sums(const Tensor& tensor, const char* what) {
+  require(tensor.dtype() == DType::i64, "{} holds exact sums: it must be i64, not {}", what, name_of(tensor.dtype()));
+}
+
+// Whether there is anything to compute; null for a tensor that is not there.
+bool all_real(std::initializer_list<const Tensor*> tensors) {
+  const Device device = (*tensors.begin())->device();
+  for (const Tensor* tensor : tensors) {
+    if (tensor && tensor->phantom()) return false;
+    require(!tensor || tensor->device() == device, "tensors of one sum lie on {} and on {}", name_of(device),
+            name_of(tensor ? tensor->device() : device));
+  }
+  return true;
+}
+
+const float* floats(const Tensor& tensor) { return static_cast<const float*>(tensor.slice().data); }
+
+Operands operands(const Tensor& x, const Tensor& w, bool transposed, const Tensor& y) {
+  const std::int64_t m = x.dim(0), k = x.dim(1), n = w.dim(transposed ? 0 : 1), inner = w.dim(transposed ? 1 : 0);
+  require(inner == k && y.dim(0) == m && y.dim(1) == n, "x {} times w {}{} is not y {}", to_string(x.shape()),
+          to_string(w.shape()), transposed ? " transposed" : "", to_string(y.shape()));
+  require_values(x, "x");
+  require_values(w, "w");
+  return {{floats(x), k, 1}, {floats(w), transposed ? k : 1, transposed ? 1 : n}, m, n, k};
+}
+
 }  // namespace
 
 DType ExactNumerics::partial_type(DType compute) const { return gradient_type(compute); }
@@ -25,9 +55,96 @@ DType ExactNumerics::gradient_type(DType compute) const {
   return DType::i64;
 }
 
+void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
+                            const Queue& queue) {
+  const Operands operands = exact::operands(x, w, transposed, y);
+  require_values(y, "y");
+  require(!bias || (bias->count() == operands.columns && bias->dtype() == DType::f32), "a bias for {} columns has shape {}",
+          operands.columns, bias ? to_string(bias->shape()) : "");
+  if (all_real({&x, &w, bias, &y})) kernels_->product(operands, bias, y, queue);
+}
+
+void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
+                                    Site& site, const Queue& queue) {
+  const Operands operands = exact::operands(x, w, transposed, y);
+  require_sums(y, "y");
+  require(block > 0, "blocks of {} inputs", block);
+  if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, block, false, y, site, queue);
+}
+
+void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) {
+  require(partial.count() == y.count(), "sums {} do not settle into {}", to_string(partial.shape()), to_string(y.shape()));
+  require_sums(partial, "the partial sum");
+  require_values(y, "y");
+  if (all_real({&partial, &y})) kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
+}
+
+void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
+                              const Queue& queue) {
+  const std::int64_t tokens = x.dim(0), k = x.dim(1), n = dy.dim(1);
+  require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not make dw {}", to_string(x.shape()),
+          to_string(dy.shape()), to_string(dw.shape()));
+  require(leaf > 0 && tokens % leaf == 0, "{} tokens are no whole number of leaves of {}", tokens, leaf);
+  require_values(x, "x");
+  require_values(dy, "dy");
+  require_sums(dw, "dw");
+  if (all_real({&x, &dy, &dw}))
+    kernels_->sum_blocks({{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens}, leaf, true, dw, site, queue);
+}
+
+void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+  require(db.count() == dy.dim(1), "columns of {} do not add to {}", to_string(dy.shape()), to_string(db.shape()));
+  require_values(dy, "dy");
+  require_sums(db, "db");
+  if (all_real({&dy, &db})) kernels_->add_columns(dy, db, site, queue);
+}
+
+// The mean of an rms norm is 0, so one formula serves both kinds.
+void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
+                                       const Tensor* dshift, Site& site, const Queue& queue) {
+  const std::int64_t rows = dy.dim(0), width = dy.dim(1);
+  require(x.shape() == dy.shape() && stats.count() == 2 * rows && dgain.count() == width &&
+              (!dshift || dshift->count() == width),
+          "dy {}, x {} and stats {} do not make gains {}", to_string(dy.shape()), to_string(x.shape()),
+          to_string(stats.shape()), to_string(dgain.shape()));
+  for (const Tensor* values : {&dy, &x, &stats}) require_values(*values, "what a norm's gradient is made of");
+  require_sums(dgain, "dgain");
+  if (dshift) require_sums(*dshift, "dshift");
+  if (all_real({&dy, &x, &stats, &dgain, dshift})) kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
+}
+
+void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                             const Queue& queue) {
+  require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and rows {} do not add to a table {}", ids.count(),
+          to_string(dy.shape()), to_string(table.shape()));
+  require(ids.dtype() == DType::i32, "ids are i32, not {}", name_of(ids.dtype()));
+  require_values(dy, "dy");
+  require_sums(table, "the table");
+  if (all_real({&ids, &dy, &table})) kernels_->add_rows(ids, first, dy, table, site, queue);
+}
+
+void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                                     const Queue& queue) {
+  const std::int64_t rows = logits.dim(0);
+  require(maxima.count() == rows && sums.count() == rows, "logits {} have not {} maxima and {} sums",
+          to_string(logits.shape()), maxima.count(), sums.count());
+  require_values(logits, "the logits");
+  require_values(maxima, "their maxima");
+  require_sums(sums, "their sums");
+  if (all_real({&logits, &maxima, &sums})) kernels_->sum_exponentials(logits, maxima, sums, site, queue);
+}
+
+void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) {
+  require(total.count() == 1, "the sum of losses is one number, not {}", to_string(total.shape()));
+  require_values(losses, "the losses");
+  require_sums(total, "their sum");
+  if (all_real({&losses, &total})) kernels_->add_losses(losses, total, site, queue);
+}
+
 double ExactNumerics::unit(const Site& site) const { return exact::unit(site); }
 
-void ExactNumerics::check(const Site& site) const {
+void ExactNumerics::check(Site& site) const {
+  kernels_->collect(site);
   const double highest = std::bit_cast<float>(site.highest), limit = greatest_addend(site);
   if (highest <= limit) return;  // false for NaN
   const char* what = std::isfinite(highest) ? "numbers have grown too large to be summed exactly"
@@ -38,21 +155,25 @@ void ExactNumerics::check(const Site& site) const {
               "lower the learning rate or clip gradients; fast numerics (--numerics fast) have no such limit");
 }
 
-void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
-
-void require_sums(const Tensor& tensor, const char* what) {
-  require(tensor.dtype() == DType::i64, "{} holds exact sums: it must be i64, not {}", what, name_of(tensor.dtype()));
+void ExactNumerics::add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const {
+  require(gradient.dtype == DType::i64 || gradient.dtype == DType::f32,
+          "the exact norm is of sums in i64 or values in f32, not {}", name_of(gradient.dtype));
+  if (gradient.data) sum.exact = std::min(sum.exact + kernels_->squares(gradient, scale, queue), greatest_square_sum);
 }
 
-bool any_phantom(std::initializer_list<const Tensor*> tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor* tensor) { return tensor && tensor->phantom(); });
+double ExactNumerics::root(const SquareSum& sum) const {
+  if (sum.exact >= greatest_square_sum)
+    throw Error(Exit::runtime, "the norm of the gradient is too large to be summed exactly, or no number",
+                fmt::format("it may be up to {:.0f}", greatest_norm),
+                "lower the learning rate; fast numerics (--numerics fast) have no such limit");
+  return std::sqrt(static_cast<double>(sum.exact)) / units_of_norm;
 }
 
 }  // namespace exact
 
 std::unique_ptr<Numerics> exact_numerics() {
   exact::require_plain_arithmetic();
-  return std::make_unique<exact::ExactNumerics>();
+  return std::make_unique<exact::ExactNumerics>(std::make_unique<exact::HostKernels>());
 }
 
 }  // namespace chorale

@@ -3,20 +3,23 @@
 // the batch, never from the layout; each block is a chain of f32 operations in one order (chains.hpp), and blocks are added as whole numbers
 // (fixed_point.hpp), on the wire too. What is whole on every rank is one chain.
 //
+// Shapes and types are checked here; the loops are the host's or a device's (kernels.hpp), and have the same bits on both.
+//
 // Against f32 sums it is a little more accurate (chains are shorter), a fifth to a third slower, and doubles the bytes of partial sums and
 // gradients.
 #pragma once
-#include "src/math/numerics.hpp"
+#include "src/math/exact/kernels.hpp"
 
 namespace chorale::exact {
 
 class ExactNumerics final : public Numerics {
  public:
+  explicit ExactNumerics(std::unique_ptr<Kernels> kernels) : kernels_(std::move(kernels)) {}
+
   const char* name() const override { return "exact"; }
   DType partial_type(DType compute) const override;
   DType gradient_type(DType compute) const override;
 
-  // products.cpp
   void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                const Queue& queue) override;
   void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, Site& site,
@@ -25,7 +28,6 @@ class ExactNumerics final : public Numerics {
   void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
                  const Queue& queue) override;
 
-  // sums.cpp
   void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
   void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                           const Tensor* dshift, Site& site, const Queue& queue) override;
@@ -36,16 +38,12 @@ class ExactNumerics final : public Numerics {
   void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
 
   double unit(const Site& site) const override;
-  void check(const Site& site) const override;
-
-  // square_sum.cpp
+  void check(Site& site) const override;
   void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const override;
   double root(const SquareSum& sum) const override;
-};
 
-// A tensor that exact numerics can read or add to: f32 for values, i64 for sums. Another type of float is the user's choice, and refused as such.
-void require_values(const Tensor& tensor, const char* what);
-void require_sums(const Tensor& tensor, const char* what);
-bool any_phantom(std::initializer_list<const Tensor*> tensors);  // null for one that is not there
+ private:
+  std::unique_ptr<Kernels> kernels_;
+};
 
 }  // namespace chorale::exact

@@ -3,18 +3,14 @@
 //
 // Threads take columns (of gradients) or rows (of exponentials), so that none adds where another does. Memory-bound: reads 4 bytes an
 // element; the sums of a few thousand columns stay in the first cache.
-#include "src/math/exact/exact_numerics.hpp"
 #include "src/math/exact/fixed_point.hpp"
+#include "src/math/exact/host_kernels.hpp"
 #include "src/math/vector_math.hpp"
 
 namespace chorale::exact {
 
-void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+void HostKernels::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
-  require(db.count() == width, "columns of {} do not add to {}", to_string(dy.shape()), to_string(db.shape()));
-  require_values(dy, "dy");
-  require_sums(db, "db");
-  if (any_phantom({&dy, &db})) return;
   const float* const from = dy.values<float>().data();
   std::int64_t* const sums = db.values<std::int64_t>().data();
   rounded_for(queue, width, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
@@ -25,18 +21,9 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, 
   });
 }
 
-// The mean of an rms norm is 0, so one formula serves both kinds.
-void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                       const Tensor* dshift, Site& site, const Queue& queue) {
+void HostKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
+                                     const Tensor* dshift, Site& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
-  require(x.shape() == dy.shape() && stats.count() == 2 * rows && dgain.count() == width &&
-              (!dshift || dshift->count() == width),
-          "dy {}, x {} and stats {} do not make gains {}", to_string(dy.shape()), to_string(x.shape()),
-          to_string(stats.shape()), to_string(dgain.shape()));
-  for (const Tensor* values : {&dy, &x, &stats}) require_values(*values, "what a norm's gradient is made of");
-  require_sums(dgain, "dgain");
-  if (dshift) require_sums(*dshift, "dshift");
-  if (any_phantom({&dy, &x, &stats, &dgain, dshift})) return;
   const float *const gradient = dy.values<float>().data(), *const input = x.values<float>().data(),
                      *const statistics = stats.values<float>().data();
   std::int64_t* const gains = dgain.values<std::int64_t>().data();
@@ -51,15 +38,9 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
   });
 }
 
-void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first_id, const Tensor& dy, const Tensor& table, Site& site,
-                             const Queue& queue) {
+void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tensor& dy, const Tensor& table, Site& site,
+                           const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1), held = table.dim(0);
-  require(ids.count() == rows && table.dim(1) == width, "{} ids and rows {} do not add to a table {}", ids.count(),
-          to_string(dy.shape()), to_string(table.shape()));
-  require(ids.dtype() == DType::i32, "ids are i32, not {}", name_of(ids.dtype()));
-  require_values(dy, "dy");
-  require_sums(table, "the table");
-  if (any_phantom({&ids, &dy, &table})) return;
   const std::int32_t* const id = ids.values<std::int32_t>().data();
   const float* const from = dy.values<float>().data();
   std::int64_t* const sums = table.values<std::int64_t>().data();
@@ -73,15 +54,9 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first_id, const Ten
   });
 }
 
-void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
-                                     const Queue& queue) {
+void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                                   const Queue& queue) {
   const std::int64_t rows = logits.dim(0), columns = logits.dim(1);
-  require(maxima.count() == rows && sums.count() == rows, "logits {} have not {} maxima and {} sums",
-          to_string(logits.shape()), maxima.count(), sums.count());
-  require_values(logits, "the logits");
-  require_values(maxima, "their maxima");
-  require_sums(sums, "their sums");
-  if (any_phantom({&logits, &maxima, &sums})) return;
   const float *const from = logits.values<float>().data(), *const greatest = maxima.values<float>().data();
   std::int64_t* const to = sums.values<std::int64_t>().data();
   rounded_for(queue, rows, site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {
@@ -93,11 +68,7 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   });
 }
 
-void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue&) {
-  require(total.count() == 1, "the sum of losses is one number, not {}", to_string(total.shape()));
-  require_values(losses, "the losses");
-  require_sums(total, "their sum");
-  if (any_phantom({&losses, &total})) return;
+void HostKernels::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue&) {
   const float* const from = losses.values<float>().data();
   std::int64_t& sum = total.values<std::int64_t>()[0];
   rounded_for(Queue{}, losses.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #define __global__
 #define __device__
@@ -49,6 +50,15 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return all;
 }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline long long __float2ll_rn(float value) { return std::llrint(static_cast<double>(value)); }
+template <class T>
+T atomicAdd(T* place, T value) {  // one thread runs at a time
+  return std::exchange(*place, *place + value);
+}
+template <class T>
+T atomicMax(T* place, T value) {
+  return std::exchange(*place, value > *place ? value : *place);
+}
 
 // ── the runtime ──
 enum cudaError_t { cudaSuccess, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };

@@ -21,13 +21,15 @@ class Gpu {
     if (cuda_devices(plugin_, &why_none).empty()) return;
     kernels_ = &cuda_kernels(plugin_);
     memory_ = cuda_memory(plugin_, 0);
-    numerics_ = cuda_numerics(plugin_);
+    numerics_ = numerics_on(&plugin_, "fast");
+    exact_ = numerics_on(&plugin_, "exact");
     allocator_.emplace(*memory_, ledger_);
   }
 
   explicit operator bool() const { return kernels_ != nullptr; }
   Queue queue() const { return {.device = kernels_}; }
   Numerics& numerics() { return *numerics_; }
+  Numerics& exact() { return *exact_; }
   const DeviceKernels& kernels() const { return *kernels_; }
 
   bool emulated() const { return plugin_.find<std::int64_t()>("chorale_emulated_waits") != nullptr; }
@@ -70,7 +72,7 @@ class Gpu {
   DevicePlugin plugin_;
   Ledger ledger_;
   std::unique_ptr<Memory> memory_;
-  std::unique_ptr<Numerics> numerics_;
+  std::unique_ptr<Numerics> numerics_, exact_;
   std::optional<Allocator> allocator_;
   const DeviceKernels* kernels_ = nullptr;
 };

@@ -1,0 +1,99 @@
+// What exact numerics on a device tell the host: the greatest addends of their sites, and ‖g‖², which is summed in four limbs of 32 bits, so
+// that it needs no carry between threads. The host puts the limbs together and stops at the limit, as its own sum does.
+//
+// Memory-bound: 8 bytes an element of the gradient.
+#include "src/math/cuda/exact.cuh"
+
+#include <algorithm>
+
+#include "src/math/cuda/launch.cuh"
+#include "src/math/exact/exact_numerics.hpp"
+#include "src/math/exact/squares.hpp"
+
+namespace chorale {
+namespace cuda {
+
+std::uint32_t* Watermarks::of(Site& site, const Queue& queue) {
+  require(!raised_ || queue.stream == queue_.stream, "{}: all exact sums of a device are made on one stream", site.name);
+  queue_ = queue;
+  raised_ = true;
+  if (!words_) {
+    words_.emplace(most_sites, queue);
+    check(cudaMemsetAsync(words_->get(), 0, most_sites * sizeof(std::uint32_t), stream_of(queue)));
+  }
+  if (site.word < 0) {
+    require(std::ssize(seen_) < most_sites, "{} is one site too many: {} are counted on a device", site.name, most_sites);
+    site.word = static_cast<std::int32_t>(seen_.size());
+    seen_.push_back(0);
+  }
+  return words_->get() + site.word;
+}
+
+void Watermarks::collect(Site& site) {
+  if (site.word < 0) return;
+  if (raised_) fetch();
+  site.highest = std::max(site.highest, std::exchange(seen_[static_cast<std::size_t>(site.word)], 0));
+}
+
+void Watermarks::fetch() {
+  const std::size_t bytes = seen_.size() * sizeof(std::uint32_t);
+  std::vector<std::uint32_t> words(seen_.size());
+  check(cudaMemcpyAsync(words.data(), words_->get(), bytes, cudaMemcpyDefault, stream_of(queue_)));
+  check(cudaMemsetAsync(words_->get(), 0, bytes, stream_of(queue_)));
+  check(cudaStreamSynchronize(stream_of(queue_)));
+  for (std::size_t i = 0; i < words.size(); ++i) seen_[i] = std::max(seen_[i], words[i]);
+  raised_ = false;
+}
+
+namespace {
+
+constexpr int threads = 256, limbs = 4;
+
+template <class T>
+__global__ void sum_squares(const T* gradient, std::int64_t count, double scale, std::int64_t* sums) {
+  std::uint64_t of_thread[limbs] = {};
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const auto whole = static_cast<unsigned __int128>(exact::whole_element(gradient[i], scale));
+    const unsigned __int128 square = whole * whole;
+#pragma unroll
+    for (int l = 0; l < limbs; ++l) of_thread[l] += static_cast<std::uint32_t>(square >> (32 * l));
+  }
+  for (int l = 0; l < limbs; ++l) {
+    const std::uint64_t sum = over_block(of_thread[l], Plus{});
+    if (threadIdx.x == 0) add_whole(sums + l, sum);
+  }
+}
+
+}  // namespace
+
+__int128 ExactKernels::squares(const Slice& gradient, double scale, const Queue& queue) {
+  const Scratch<std::int64_t> sums(limbs, queue);
+  check(cudaMemsetAsync(sums.get(), 0, limbs * sizeof(std::int64_t), stream_of(queue)));
+  const Grid grid{std::clamp<std::int64_t>(quotient_up(gradient.count, 8 * threads), 1, 1024), threads};
+  if (gradient.dtype == DType::i64)
+    launch(sum_squares<std::int64_t>, grid, queue, data<std::int64_t>(gradient), gradient.count, scale, sums.get());
+  else
+    launch(sum_squares<float>, grid, queue, data<float>(gradient), gradient.count, scale, sums.get());
+  std::uint64_t words[limbs];
+  check(cudaMemcpyAsync(words, sums.get(), sizeof words, cudaMemcpyDefault, stream_of(queue)));
+  check(cudaStreamSynchronize(stream_of(queue)));
+
+  unsigned __int128 sum = 0, carry = 0;  // a limb is below 2^63, for up to 2^31 elements
+  for (int l = 0; l < limbs; ++l) {
+    carry += words[l];
+    sum += static_cast<unsigned __int128>(static_cast<std::uint32_t>(carry)) << (32 * l);
+    carry >>= 32;
+  }
+  const auto limit = static_cast<unsigned __int128>(exact::greatest_square_sum);
+  return static_cast<__int128>(carry > 0 ? limit : std::min(sum, limit));
+}
+
+}  // namespace cuda
+
+extern "C" Numerics* chorale_cuda_exact_numerics() {
+  exact::require_plain_arithmetic();  // of what the host does with the sums
+  return new exact::ExactNumerics(std::make_unique<cuda::ExactKernels>());
+}
+
+}  // namespace chorale

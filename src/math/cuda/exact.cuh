@@ -1,0 +1,91 @@
+// The loops of exact numerics on a device, with the bits of the host's (src/math/exact): the same chains of f32, the same rounding to whole
+// units, and sums of whole numbers, which have no order, so that they may be added atomically.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "src/math/cuda/device.cuh"
+#include "src/math/cuda/reduce_block.cuh"
+#include "src/math/exact/fixed_point.hpp"
+#include "src/math/exact/kernels.hpp"
+
+namespace chorale::cuda {
+
+// The greatest addend of each site, a word each on the device. Kernels raise the words; the first site that is asked for brings all here.
+class Watermarks {
+ public:
+  std::uint32_t* of(Site& site, const Queue& queue);  // its word, for a kernel on this queue
+  void collect(Site& site);                           // raises its `highest`
+
+ private:
+  void fetch();
+  static constexpr std::int64_t most_sites = 1 << 14;
+  std::optional<Scratch<std::uint32_t>> words_;  // made by the first kernel
+  std::vector<std::uint32_t> seen_;              // what was fetched, until its site asks
+  Queue queue_;                                  // of what raised them
+  bool raised_ = false;                          // since they were fetched
+};
+
+// What a kernel is told of a site.
+struct Rounding {
+  float scale;
+  std::uint32_t* highest;
+};
+
+// Rounds the addends of one thread.
+class Rounder {
+ public:
+  __device__ explicit Rounder(const Rounding& rounding) : rounding_(rounding) {}
+
+  __device__ std::uint64_t whole(float value) {
+    const float y = value * rounding_.scale;
+    seen_ = Greater{}(seen_, std::bit_cast<std::uint32_t>(y) & 0x7fffffffu);
+    return static_cast<std::uint64_t>(__float2ll_rn(y));
+  }
+
+  // By all lanes of a warp, at the end. A word that has been raised already costs a look, and seldom an atomic.
+  __device__ void report() const {
+    const std::uint32_t seen = over_warp(seen_, Greater{});
+    if (threadIdx.x % warp == 0 && seen > *static_cast<volatile std::uint32_t*>(rounding_.highest))
+      atomicMax(rounding_.highest, seen);
+  }
+
+ private:
+  Rounding rounding_;
+  std::uint32_t seen_ = 0;
+};
+
+__device__ inline void add_whole(std::int64_t* sum, std::uint64_t whole) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(whole));
+}
+
+class ExactKernels final : public exact::Kernels {
+ public:
+  // exact_products.cu
+  void product(const exact::Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
+  void sum_blocks(const exact::Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+                  const Queue& queue) override;
+  void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
+
+  // exact_sums.cu
+  void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
+  void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
+                          Site& site, const Queue& queue) override;
+  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                const Queue& queue) override;
+  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                        const Queue& queue) override;
+  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
+
+  // exact.cu
+  __int128 squares(const Slice& gradient, double scale, const Queue& queue) override;
+  void collect(Site& site) override { watermarks_.collect(site); }
+
+ private:
+  Rounding rounding(Site& site, const Queue& queue) {
+    return {static_cast<float>(1 / exact::unit(site)), watermarks_.of(site, queue)};
+  }
+  Watermarks watermarks_;
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,131 @@
+// Products as chains on a device: an element is one sequence of fused multiply-adds over k, ascending, from zero, and one thread's own. k is
+// never split, so its bits depend on its row and column alone, and are the host's (src/math/exact/chains.hpp).
+//
+//             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 a thread in a square of registers. Both sides pass
+//   a [16]   ┌──────────────────────┐        through shared memory 16 of k at a time: 8 numbers are read from it for 16
+//   [64]     │ 4 × 4 of each thread │        multiply-adds. What of a side lies beyond the matrix is zero there, and what of k
+//   rows     └──────────────────────┘        does is left out: to add zero would turn −0 into +0.
+//
+// 2·M·N·K operations, 60 TFLOP/s of f32 at most; a block of k is rounded for each element, about as much as 8 multiply-adds.
+#include <algorithm>
+
+#include "src/math/cuda/exact.cuh"
+#include "src/math/cuda/map.cuh"
+
+namespace chorale::cuda {
+namespace {
+
+using exact::Operands, exact::Side;
+
+constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
+constexpr int stride = side + 4;  // rows begin on 16 bytes, in different banks
+
+// The 64 elements of a side from `first`, at 16 of k from `start`. Neighbours in memory go to neighbouring threads.
+__device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,
+                          std::int64_t start, int length) {
+  for (int e = static_cast<int>(threadIdx.x); e < side * deep; e += threads) {
+    const int i = from.along == 1 ? e % side : e / deep, k = from.along == 1 ? e / side : e % deep;
+    const bool inside = first + i < count && k < length;
+    tile[k][i] = inside ? from.data[(first + i) * from.along + (start + k) * from.across] : 0.0f;
+  }
+}
+
+// The elements of one thread.
+struct Corner {
+  std::int64_t block_row, block_column;
+  int row, column;  // within the block
+
+  __device__ explicit Corner(const Operands& of) {
+    const std::int64_t across = (of.columns + side - 1) / side;
+    block_row = blockIdx.x / across * side;
+    block_column = blockIdx.x % across * side;
+    row = static_cast<int>(threadIdx.x) / (side / own) * own;
+    column = static_cast<int>(threadIdx.x) % (side / own) * own;
+  }
+  // f(i, j, row, column) for those within the matrix.
+  template <class F>
+  __device__ void each(const Operands& of, F f) const {
+#pragma unroll
+    for (int i = 0; i < own; ++i)
+#pragma unroll
+      for (int j = 0; j < own; ++j) {
+        const std::int64_t r = block_row + row + i, c = block_column + column + j;
+        if (r < of.rows && c < of.columns) f(i, j, r, c);
+      }
+  }
+};
+
+// chain = a·b over `length` of k from `start`.
+__device__ void multiply(const Operands& of, const Corner& at, std::int64_t start, std::int64_t length,
+                         float (&chain)[own][own]) {
+  alignas(16) __shared__ float a[deep][stride];
+  alignas(16) __shared__ float b[deep][stride];
+  for (auto& row : chain)
+    for (float& element : row) element = 0;
+  for (std::int64_t k = 0; k < length; k += deep) {
+    const int here = length - k < deep ? static_cast<int>(length - k) : deep;
+    __syncthreads();  // what was there may still be read
+    load_side(a, of.a, at.block_row, of.rows, start + k, here);
+    load_side(b, of.b, at.block_column, of.columns, start + k, here);
+    __syncthreads();
+    for (int l = 0; l < here; ++l) {
+      const auto left = load<own>(&a[l][at.row]), right = load<own>(&b[l][at.column]);
+#pragma unroll
+      for (int i = 0; i < own; ++i)
+#pragma unroll
+        for (int j = 0; j < own; ++j) chain[i][j] = fmaf(left.values[i], right.values[j], chain[i][j]);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(threads) multiply_whole(Operands of, const float* bias, float* y) {
+  const Corner at(of);
+  float chain[own][own];
+  multiply(of, at, 0, of.depth, chain);
+  at.each(of, [&](int i, int j, std::int64_t row, std::int64_t column) {
+    y[row * of.columns + column] = bias ? chain[i][j] + bias[column] : chain[i][j];
+  });
+}
+
+template <bool onto>
+__global__ void __launch_bounds__(threads)
+    multiply_blocks(Operands of, std::int64_t block, Rounding rounding, std::int64_t* y) {
+  const Corner at(of);
+  Rounder rounder(rounding);
+  float chain[own][own];
+  std::uint64_t sums[own][own] = {};
+  for (std::int64_t start = 0; start < of.depth; start += block) {
+    multiply(of, at, start, of.depth - start < block ? of.depth - start : block, chain);
+    at.each(of, [&](int i, int j, std::int64_t, std::int64_t) { sums[i][j] += rounder.whole(chain[i][j]); });
+  }
+  at.each(of, [&](int i, int j, std::int64_t row, std::int64_t column) {
+    std::int64_t& sum = y[row * of.columns + column];
+    sum = static_cast<std::int64_t>(onto ? static_cast<std::uint64_t>(sum) + sums[i][j] : sums[i][j]);
+  });
+  rounder.report();
+}
+
+Grid grid_of(const Operands& of) { return {quotient_up(of.rows, side) * quotient_up(of.columns, side), threads}; }
+
+struct Settled {
+  float unit;
+  __device__ float operator()(std::int64_t, std::int64_t sum) const { return static_cast<float>(sum) * unit; }
+};
+
+}  // namespace
+
+void ExactKernels::product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) {
+  launch(multiply_whole, grid_of(operands), queue, operands, data<float>(bias), data<float>(y));
+}
+
+void ExactKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+                              const Queue& queue) {
+  launch(onto ? multiply_blocks<true> : multiply_blocks<false>, grid_of(operands), queue, operands, block,
+         rounding(site, queue), data<std::int64_t>(sums));
+}
+
+void ExactKernels::settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) {
+  map(queue, Settled{unit}, y.count(), data<float>(y), static_cast<const std::int64_t*>(data<std::int64_t>(partial)));
+}
+
+}  // namespace chorale::cuda

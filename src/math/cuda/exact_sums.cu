@@ -1,0 +1,108 @@
+// Exact sums on a device whose addends are single numbers, as the host's (src/math/exact/sums.cpp): each is rounded by itself, and whole
+// numbers are added atomically, since any order gives the same.
+//
+//   columns   a thread has a column of 64 rows, then adds once        rows   a block has a row, and adds in registers and shared memory
+//
+// Memory-bound: columns read 4 bytes an element, norms 12, and write one in 64; rows of a table are read and added to, 20 bytes an element.
+#include "src/math/cuda/exact.cuh"
+#include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/launch.cuh"
+#include "src/math/vector_math.hpp"
+
+namespace chorale::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr std::int64_t chunk = 64;  // rows a thread sums before it adds
+
+template <class Addend>
+__global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
+  const std::int64_t tiles = (columns + threads - 1) / threads, first = blockIdx.x / tiles * chunk;
+  const std::int64_t column = blockIdx.x % tiles * threads + threadIdx.x;
+  Rounder rounder(rounding);
+  if (column < columns) {
+    std::uint64_t sum = 0;
+    for (std::int64_t row = first; row < rows && row < first + chunk; ++row)
+      sum += rounder.whole(addend(row, row * columns + column));
+    add_whole(sums + column, sum);
+  }
+  rounder.report();
+}
+
+template <class Addend>
+void add_sums_of_columns(Addend addend, const Tensor& of, Rounding rounding, const Tensor& sums, const Queue& queue) {
+  const std::int64_t rows = of.dim(0), columns = of.dim(1);
+  launch(sum_columns<Addend>, {quotient_up(rows, chunk) * quotient_up(columns, threads), threads}, queue, addend, rows,
+         columns, rounding, data<std::int64_t>(sums));
+}
+
+// Called with a row, and an element's place in the matrix.
+struct Value {
+  const float* values;
+  __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }
+};
+struct Normal {
+  const float *dy, *x, *stats;
+  __device__ float operator()(std::int64_t row, std::int64_t at) const {
+    return dy[at] * ((x[at] - stats[2 * row]) * stats[2 * row + 1]);
+  }
+};
+struct Exponential {
+  const float *logits, *maxima;
+  __device__ float operator()(std::int64_t row, std::int64_t at) const { return math::exp(logits[at] - maxima[row]); }
+};
+
+__global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const float* dy, std::int64_t columns,
+                             Rounding rounding, std::int64_t* table, std::int64_t length) {
+  const std::int64_t row = blockIdx.x, place = ids[row] - first;
+  if (place < 0 || place >= length) return;
+  Rounder rounder(rounding);
+  for (std::int64_t j = threadIdx.x; j < columns; j += threads)
+    add_whole(table + place * columns + j, rounder.whole(dy[row * columns + j]));
+  rounder.report();
+}
+
+// sums[row] = the sum of a row; or more by it.
+template <bool onto, class Addend>
+__global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
+  const std::int64_t row = blockIdx.x;
+  Rounder rounder(rounding);
+  std::uint64_t sum = 0;
+  for (std::int64_t j = threadIdx.x; j < columns; j += threads) sum += rounder.whole(addend(row, row * columns + j));
+  sum = over_block(sum, Plus{});
+  if (threadIdx.x == 0) sums[row] = static_cast<std::int64_t>(onto ? static_cast<std::uint64_t>(sums[row]) + sum : sum);
+  rounder.report();
+}
+
+}  // namespace
+
+void ExactKernels::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+  add_sums_of_columns(Value{data<float>(dy)}, dy, rounding(site, queue), db, queue);
+}
+
+void ExactKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
+                                      const Tensor* dshift, Site& site, const Queue& queue) {
+  const Rounding rounding = this->rounding(site, queue);
+  add_sums_of_columns(Normal{data<float>(dy), data<float>(x), data<float>(stats)}, dy, rounding, dgain, queue);
+  if (dshift) add_sums_of_columns(Value{data<float>(dy)}, dy, rounding, *dshift, queue);
+}
+
+void ExactKernels::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                            const Queue& queue) {
+  launch(add_to_table, {dy.dim(0), threads}, queue, data<std::int32_t>(ids), first, data<float>(dy), dy.dim(1),
+         rounding(site, queue), data<std::int64_t>(table), table.dim(0));
+}
+
+void ExactKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                                    const Queue& queue) {
+  launch(sum_rows<false, Exponential>, {logits.dim(0), threads}, queue,
+         Exponential{data<float>(logits), data<float>(maxima)}, logits.dim(1), rounding(site, queue),
+         data<std::int64_t>(sums));
+}
+
+void ExactKernels::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) {
+  launch(sum_rows<true, Value>, {1, threads}, queue, Value{data<float>(losses)}, losses.count(), rounding(site, queue),
+         data<std::int64_t>(total));
+}
+
+}  // namespace chorale::cuda

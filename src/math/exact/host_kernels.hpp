@@ -1,0 +1,30 @@
+// The loops of exact numerics on the host's threads. Each thread is looked at first: does it round as IEEE's default says?
+#pragma once
+#include "src/math/exact/kernels.hpp"
+
+namespace chorale::exact {
+
+class HostKernels final : public Kernels {
+ public:
+  // products.cpp
+  void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
+  void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+                  const Queue& queue) override;
+  void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
+
+  // sums.cpp
+  void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
+  void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
+                          Site& site, const Queue& queue) override;
+  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                const Queue& queue) override;
+  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                        const Queue& queue) override;
+  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
+
+  __int128 squares(const Slice& gradient, double scale, const Queue& queue) override;  // square_sum.cpp
+
+  void collect(Site&) override {}
+};
+
+}  // namespace chorale::exact

@@ -1,0 +1,49 @@
+// The loops of exact numerics on one machine: the host (host_kernels.hpp), or a device (src/math/cuda/exact.cuh). ExactNumerics has seen to
+// shapes and types, that nothing is phantom, and that all tensors of a call lie on one device.
+//
+// Every loop makes the same addends, by the same operations in the same order, rounds them to whole units (fixed_point.hpp) and adds those in
+// any order it likes: so machines agree to the bit.
+#pragma once
+#include "src/math/numerics.hpp"
+
+namespace chorale::exact {
+
+// Element (i, k) of the left side is data[i·along + k·across], of the right side (k, j) likewise with j: one of the two strides is 1.
+struct Side {
+  const float* data;
+  std::int64_t along, across;
+};
+
+// Both sides of y[rows, columns] = Σ over depth.
+struct Operands {
+  Side a, b;
+  std::int64_t rows, columns, depth;
+};
+
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  // One chain over all of depth for each element, then the bias.
+  virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
+  // sums = Σ over blocks of depth, a chain each; or more by it, with `onto`.
+  virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+                          const Queue& queue) = 0;
+  virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
+
+  // As in Numerics.
+  virtual void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) = 0;
+  virtual void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
+                                  const Tensor* dshift, Site& site, const Queue& queue) = 0;
+  virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                        const Queue& queue) = 0;
+  virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+                                const Queue& queue) = 0;
+  virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
+  virtual __int128 squares(const Slice& gradient, double scale, const Queue& queue) = 0;  // see squares.hpp
+
+  // Raises the site's `highest` by what it has met, where that is not done at once.
+  virtual void collect(Site& site) = 0;
+};
+
+}  // namespace chorale::exact
