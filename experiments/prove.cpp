@@ -5,6 +5,7 @@
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
+//   mpirun -np 4 build/chorale prove --device cuda                      all of them, the one rank too, on GPUs
 //
 //   8 ranks, layouts of 2:   │ 0 1 │ 2 3 │ 4 5 │ 6 7 │     a round: as many layouts of one size at once as there is room for
 //             layouts of 3:  │ 0 1 2 │ 3 4 5 │ · · │       each on a group of its own; ranks left over wait
@@ -20,6 +21,7 @@
 #include "experiments/prove/proof.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/train/dataset.hpp"
+#include "experiments/train/device.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/assemble.hpp"
@@ -41,6 +43,7 @@ class Prove final : public Command {
 
   void declare(Options& o) override {
     flags_.declare(o);
+    device_.declare(o);
     for (const Preset& preset : presets())
       if (preset.name == "tiny")
         for (const auto& [key, text] : preset.values) o.set({key, text, "default"});
@@ -57,6 +60,7 @@ class Prove final : public Command {
 
   void check(const Launch& launch) override {
     require_writable(run_dir_);
+    device_.check();
     const Case plain{Layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
                      flags_.training(1, {})};
     chorale::check(plain.options, plain.layout);
@@ -68,8 +72,11 @@ class Prove final : public Command {
 
   int run(Session& session) override {
     const mpi::Runtime& runtime = *session.runtime;
-    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), false, runtime),
-                     train::algorithms_by_axis(algorithm_), flags_.training(1, {})};
+    device_.open(runtime);
+    TrainingOptions options = flags_.training(1, {});
+    options.device = device_.plugin();
+    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, runtime),
+                     train::algorithms_by_axis(algorithm_), options};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));
     const train::Dataset data("synthetic", plain.options.shape, plain.options.seed);
@@ -77,11 +84,12 @@ class Prove final : public Command {
 
     const auto ranks = gather_rank_facts(runtime, session.clock);
     RunRecord record = open_run_record(run_dir_, session, ranks);
+    if (record.recorder) record.recorder->text("/", "device", device_.about().empty() ? "cpu" : device_.about());
     const double began = session.clock.seconds();
     History expected;
     if (runtime.rank() == 0) {
       HostMemory host;
-      expected = train(plain.options, Mesh(), host, read, session.clock);
+      expected = train(plain.options, Mesh(), device_.memory() ? *device_.memory() : host, read, session.clock);
       if (!expected.failure.empty())
         throw Error(Exit::runtime, "what all layouts are compared with, one rank alone, fails", expected.failure,
                     "mend that first");
@@ -132,7 +140,10 @@ class Prove final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     std::map<ByAxis, Worlds> worlds;
     for (const Case& row : cases)
-      if (!worlds.contains(row.backends)) worlds.emplace(row.backends, Worlds(row.backends, runtime, session.clock));
+      if (!worlds.contains(row.backends)) {
+        const auto made = worlds.emplace(row.backends, Worlds(row.backends, runtime, session.clock)).first;
+        if (device_.memory()) made->second.use_device(device_.memory());
+      }
     std::optional<Progress> progress;
     std::optional<Records> records;
     if (runtime.rank() == 0) {
@@ -179,7 +190,8 @@ class Prove final : public Command {
       const Worlds part = world.split(takes_part ? group : -1);
       if (takes_part) {
         const Case& row = round[static_cast<std::size_t>(group)];
-        seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
+        seen = train(row.options, Mesh(row.layout, part, row.algorithms),
+                     device_.memory() ? *device_.memory() : part.memory(), read, session.clock);
         if (!seen.failure.empty())  // at once: should this launch hang for it, it has been said
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
         if (runtime.rank() % ranks > 0) seen.steps.clear();  // they are the same on all its ranks
@@ -216,6 +228,7 @@ class Prove final : public Command {
   }
 
   train::Flags flags_;
+  train::ComputeDevice device_;
   std::vector<std::string> layouts_{"all"}, vary_;
   std::int64_t steps_ = 10;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
