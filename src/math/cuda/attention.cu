@@ -1,11 +1,13 @@
-// Attention of any width and type on a device, in plain arithmetic: a warp goes through the keys of one query, 32 at a time, a lane a key.
+// Attention of any width and type on a device, in plain arithmetic: a warp goes through the keys of one query, 64 at a time, a lane two keys.
 //
-//   scores of 32 keys ──▶ highest so far ──▶ exponentials ──▶ out·shrink + Σ p·v      a lane now has some of the columns of out
+//   scores of 64 keys ──▶ highest so far ──▶ exponentials ──▶ out·shrink + Σ p·v      a lane now has some of the columns of out
 //
 // Backward is the same walk twice, without atomics: over the keys of a query for dq, over the queries of a key for dk and dv. With "own" the
-// two vectors of the row and "other" those it passes,
+// two vectors of the row and "other" those it passes, the queries times 1/√width,
 //
 //   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)    d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
+//
+// Every sum is made in the order of the host's tiles (attention_tiles.hpp), so that f32 has the host's bits; exact numerics ask for no less.
 //
 // 2·rows·tokens·heads·width operations forward, 7/2 of that backward; keys come from the caches, 2·width numbers for each pair, which
 // bounds it to some 10 TFLOP/s. Models of 16 bits go to attention_tiles.cu.
@@ -22,6 +24,7 @@ namespace chorale::cuda {
 namespace {
 
 constexpr int warps = 4, threads = warps * warp;  // each warp has a row of its own
+constexpr int tile = 2 * warp, lanes = 16;        // of keys; of sums: the host's
 
 __device__ std::int64_t row_of_warp() { return static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp; }
 __device__ int lane_of_thread() { return threadIdx.x % warp; }
@@ -32,23 +35,33 @@ __device__ W* own_vectors(int count, std::int64_t width) {
   return shared_memory<W>() + threadIdx.x / warp * count * width;
 }
 
+// a·(scale·b)
 template <class W, class T>
-__device__ W dot(const W* a, const T* b, std::int64_t width) {
+__device__ W dot(const W* a, const T* b, W scale, std::int64_t width) {
   W sum = 0;
-  for (std::int64_t i = 0; i < width; ++i) sum = fused(a[i], widened(b[i]), sum);
+  for (std::int64_t i = 0; i < width; ++i) sum = fused(a[i], widened(b[i]) * scale, sum);
   return sum;
 }
 
-// sum = sum·shrink + Σ over lanes l < count of weight(l)·vectors[first + l]
+// Σ over the 64 keys of a tile: 16 sums side by side, key after key, which add up in halves.
+template <class W>
+__device__ W over_tile(W near, W far) {
+  const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
+  const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
+  return __shfl_sync(whole_warp, sum, 0);  // beyond lane 15 the order was another
+}
+
+// sum = sum·shrink + Σ over lanes l < count of weight(l)·scale·vectors[first + l]
 template <class W, class T>
-__device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const T>& vectors, std::int64_t first, int count,
-                                std::int64_t width) {
+__device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const T>& vectors, W scale, std::int64_t first,
+                                std::int64_t last, std::int64_t width) {
+  const int count = last - first < warp ? static_cast<int>(last - first) : warp;
   for (std::int64_t from = 0; from < width; from += warp) {
     const std::int64_t i = from + lane_of_thread();
     W value = i < width ? sum[i] * shrink : W(0);
     for (int l = 0; l < count; ++l) {
       const W of_lane = __shfl_sync(whole_warp, weight, l);
-      if (i < width) value = fused(of_lane, widened(vectors[first + l][i]), value);
+      if (i < width) value = fused(of_lane, widened(vectors[first + l][i]) * scale, value);
     }
     if (i < width) sum[i] = value;
   }
@@ -83,32 +96,40 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
   W highest = -std::numeric_limits<W>::infinity(), total = 0;
   const std::uint64_t place = place_of(dropout, shape, row, head);
   auto factors = factors_of<W>(dropout);
-  for (std::int64_t first = 0; first < seen; first += warp) {
-    const std::int64_t key = first + lane_of_thread();
-    const bool inside = key < seen;
-    const W score = inside ? dot(q, keys[key], width) : -std::numeric_limits<W>::infinity();
-    const W higher = Greater{}(highest, over_warp(score, Greater{})), shrink = exponential<T>(highest - higher);
-    const W p = inside ? exponential<T>(score - higher) : W(0);
-    total = fused(total, shrink, over_warp(p, Plus{}));
+  for (std::int64_t first = 0; first < seen; first += tile) {
+    W p[2];  // of this lane's keys, and of those 32 further on
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t key = first + half * warp + lane_of_thread();
+      p[half] = key < seen ? dot(q, keys[key], W(1), width) : -std::numeric_limits<W>::infinity();
+    }
+    const W higher = Greater{}(highest, over_warp(Greater{}(p[0], p[1]), Greater{}));
+    const W shrink = exponential<T>(highest - higher);
+    for (W& score : p) score = exponential<T>(score - higher);  // 0 beyond the last key
+    total = fused(total, shrink, over_tile(p[0], p[1]));
     highest = higher;
-    const W weight = inside ? p * factors.at(place + static_cast<std::uint64_t>(key)) : W(0);
-    const int count = seen - first < warp ? static_cast<int>(seen - first) : warp;
-    gather_weighted(sum, shrink, weight, values, first, count, width);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t from = first + half * warp, key = from + lane_of_thread();
+      if (from >= seen) break;
+      const W weight = p[half] * factors.at(place + static_cast<std::uint64_t>(key));
+      gather_weighted(sum, half == 0 ? shrink : W(1), weight, values, W(1), from, seen, width);
+    }
   }
   T* to = of_head(out, shape, head)[row];
-  for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<T>(sum[i] / total);
+  for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<T>(sum[i] * (1 / total));
   if (lse && lane_of_thread() == 0) lse[row * shape.heads() + head] = highest + logarithm(total);
 }
 
+// Half a warp has a row.
 template <class T>
 __global__ void dot_rows(const T* dout, const T* out, std::int64_t count, std::int64_t width, Statistic<T>* both) {
-  const std::int64_t row = row_of_warp();
-  if (row >= count) return;
+  const std::int64_t row = 2 * row_of_warp() + lane_of_thread() / lanes, column = lane_of_thread() % lanes;
   Statistic<T> sum = 0;
-  for (std::int64_t i = row * width + lane_of_thread(); i < (row + 1) * width; i += warp)
+  for (std::int64_t i = row * width + column; row < count && i < (row + 1) * width; i += lanes)
     sum = fused(widened(dout[i]), widened(out[i]), sum);
-  sum = over_warp(sum, Plus{});
-  if (lane_of_thread() == 0) both[row] = sum;
+  sum = over_warp<lanes>(sum, Plus{});
+  if (row < count && column == 0) both[row] = sum;
 }
 
 template <bool of_keys, class T>
@@ -122,12 +143,12 @@ __global__ void differentiate_rows(const T* dout, const T* qkv, std::int64_t row
   const SampleOfQkv<const T> sample{qkv + start * shape.columns(), shape};
   const SampleOfQkv<T> gradient{dqkv + start * shape.columns(), shape};
   const T* douts = dout + start * shape.heads() * width;
-  const W scale = 1 / root(static_cast<W>(width));
+  const W scale = 1 / root(static_cast<W>(width)), of_own = of_keys ? W(1) : scale, of_others = of_keys ? scale : W(1);
   const auto own = of_keys ? sample.keys(group)[token] : sample.queries(part)[token];
   const auto own_too = of_keys ? sample.values(group)[token] : of_head(douts, shape, part)[token];
   W *a = own_vectors<W>(4, width), *b = a + width, *da = b + width, *db = da + width;
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
-    a[i] = widened(own[i]) * scale;
+    a[i] = widened(own[i]) * of_own;
     b[i] = widened(own_too[i]);
     da[i] = db[i] = 0;
   }
@@ -143,19 +164,18 @@ __global__ void differentiate_rows(const T* dout, const T* qkv, std::int64_t row
       W weight = 0, slope = 0;
       if (other < last) {
         const std::int64_t at = (start + query) * shape.heads() + head;
-        const W p = exponential<T>(dot(a, others[other], width) - beside.lse[at]);
+        const W p = exponential<T>(dot(a, others[other], of_others, width) - beside.lse[at]);
         const W factor = factors.at(place_of(dropout, shape, start + query, head) + static_cast<std::uint64_t>(key));
-        slope = p * fused(factor, dot(b, others_too[other], width), -beside.both[at]);
+        slope = p * fused(factor, dot(b, others_too[other], W(1), width), -beside.both[at]);
         weight = factor * p;
       }
-      const int count = last - first < warp ? static_cast<int>(last - first) : warp;
-      gather_weighted(da, W(1), slope, others, first, count, width);
-      if constexpr (of_keys) gather_weighted(db, W(1), weight, others_too, first, count, width);
+      gather_weighted(da, W(1), slope, others, of_others, first, last, width);
+      if constexpr (of_keys) gather_weighted(db, W(1), weight, others_too, W(1), first, last, width);
     }
   }
   T* to = of_keys ? gradient.keys(group)[token] : gradient.queries(part)[token];
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) {
-    to[i] = rounded<T>(da[i] * scale);
+    to[i] = rounded<T>(da[i] * of_own);
     if constexpr (of_keys) gradient.values(group)[token][i] = rounded<T>(db[i]);
   }
 }
@@ -205,7 +225,7 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out
     const T *above = data<T>(dout), *from = data<T>(qkv);
     T* to = data<T>(dqkv);
     const Scratch<Statistic<T>> both(std::max<std::int64_t>(all, 1), queue);
-    launch(dot_rows<T>, {quotient_up(all, warps), threads}, queue, above, data<T>(out), all, shape.width, both.get());
+    launch(dot_rows<T>, {quotient_up(all, 2 * warps), threads}, queue, above, data<T>(out), all, shape.width, both.get());
     const Beside<Statistic<T>> beside{data<Statistic<T>>(lse), both.get()};
     if constexpr (sizeof(T) == 2)
       if (backward_in_tiles(above, from, rows, shape, dropout, beside, to, queue)) return;

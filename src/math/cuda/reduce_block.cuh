@@ -1,6 +1,6 @@
 // One number from all threads of a warp or a block, in an order that depends on nothing but their number: sums keep their bits.
 //
-//   a warp    a butterfly: after five exchanges every lane has the result
+//   a warp    a butterfly: after five exchanges every lane has the result; fewer exchanges, and so many neighbours have theirs
 //   a block   each warp's result is put down, and every thread goes through them in order
 #pragma once
 #include "src/math/cuda/launch.cuh"
@@ -23,10 +23,10 @@ struct Greater {
   }
 };
 
-template <class V, class Op>
+template <int neighbours = warp, class V, class Op>
 __device__ V over_warp(V value, Op op) {
 #pragma unroll
-  for (int bits = warp / 2; bits > 0; bits /= 2) value = op(value, __shfl_xor_sync(whole_warp, value, bits));
+  for (int bits = neighbours / 2; bits > 0; bits /= 2) value = op(value, __shfl_xor_sync(whole_warp, value, bits));
   return value;
 }
 

@@ -16,7 +16,7 @@ TEST_CASE("device: norms, their gradients and the gradients of their weights are
         const Tensor x = tensor(), y = tensor(), dy = tensor(), dx = tensor(), added = tensor();
         const Tensor gain = desk.random({width}, dtype), shift = desk.random({width}, dtype);
         const Tensor stats = desk.random({rows, 2}, statistic_of(dtype));
-        const double near = 4 * tolerance(dtype);  // sums of another order
+        const double near = 4 * nearness(dtype);
         gpu.compare({x, gain, shift, y, stats}, near, [&](const auto& t, const Queue& queue) {
           norm_forward(kind, t[0], t[1], &t[2], 1e-5, t[3], t[4], queue);
         });
