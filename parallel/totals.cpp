@@ -35,7 +35,8 @@ Totals::Totals(Allocator& memory, bool exact)
 
 SquareSum Totals::squares() const {
   const Slice words = all_.narrow(before_squares, all_.count() - before_squares).slice();
-  return {.there = words.device.is_host() ? nullptr : words.data};
+  const bool grows_there = !words.device.is_host() && words.dtype == DType::f64;  // exact sums come to the host
+  return {.there = grows_there ? words.data : nullptr};
 }
 
 Totals::Sums Totals::add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound, const SquareSum& squares) {

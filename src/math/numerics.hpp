@@ -34,8 +34,8 @@ struct Site {
   std::int32_t word = -1;     // where a device keeps its highest, once it does
 };
 
-// ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device it grows in device memory, so that nobody waits for
-// it: from zero, one f64, or the exact number as four i64 of 32 bits each, the lowest first.
+// ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device the fast one grows in device memory, from zero, so
+// that nobody waits for it.
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "tests/cuda/emulation/far.hpp"
-#include "tests/cuda/emulation/stream.hpp"
+#include "tests/cuda/emulation/streams.hpp"
 
 namespace chorale::cuda {
 
 void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::uint64_t* sorted, const Queue&) {
-  emulation::catch_up();
+  emulation::advance();
   const emulation::Open open;
   const auto upper = [bits](std::uint64_t key) { return (key >> 32) & ((std::uint64_t{1} << bits) - 1); };
   std::copy(keys, keys + count, sorted);
