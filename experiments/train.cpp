@@ -67,8 +67,7 @@ class Train final : public Command {
     device_.check();
     if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
       const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
-      TrainingOptions options = flags_.training(1, layout);
-      layout_flags_.complete(options);
+      const TrainingOptions options = options_on(layout);
       require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
       chorale::check(options, layout);
       train::Dataset(data_, options.shape, options.seed);
@@ -76,7 +75,19 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  int run(Session& session) override {
+  // What no plan foresaw, on a device that others use too for example, ends in the layouts that would fit.
+  int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
+    const int world = session.runtime->size();
+    const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
+    throw refused.with_fix(how_to_fit(layout, flags_.limits(flags_.training(1, layout), world), [&](const Layout& other) {
+      TrainingOptions options = options_on(other);
+      options.memory_limit = refused.room_bytes();
+      return options;
+    }));
+  }
+
+ private:
+  int train(Session& session) {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();
@@ -139,15 +150,16 @@ class Train final : public Command {
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
   }
 
- private:
+  TrainingOptions options_on(const Layout& layout) const {
+    TrainingOptions options = flags_.training(1, layout);
+    layout_flags_.complete(options);
+    return options;
+  }
+
   void require_place(const Layout& layout, std::int64_t world) const {
     const LayoutLimits limits = flags_.limits(flags_.training(1, layout), world);
     require_fits(layout, limits);
-    require_room(layout, limits, [&](const Layout& other) {
-      TrainingOptions options = flags_.training(1, other);
-      layout_flags_.complete(options);
-      return options;
-    });
+    require_room(layout, limits, [&](const Layout& other) { return options_on(other); });
   }
 
   void announce(RunRecord& run, Training& training, const train::Dataset& data) const {

@@ -60,8 +60,6 @@ class Pretence {
   Training training_;
 };
 
-using OptionsOf = std::function<TrainingOptions(const Layout&)>;
-
 // Its number, and what a rank of it needs.
 std::pair<std::int64_t, RankPlan> fullest_stage(const Layout& layout, const OptionsOf& options_of) {
   const PlanRequest request{.options = options_of(layout), .layout = layout};
@@ -156,8 +154,7 @@ std::string difference(const Accounts& planned, const Accounts& made) {
   return "";
 }
 
-void require_room(const Layout& layout, const LayoutLimits& limits,
-                  const std::function<TrainingOptions(const Layout&)>& options_of) {
+void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const std::int64_t limit = options_of(layout).memory_limit;
   if (limit == 0) return;
   const auto [stage, plan] = fullest_stage(layout, options_of);
@@ -171,12 +168,15 @@ void require_room(const Layout& layout, const LayoutLimits& limits,
     so_far += plan.peak[c];
     if (so_far > limit && overflows.empty()) overflows = category_names[c];
   }
+  throw NoRoom(Exit::usage, fmt::format("{} overflows the memory of a rank", overflows),
+               fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); the limit is {}", to_string(layout),
+                           stage, human_bytes(plan.peak_bytes), join(sum, ", "), human_bytes(limit)),
+               how_to_fit(layout, limits, options_of));
+}
+
+std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const std::vector<std::string> others = with_room(layout, limits, options_of);
-  throw NoRoom(
-      Exit::usage, fmt::format("{} overflows the memory of a rank", overflows),
-      fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); the limit is {}", to_string(layout), stage,
-                  human_bytes(plan.peak_bytes), join(sum, ", "), human_bytes(limit)),
-      others.empty() ? "recompute activations, take a smaller batch or model, or more ranks" : "try " + either(others));
+  return others.empty() ? "recompute activations, take a smaller batch or model, or more ranks" : "try " + either(others);
 }
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {

@@ -42,8 +42,10 @@ class NoRoom : public Error {
 // A usage error if ranks of `layout` would need more than the memory limit of their options: what overflows, the sum, and layouts of the
 // same ranks that do not. One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the
 // vocabulary. What escapes this is refused when it is asked for.
-void require_room(const Layout& layout, const LayoutLimits& limits,
-                  const std::function<TrainingOptions(const Layout&)>& options_of);
+using OptionsOf = std::function<TrainingOptions(const Layout&)>;
+void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of);
+// Layouts of the same ranks that need no more, or what else may help.
+std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of);
 // Of a training that ran, or pretended to, one step since its axes' accounts were cleared.
 RankPlan observed(const Training& training);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -26,13 +27,19 @@ Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category cate
   const bool allowed = ledger.allows(bytes);
   if (allowed && memory.stores()) data_ = memory.take(bytes);
   if (!allowed || (memory.stores() && !data_)) {
-    const std::string why = allowed ? fmt::format("{} memory: {}", name_of(memory.device()), std::strerror(errno))
-                                    : fmt::format("the limit is {} a rank", human_bytes(ledger.limit()));
-    throw Error(
-        Exit::runtime,
+    std::string why = fmt::format("the limit is {} a rank", human_bytes(ledger.limit()));
+    std::int64_t room = ledger.limit();
+    if (allowed) {
+      const int error = errno;
+      const std::int64_t free = memory.free_bytes();
+      why = fmt::format("{} memory: {}", name_of(memory.device()), std::strerror(error));
+      if (free >= 0) why += fmt::format(", {} free", human_bytes(free));
+      room = ledger.total() + std::max<std::int64_t>(free, 0);
+    }
+    throw MemoryRefused(
         fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
         fmt::format("{}; asked for {} bytes, held now: {}", why, bytes, ledger.summary()),
-        "use a smaller model or batch, recompute activations, or spread the model over more ranks");
+        "use a smaller model or batch, recompute activations, or spread the model over more ranks", room);
   }
   ledger.add(category, bytes);
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 
+#include "src/base/error.hpp"
 #include "src/memory/dtype.hpp"
 #include "src/memory/memory.hpp"
 
@@ -20,6 +21,20 @@ struct Slice {
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
+};
+
+// What a buffer throws that cannot be had. Whoever knows a better fix than smaller numbers says the rest with it.
+class MemoryRefused : public Error {
+ public:
+  MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
+                std::source_location where = std::source_location::current())
+      : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
+  std::int64_t room_bytes() const { return room_bytes_; }  // for all that this rank holds
+  Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
+
+ private:
+  std::string what_, numbers_;
+  std::int64_t room_bytes_;
 };
 
 class Buffer {

@@ -45,6 +45,10 @@ class CudaMemory final : public Memory {
     return refused();
   }
   void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
+  std::int64_t free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<std::int64_t>(free) : -1;
+  }
 
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
     if (bytes > Staging::slot_bytes) return cross(to, from_host, bytes);

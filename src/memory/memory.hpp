@@ -34,6 +34,7 @@ class Memory {
   virtual bool stores() const { return true; }  // phantom memory does not
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused, errno says why
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
+  virtual std::int64_t free_bytes() const { return -1; }  // that it could lend; −1: who knows
 
   // Between here and the host, in the order of what is asked of a device: who reads there later finds what was copied in. The host's bytes
   // are its own again when either returns, and what copy_out brings is here: it waits for all that was asked before.

@@ -2,6 +2,7 @@
 where there is none, whose memory the host cannot touch: a step that reads a device's numbers by itself ends there."""
 import glob
 import os
+import re
 import tempfile
 import unittest
 
@@ -82,6 +83,18 @@ class Device(unittest.TestCase):
             with xarray.open_dataset(f"{run}/run.h5") as record:
                 self.assertIn(place, str(record.device.values))
                 self.assertEqual(str(record.backends.values), backend)  # --backend auto
+
+    @unittest.skipIf(real, "a GPU's memory is as large as it is")
+    def test_what_does_not_fit_ends_in_a_layout_that_does(self):
+        wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
+                "--run-dir", self.folder]
+        result = ranks(2, chorale, "train", *wide, "--layout", "dp2", EMULATED_BYTES=str(24 << 20), **plugin)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        said = re.search(r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; asked for \d+ bytes, "
+                         r"held now: params .*\n  try (\S+?),? .*\n  rank \d of 2 ", result.stderr)
+        self.assertTrue(said, result.stderr)
+        result = ranks(2, chorale, "train", *wide, "--layout", said[1], EMULATED_BYTES=str(24 << 20), **plugin)
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     @unittest.skipIf(real, "there is a GPU")
     def test_no_device_is_said_before_anything_starts(self):

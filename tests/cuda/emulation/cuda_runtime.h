@@ -87,6 +87,7 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMalloc(void** place, std::size_t bytes);
 cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** place, std::size_t bytes);

@@ -17,7 +17,7 @@
 namespace emulation {
 namespace {
 
-constexpr std::size_t all_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
+constexpr std::size_t most_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
 constexpr int poison = 0xff;  // floats of it are NaN
 
 struct Far {
@@ -32,9 +32,9 @@ struct Far {
 
   // In huge pages, of which few have to be opened and closed.
   static std::byte* reserved() {
-    void* const place = mmap(nullptr, all_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const place = mmap(nullptr, most_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) / huge_page * huge_page;
-    madvise(reinterpret_cast<void*>(aligned), all_bytes, MADV_HUGEPAGE);
+    madvise(reinterpret_cast<void*>(aligned), most_bytes, MADV_HUGEPAGE);
     return reinterpret_cast<std::byte*>(aligned);
   }
 };
@@ -67,7 +67,7 @@ void* take(std::size_t bytes) {
       place = waiting.back();
       waiting.pop_back();
     } else {
-      if (size > all_bytes - far().used) return nullptr;
+      if (size > total_bytes() - far().used) return nullptr;
       place = far().start + far().used;
       far().used += size;
       if (far().open > 0) far().protect(PROT_READ | PROT_WRITE);
@@ -95,6 +95,16 @@ void give_back(void* place) {
 bool is_far(const void* place) {
   const auto* const at = static_cast<const std::byte*>(place);
   return at >= far().start && at < far().start + all_bytes;
+}
+
+std::size_t total_bytes() {
+  const char* const bytes = std::getenv("EMULATED_BYTES");
+  return bytes ? std::min<std::size_t>(std::strtoull(bytes, nullptr, 10), most_bytes) : most_bytes;
+}
+
+std::size_t free_bytes() {
+  const std::scoped_lock lock(far().mutex);
+  return total_bytes() - far().used;
 }
 
 }  // namespace emulation

@@ -8,6 +8,8 @@ namespace emulation {
 void* take(std::size_t bytes);  // aligned to 256, poisoned; null where there is no more
 void give_back(void* place);
 bool is_far(const void* place);
+std::size_t total_bytes();  // 4 GiB, or EMULATED_BYTES
+std::size_t free_bytes();
 
 // While one lives, the memory is open to this process.
 class Open {

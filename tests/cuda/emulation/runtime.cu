@@ -1,21 +1,26 @@
 // The emulated runtime: one device.
 #include <cstdlib>
+#include <utility>
 
 #include <cuda_runtime.h>
 
 #include "tests/cuda/emulation/far.hpp"
 #include "tests/cuda/emulation/streams.hpp"
 
+namespace {
+cudaError_t last_error = cudaSuccess;  // the only one that is not given back at once is that there is no memory
+}
+
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "refused";
 }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"emulated", std::size_t{1} << 32, 9, 0};
+  *properties = {"emulated", emulation::total_bytes(), 9, 0};
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -32,9 +37,15 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = emulation::free_bytes();
+  *total = emulation::total_bytes();
+  return cudaSuccess;
+}
 cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) {
   emulation::advance();
   *place = emulation::take(bytes);
+  if (!*place) last_error = cudaErrorMemoryAllocation;
   return *place ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaMalloc(void** place, std::size_t bytes) {
