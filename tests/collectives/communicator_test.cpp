@@ -5,7 +5,7 @@
 #include "collectives/backends/mapped/transport.hpp"
 #include "collectives/backends/threads.hpp"
 #include "tests/collectives/expectation.hpp"
-#include "tests/spmd.hpp"
+#include "tests/collectives/worlds.hpp"
 
 using namespace chorale;
 using namespace chorale::test;
@@ -60,7 +60,7 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
   Ledger ledger;
   Allocator ordinary(heap, ledger);
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!joins_hosts(backend)) continue;
     INFO(backend.name);
     Communicator c = open_world(backend.name, world(), clock);
     const std::string symmetric = try_all(c, c.allocator(), c.size() > 4 ? 3 : 1);
@@ -91,7 +91,7 @@ template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!joins_hosts(backend)) continue;
     Communicator c = open_world(backend.name, world(), clock);
     std::vector<float> x(64, 1), y(64);
     std::string said = "nothing";
@@ -153,7 +153,7 @@ TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
 TEST_CASE("the first ranks of a launch are a world of their own on every backend", "[spmd]") {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!joins_hosts(backend)) continue;
     const int ranks = std::max(1, world().size() - 1);
     const mpi::Runtime part(world(), ranks);
     REQUIRE_ALL((part.rank() < 0) == (world().rank() >= ranks));
