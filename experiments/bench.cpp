@@ -12,6 +12,7 @@
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text_table.hpp"
@@ -27,6 +28,7 @@ class BenchCommand final : public Command {
  public:
   void declare(Options& options) override {
     asked_.declare(options);
+    device_.declare(options);
     options.add("check", check_, "whether results are compared with what they must be").range(0, 1);
     options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as they do in earnest").range(0, 1);
     options.add("ceiling", ceiling_, "whether to measure what memory allows, where it is mapped").range(0, 1);
@@ -36,6 +38,7 @@ class BenchCommand final : public Command {
 
   void check(const Launch&) override {
     asked_.check();
+    device_.check();
     if (out_.empty()) return;
     if (fs::exists(out_))
       usage_error("the record is there already", out_, "nothing is overwritten: name another, or remove it");
@@ -47,6 +50,8 @@ class BenchCommand final : public Command {
     const bool speaks = runtime.rank() == 0;
     const auto ranks = gather_rank_facts(runtime, session.clock);
     Sweep sweep = asked_.sweep();
+    device_.open(runtime);
+    sweep.how.device = device_.memory();
     sweep.how.check = check_ == 1;
     sweep.how.ceiling = ceiling_ == 1;
     sweep.how.compare_calls = compare_calls_ == 1;
@@ -68,7 +73,8 @@ class BenchCommand final : public Command {
 
   // On rank 0. Returns how many elements were wrong.
   std::int64_t report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
-    const Conditions conditions{asked_.cold(), asked_.heap()};
+    const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
+    const Conditions conditions{asked_.cold(), memory};
     const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
     const auto cores = static_cast<int>(allowed_cpus().size());
     const Selector selector = Selector(asked_.tuning());
@@ -86,7 +92,7 @@ class BenchCommand final : public Command {
           "# {} buffers in {} memory; times are medians over repetitions of the slowest rank, with their 95 % interval; 1 "
           "GB is "
           "10⁹ bytes{}\n",
-          conditions.cold ? "cold" : "warm", conditions.heap ? "ordinary" : "symmetric",
+          conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
           crowded ? "; more ranks than cores" : "");
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
@@ -123,6 +129,7 @@ class BenchCommand final : public Command {
 
   static constexpr int most_ranks_explained = 64;  // pricing takes the square of the ranks
   Asked asked_;
+  train::ComputeDevice device_;
   std::int64_t check_ = 1, compare_calls_ = 1, ceiling_ = 1;
   std::string format_ = "text", out_;
 };

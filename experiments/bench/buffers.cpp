@@ -1,7 +1,6 @@
 #include "experiments/bench/buffers.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "src/base/host.hpp"
@@ -17,7 +16,7 @@ void Buffers::lend(std::int64_t bytes) {
   if (memory_.bytes() >= slots_ * stride_) return;
   memory_ = {};  // first, so that both never exist at once
   memory_ = allocator_.allocate(slots_ * stride_, Category::workspace);
-  std::memset(memory_.data(), 0, static_cast<std::size_t>(memory_.bytes()));
+  memory().clear(memory_.data(), memory_.bytes());
 }
 
 void* Buffers::place(std::int64_t call, std::int64_t offset) const {

@@ -17,6 +17,7 @@ class Buffers {
   void lend(std::int64_t bytes);
   void* input(std::int64_t call) const { return place(call, 0); }
   void* output(std::int64_t call) const { return place(call, stride_ / 2); }
+  Memory& memory() const { return allocator_.memory(); }
   std::int64_t slots() const { return slots_; }
 
  private:

@@ -5,11 +5,18 @@
 
 #include "experiments/bench/ceiling.hpp"
 #include "experiments/statistics.hpp"
+#include "src/memory/on_host.hpp"
 
 namespace chorale::bench {
 
 Bench::Bench(Team& team, Communicator& world, const How& how)
-    : team_(team), world_(world), how_(how), buffers_(how.heap ? ordinary_ : world.allocator(), how.cold) {}
+    : team_(team),
+      world_(world),
+      how_(how),
+      ordinary_(how.device ? *how.device : heap_, ledger_),
+      buffers_(how.heap || how.device || !world.allocator().device().is_host() ? ordinary_ : world.allocator(), how.cold) {
+  if (how.device) world.use_device(how.device);
+}
 
 std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   if (how_.repetitions > 0) return how_.repetitions;
@@ -34,7 +41,8 @@ Communicator& Bench::communicator_for(const Case& row) {
 Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {
-    return Slice{static_cast<std::byte*>(start) + (row.in_place ? home * size_of(row.dtype) : 0), count, row.dtype};
+    return Slice{static_cast<std::byte*>(start) + (row.in_place ? home * size_of(row.dtype) : 0), count, row.dtype,
+                 buffers_.memory().device(), &buffers_.memory()};
   };
   if (row.what == Collective::broadcast) {
     const Slice x = slice(buffers_.input(i), 0, row.count);
@@ -46,8 +54,10 @@ Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const 
 }
 
 void Bench::prepare(const Values& values, const Call& call, const Problem& mine) const {
-  std::memset(call.output.data, 0xA5, static_cast<std::size_t>(call.output.bytes()));
-  if (mine.input_count() > 0) values.fill(mine.rank, call.input, mine.input_home());
+  on_host(call.output, Use::write,
+          [](const Slice& output) { std::memset(output.data, 0xA5, static_cast<std::size_t>(output.bytes())); });
+  if (mine.input_count() > 0)
+    on_host(call.input, Use::write, [&](const Slice& input) { values.fill(mine.rank, input, mine.input_home()); });
 }
 
 Series Bench::measure(const Case& row) {
@@ -76,8 +86,9 @@ Series Bench::measure(const Case& row) {
     timed(how_.warm_up + i);
     tally.seconds.push_back(seconds);
     if (checked)
-      tally.wrong +=
-          static_cast<double>(values.wrong(mine.rank, call_of(row, mine, how_.warm_up + i).output, mine.output_home()));
+      on_host(call_of(row, mine, how_.warm_up + i).output, Use::read, [&](const Slice& output) {
+        tally.wrong += static_cast<double>(values.wrong(mine.rank, output, mine.output_home()));
+      });
   }
   const std::int64_t sent = communicator.traffic().bytes_sent;
   tally.bytes_sent = sent < 0 ? -1 : static_cast<double>(sent - sent_before) / static_cast<double>(repetitions);
@@ -109,7 +120,7 @@ Series Bench::gather(const Case& row, const Tally& tally) {
 
 double Bench::ceiling_of(const Case& row, std::int64_t repetitions) {
   const Ceiling ceiling(world_, buffers_);
-  if (!ceiling.exists(row)) return -1;
+  if (how_.device || !ceiling.exists(row)) return -1;
   Tally tally;
   for (std::int64_t i = -how_.warm_up; i < repetitions; ++i) {
     team_.barrier();

@@ -5,6 +5,7 @@
 // Three calls of a series are checked, element by element, on every rank, outside the clock: before the barrier the input is filled and
 // the output spoilt, after the second reading of the clock the result is compared.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,11 @@ struct How {
       0;  // 0: 2000 of small calls, 200 of middle ones, 20 of large ones, half a second's worth at most
   std::int64_t warm_up = 5;
   bool check = true;
-  bool ceiling = true;        // also measure what memory allows, where it is mapped
-  bool cold = false;          // buffers that rotate through more than the last-level cache
-  bool heap = false;          // ordinary memory, where the backend has better
-  bool compare_calls = true;  // between ranks, as the communicator does unless it is told not to
+  bool ceiling = true;                       // also measure what memory allows, where it is mapped
+  bool cold = false;                         // buffers that rotate through more than the last-level cache
+  bool heap = false;                         // ordinary memory, where the backend has better
+  std::shared_ptr<Memory> device = nullptr;  // where buffers lie, if not on the host
+  bool compare_calls = true;                 // between ranks, as the communicator does unless it is told not to
 };
 
 // What rank 0 knows when a row is over. The others have an empty one.
@@ -62,7 +64,7 @@ class Bench {
   How how_;
   HostMemory heap_;
   Ledger ledger_;
-  Allocator ordinary_{heap_, ledger_};
+  Allocator ordinary_;
   Buffers buffers_;
   std::uint32_t round_ = 0;
 };

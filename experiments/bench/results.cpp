@@ -97,7 +97,7 @@ struct SeriesRow {
         column("redop", &Row::redop, "", "operator", redops),
         column("in_place", &Row::in_place, "", "input and output are one buffer", {"no", "yes"}),
         column("cache", &Row::cache, "", "whether buffers were in it", {"hot", "cold"}),
-        column("memory", &Row::memory, "", "where buffers lay", {"symmetric", "heap"}),
+        column("memory", &Row::memory, "", "where buffers lay", Names(std::begin(where_names), std::end(where_names))),
         column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
         column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
         column("root", &Row::root, "1", "root, or -1"),
@@ -147,7 +147,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
           .redop = index(redops, redop_of(row)),
           .in_place = row.in_place,
           .cache = conditions.cold,
-          .memory = conditions.heap,
+          .memory = static_cast<std::uint8_t>(conditions.memory),
           .oversubscribed = result.oversubscribed,
           .chunks = series.choice.chunks,
           .root = has_root(row.what) ? row.root : -1,
@@ -200,7 +200,7 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"bytes_sent", known(std::llround(series.bytes_sent))},
           {"bytes_predicted", known(result.bytes_predicted)},
           {"repetitions", series.slowest.size()},
-          {"memory", conditions.heap ? "heap" : "symmetric"},
+          {"memory", where_names[static_cast<std::size_t>(conditions.memory)]},
           {"cache", conditions.cold ? "cold" : "hot"},
           {"oversubscribed", result.oversubscribed ? 1 : 0}};
 }

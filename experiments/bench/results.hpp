@@ -13,8 +13,12 @@
 
 namespace chorale::bench {
 
+enum class Where : std::uint8_t { symmetric, heap, device };
+inline constexpr const char* where_names[] = {"symmetric", "heap", "device"};
+
 struct Conditions {  // the same for a whole run
-  bool cold = false, heap = false;
+  bool cold = false;
+  Where memory = Where::symmetric;
 };
 
 struct Result {

@@ -1,6 +1,7 @@
 """`--device cuda` as a user meets it: the same training, checkpoints and texts as on the host, under every strategy. The GPU is emulated
 where there is none, whose memory the host cannot touch: a step that reads a device's numbers by itself ends there."""
 import glob
+import json
 import os
 import re
 import tempfile
@@ -83,6 +84,14 @@ class Device(unittest.TestCase):
             with xarray.open_dataset(f"{run}/run.h5") as record:
                 self.assertIn(place, str(record.device.values))
                 self.assertEqual(str(record.backends.values), backend)  # --backend auto
+
+    def test_bench_measures_buffers_on_the_device(self):
+        result = ranks(2, chorale, "bench", "all_reduce", "all_gather", "--device", "cuda", "--backend", "nccl,shm", "--algorithm",
+                       "ring", "-b", "1K", "-e", "64K", "-f", "64", "-n", "3", "--format", "json", **plugin)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = json.loads(result.stdout)
+        self.assertEqual(len(rows), 16)
+        self.assertEqual({(row["memory"], row["wrong"]) for row in rows}, {("device", 0)})
 
     @unittest.skipIf(real, "a GPU's memory is as large as it is")
     def test_what_does_not_fit_ends_in_a_layout_that_does(self):
