@@ -161,5 +161,5 @@ TEST_CASE("CUDA memory takes what the host writes at once, in order, and whole",
     std::copy(few.begin(), few.end(), host.begin() + first);
   }
   memory->copy_out(back.data(), there.data(), large);
-  CHECK(back == host);
+  CHECK((back == host));
 }
