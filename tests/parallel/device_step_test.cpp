@@ -54,7 +54,6 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
     all += step.data + step.forward + step.backward + step.optimizer;
   }
   CHECK(all <= seconds * 1.01);
-
   double last = begun;
   for (const PipelineEvent& event : run.training.events()) {
     CHECK((event.begins >= last && event.ends > event.begins && event.ends <= begun + seconds * 1.01));

@@ -94,7 +94,7 @@ void give_back(void* place) {
 
 bool is_far(const void* place) {
   const auto* const at = static_cast<const std::byte*>(place);
-  return at >= far().start && at < far().start + all_bytes;
+  return at >= far().start && at < far().start + most_bytes;
 }
 
 std::size_t total_bytes() {
