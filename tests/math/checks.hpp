@@ -1,9 +1,11 @@
-// What tests of kernels share: tensors of random values, the distance between two, and gradients by central differences.
+// What tests of kernels share: tensors of random values, the distance between two, refusals, and gradients by central differences.
 #pragma once
 #include <cmath>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "src/base/error.hpp"
 #include "src/base/random.hpp"
 #include "src/memory/tensor.hpp"
 
@@ -63,6 +65,16 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   const double whole = norm(b), off = std::sqrt(sum);
   if (std::isnan(off)) return INFINITY;
   return off == 0 ? 0 : whole == 0 ? INFINITY : off / whole;
+}
+
+// The words with which a call is refused; none where it is not.
+inline std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 // The gradient of f at x by central differences.

@@ -21,15 +21,6 @@ void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call 
 // Sums that something has been added to before.
 Tensor begun(Desk& desk, Shape shape) { return desk.filled(std::move(shape), DType::i64, 12345); }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("device: exact products and their gradients have the host's bits", "[gpu]") {

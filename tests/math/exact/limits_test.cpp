@@ -11,19 +11,6 @@
 
 using namespace chorale;
 
-namespace {
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
-
 TEST_CASE("exponents follow from the kind of a sum and its addends alone") {
   const auto exponent = [](SumOf sum, std::int64_t addends) {
     return exact::exponent({.name = "s", .sum = sum, .addends = addends});
