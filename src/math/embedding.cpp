@@ -2,48 +2,49 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <cstring>
 #include <vector>
 
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
+#include "src/math/turns.hpp"
 
 namespace chorale {
 namespace {
 
-// The turns e^(i·position·frequency) of all pairs of a head. Sines are dear, so a position p is taken apart into p/32 and p % 32: two small
-// tables in double, one product for each pair. A position's numbers depend on nothing else.
+// The turns of all pairs of a head, by position: from two small tables, and one product for each pair. A position's depend on nothing else.
 class Turns {
  public:
-  Turns(const Rotary& rotary, std::int64_t positions, bool back) : half_(rotary.width / 2) {
+  Turns(const Rotary& rotary, std::int64_t positions, bool back) : half_(rotary.width / 2), back_(back) {
+    const double log2_base = std::log2(rotary.base);
+    std::vector<double> frequencies(static_cast<std::size_t>(half_));
+    for (std::int64_t i = 0; i < half_; ++i) frequencies[static_cast<std::size_t>(i)] = math::frequency(i, half_, log2_base);
     const auto table = [&](std::int64_t count, std::int64_t stride) {
-      std::vector<std::complex<double>> turns;
+      std::vector<math::Turn> turns;
+      turns.reserve(static_cast<std::size_t>(count * half_));
       for (std::int64_t k = 0; k < count; ++k)
-        for (std::int64_t i = 0; i < half_; ++i) {
-          const double frequency = std::pow(rotary.base, -static_cast<double>(i) / static_cast<double>(half_));
-          turns.push_back(std::polar(1.0, (back ? -1 : 1) * static_cast<double>(k * stride) * frequency));
-        }
+        for (const double frequency : frequencies) turns.push_back(math::turn(static_cast<double>(k * stride) * frequency));
       return turns;
     };
-    coarse_ = table((positions + fine - 1) / fine, fine);
-    fine_ = table(std::min(positions, fine), 1);
+    coarse_ = table((positions + math::fine_positions - 1) / math::fine_positions, math::fine_positions);
+    fine_ = table(std::min(positions, math::fine_positions), 1);
   }
 
   template <class T>
   void of(std::int64_t position, T* cosines, T* sines) const {
-    const std::complex<double>*c = &coarse_[static_cast<std::size_t>(position / fine * half_)],
-          *f = &fine_[static_cast<std::size_t>(position % fine * half_)];
+    const math::Turn *coarse = &coarse_[static_cast<std::size_t>(position / math::fine_positions * half_)],
+                     *fine = &fine_[static_cast<std::size_t>(position % math::fine_positions * half_)];
     for (std::int64_t i = 0; i < half_; ++i) {
-      cosines[i] = static_cast<T>(c[i].real() * f[i].real() - c[i].imag() * f[i].imag());
-      sines[i] = static_cast<T>(c[i].real() * f[i].imag() + c[i].imag() * f[i].real());
+      const math::Turn turn = coarse[i] * fine[i];
+      cosines[i] = static_cast<T>(turn.cosine);
+      sines[i] = static_cast<T>(back_ ? -turn.sine : turn.sine);
     }
   }
 
  private:
-  static constexpr std::int64_t fine = 32;
   std::int64_t half_;
-  std::vector<std::complex<double>> coarse_, fine_;
+  bool back_;
+  std::vector<math::Turn> coarse_, fine_;
 };
 
 template <class T>

@@ -1,15 +1,16 @@
 // Rows of a table, positions added and turned, on a device. A block takes a row.
 //
 // Memory-bound: a row read and a row written; positions read y and the table too; rotary reads and writes its heads in place. The turns
-// of a row are made once, in f64, by the first threads of its block: a few hundred operations each, for all heads.
+// of a row are made once, in f64, by the first threads of its block: some two hundred operations each, for all heads.
 #include "src/math/embedding.hpp"
 
-#include <algorithm>
+#include <cmath>
 
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/map.cuh"
 #include "src/math/cuda/numbers.cuh"
 #include "src/math/cuda/reduce_block.cuh"
+#include "src/math/turns.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -42,15 +43,14 @@ __global__ void add_position_rows(const T* table, Tokens tokens, std::int64_t co
 }
 
 template <class T>
-__global__ void rotate_rows(T* x, Rotary rotary, Tokens tokens, bool back) {
+__global__ void rotate_rows(T* x, Rotary rotary, double log2_base, Tokens tokens, bool back) {
   using W = Statistic<T>;
   const std::int64_t half = rotary.width / 2, pairs = rotary.units * rotary.rotated * half;
   W *cosines = shared_memory<W>(), *sines = cosines + half;
   for (std::int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const double frequency = pow(rotary.base, -static_cast<double>(i) / static_cast<double>(half));
-    const double angle = static_cast<double>(tokens.position(blockIdx.x)) * frequency;
-    cosines[i] = static_cast<W>(cos(angle));
-    sines[i] = static_cast<W>(back ? -sin(angle) : sin(angle));
+    const math::Turn turn = math::turn_of(tokens.position(blockIdx.x), math::frequency(i, half, log2_base));
+    cosines[i] = static_cast<W>(turn.cosine);
+    sines[i] = static_cast<W>(back ? -turn.sine : turn.sine);
   }
   __syncthreads();
   T* row = x + blockIdx.x * rotary.units * rotary.heads * rotary.width;
@@ -91,7 +91,7 @@ void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, c
 void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool back, const Queue& queue) {
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const auto bytes = static_cast<std::int64_t>(rotary.width * sizeof(Statistic<T>));
-    launch(rotate_rows<T>, {x.dim(0), threads, bytes}, queue, data<T>(x), rotary, tokens, back);
+    launch(rotate_rows<T>, {x.dim(0), threads, bytes}, queue, data<T>(x), rotary, std::log2(rotary.base), tokens, back);
   });
 }
 
