@@ -1,7 +1,6 @@
 // AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β come by multiplication, not from a library's pow, so that
 // they are the same bits everywhere; a run that resumes multiplies them up again.
 #include "layers/optimizer.hpp"
-#include "src/math/optimizer_steps.hpp"
 
 namespace chorale {
 namespace {
@@ -27,12 +26,7 @@ class AdamW final : public UpdateRule {
     step_.correction2 = 1 / (1 - power2_);
   }
 
-  void update(const Slice& weights, std::span<const Slice> moments, const Slice& gradient, double scale, bool decays,
-              const Queue& queue) const override {
-    AdamStep step = step_;
-    if (!decays) step.decay = 0;
-    adamw(step, weights, moments[0], moments[1], gradient, scale, queue);
-  }
+  void update(std::span<const UpdateRange> ranges, const Queue& queue) const override { adamw(step_, ranges, queue); }
 
  private:
   AdamStep step_;

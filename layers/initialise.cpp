@@ -6,12 +6,6 @@
 namespace chorale {
 namespace {
 
-std::uint32_t key_of(const std::string& name) {  // FNV-1a
-  std::uint32_t hash = 2166136261u;
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
-  return hash;
-}
-
 // Of mean 0 and variance 1: the sum of four uniform integers of 16 bits, centred; its variance is 4·2³²/12.
 float normal(const philox::Counter& bits) {
   std::int32_t sum = 0;
@@ -23,19 +17,15 @@ float normal(const philox::Counter& bits) {
 
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed) {
   if (!values.data) return;
-  const Random random{.seed = seed, .site = key_of(parameter.name)};
-  const std::int64_t columns = parameter.shape.size() > 1 ? parameter.shape[1] : 1;
-  const std::int64_t local = parameter.slab.dim == 1 ? parameter.slab.length : columns;
-  const std::int64_t first_row = parameter.slab.dim == 0 ? parameter.slab.first : 0;
-  const std::int64_t first_column = parameter.slab.dim == 1 ? parameter.slab.first : 0;
+  const Random random{.seed = seed, .site = parameter.random_site()};
+  const Places places = places_of(parameter.shape, parameter.slab, first);
   const auto start = static_cast<float>(parameter.start), deviation = static_cast<float>(parameter.deviation);
   on_host(values, Use::write, [&](const Slice& here) {
     visit_floating(here.dtype, [&]<class T>(Type<T>) {
       T* const out = static_cast<T*>(here.data);
       for (std::int64_t i = 0; i < here.count; ++i) {
-        const std::int64_t at = first + i, place = (first_row + at / local) * columns + first_column + at % local;
         const float value =
-            deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(place)));
+            deviation == 0 ? start : start + deviation * normal(random.four(static_cast<std::uint64_t>(places(i))));
         out[i] = static_cast<T>(value);
       }
     });

@@ -1,7 +1,8 @@
 // Optimizers. A rule is the formula and works on flat ranges; the Optimizer keeps the state of what a rank owns and applies the rule to
 // it: whole parameters, or under ZeRO ranges of them.
 //
-//   16-bit parameters have an f32 master copy that the rule changes, and that is cast back
+//   16-bit parameters   masters         an f32 copy that the rule changes, and that is cast back
+//                       no masters      bf16 is changed itself, rounded by chance: 4 bytes a parameter less
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,8 +19,7 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   virtual std::vector<std::string> moments() const = 0;         // their names, in checkpoints
   virtual void begin_step(std::int64_t step, double rate) = 0;  // steps count from 1
-  virtual void update(const Slice& weights, std::span<const Slice> moments, const Slice& gradient, double scale, bool decays,
-                      const Queue& queue) const = 0;
+  virtual void update(std::span<const UpdateRange> ranges, const Queue& queue) const = 0;
 };
 
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
@@ -35,7 +35,7 @@ struct Owned {
 class Optimizer {
  public:
   Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
-            const Queue& queue = {});
+            const Queue& queue = {}, bool masters = true);
 
   // scale: what a gradient is multiplied by, beside the unit of its sum.
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
@@ -51,8 +51,10 @@ class Optimizer {
     Owned owned;
     Tensor weights;  // the master copy, or the parameter itself
     std::vector<Tensor> moments;
+    bool is_master() const { return weights.storage() != owned.value.storage(); }
   };
   std::unique_ptr<UpdateRule> rule_;
+  std::uint64_t seed_;
   std::vector<State> states_;
   std::int64_t steps_ = 0;
 };

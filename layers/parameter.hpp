@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/math/numerics.hpp"
+#include "src/math/optimizer_steps.hpp"
 
 namespace chorale {
 
@@ -28,6 +29,9 @@ struct Share {
   }
 };
 
+// Of the elements of a slab from `first` on.
+Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
+
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
   Shape shape;       // global
@@ -40,6 +44,8 @@ struct Parameter {
   Tensor value = {};     // the slab, in the type that is computed with
   Tensor gradient = {};  // Numerics::gradient_type
   Site site = {};
+
+  std::uint32_t random_site() const;  // of random numbers, whatever they are for: its name's
 
   Shape local_shape() const {
     Shape local = shape;

@@ -1,6 +1,5 @@
 // Stochastic gradient descent with momentum, as PyTorch has it: decay is added to the gradient.
 #include "layers/optimizer.hpp"
-#include "src/math/optimizer_steps.hpp"
 
 namespace chorale {
 namespace {
@@ -11,12 +10,7 @@ class Sgd final : public UpdateRule {
 
   std::vector<std::string> moments() const override { return {"momentum"}; }
   void begin_step(std::int64_t, double rate) override { step_.rate = rate; }
-  void update(const Slice& weights, std::span<const Slice> moments, const Slice& gradient, double scale, bool decays,
-              const Queue& queue) const override {
-    SgdStep step = step_;
-    if (!decays) step.decay = 0;
-    sgd(step, weights, moments[0], gradient, scale, queue);
-  }
+  void update(std::span<const UpdateRange> ranges, const Queue& queue) const override { sgd(step_, ranges, queue); }
 
  private:
   SgdStep step_;

@@ -28,6 +28,10 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 fmt::format("micro-batch-size {} × seq-length {} is no multiple of {}", o.micro_batch, o.shape.sequence,
                             layout.tensor),
                 "choose another micro-batch, or leave --partition-activations out");
+  if (!o.masters && o.compute != DType::bf16)
+    usage_error("only bf16 does without master weights", fmt::format("dtype is {}", name_of(o.compute)),
+                o.compute == DType::f16 ? "use --dtype bf16, or leave --no-master-weights out"
+                                        : "leave --no-master-weights out: the parameters are their own masters");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");

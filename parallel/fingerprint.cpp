@@ -17,18 +17,15 @@ std::uint64_t mixed(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele e
 
 // Of the bits and the places of a part's elements in the whole tensor.
 std::uint64_t hash_of(const StateTensor& t) {
-  const Slab& slab = t.part.slab;
-  const std::int64_t columns = t.shape.size() > 1 ? t.shape[1] : 1, local = slab.dim == 1 ? slab.length : columns;
-  const std::int64_t first_row = slab.dim == 0 ? slab.first : 0, first_column = slab.dim == 1 ? slab.first : 0;
+  const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
   on_host(t.data, Use::read, [&](const Slice& here) {
     visit(here.dtype, [&]<class T>(Type<T>) {
       const T* const values = static_cast<const T*>(here.data);
       for (std::int64_t i = 0; i < here.count; ++i) {
-        const std::int64_t at = t.part.first + i, place = (first_row + at / local) * columns + first_column + at % local;
         std::uint64_t bits = 0;
         __builtin_memcpy(&bits, values + i, sizeof(T));
-        sum += mixed(static_cast<std::uint64_t>(place) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+        sum += mixed(static_cast<std::uint64_t>(places(i)) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
       }
     });
   });

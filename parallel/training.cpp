@@ -42,7 +42,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_, stage_.tied_apart()), memory_);
   if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_, mesh_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
-  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue());
+  optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
+                                           options.masters);
   reducer_->publish();
   for (const auto& axis : mesh_.axes()) axis->write_in(trace_);
 }
@@ -212,11 +213,13 @@ std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, cons
 // Each distinct element once: of what several shards or both ends of the pipeline hold, one rank counts.
 SquareSum Training::squares_of_gradients(double scale) {
   SquareSum squares = totals_.squares();
+  std::vector<ScaledSlice> gradients;
   buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
     const bool replica = p.slab.dim < 0 && mesh_.tensor().rank() > 0;
     const bool copy = stage_.tied_apart() && p.name == "embedding.weight" && !mesh_.first_stage();
-    if (!replica && !copy) numerics_->add_squares(gradient, scale * numerics_->unit(p.site), squares, options_.queue());
+    if (!replica && !copy) gradients.push_back({gradient, scale * numerics_->unit(p.site)});
   });
+  numerics_->add_squares(gradients, squares, options_.queue());
   return squares;
 }
 

@@ -31,6 +31,7 @@ struct TrainingOptions {
   std::string numerics = "fast";
   std::int64_t global_batch = 8, micro_batch = 8;  // sequences
   std::string optimizer = "adamw";
+  bool masters = true;  // f32 copies of 16-bit parameters; without, bf16 is updated itself, rounded by chance
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, momentum = 0.9;
   double clip = 1;  // of the gradient's norm; 0: none
   LearningRate rate;

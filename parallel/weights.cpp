@@ -5,7 +5,7 @@
 #include "parallel/checkpoint_sets.hpp"
 #include "parallel/manifest.hpp"
 #include "src/base/error.hpp"
-#include "src/math/optimizer_steps.hpp"
+#include "src/math/cast.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {

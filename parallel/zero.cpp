@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/math/optimizer_steps.hpp"
+#include "src/math/cast.hpp"
 
 namespace chorale {
 namespace {

@@ -58,6 +58,7 @@ void Flags::declare(Options& o) {
   o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
   o.section("optimizer");
   o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
+  o.add("no-master-weights", no_masters_, "bf16 is updated itself, rounded by chance: 4 bytes a parameter less");
   o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
   o.add("min-lr", rate_.minimum, "lowest, at the end").range(0, 100);
   o.add("lr-decay-style", rate_.decay, "how it falls").one_of({"constant", "linear", "cosine", "wsd"});
@@ -127,6 +128,7 @@ TrainingOptions Flags::training(int threads, const Layout& layout) const {
   o.numerics = numerics_;
   take_batch(o, layout);
   o.optimizer = optimizer_;
+  o.masters = !no_masters_;
   o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;
   o.clip = clip_;
   o.rate = rate_;

@@ -32,7 +32,7 @@ class Flags {
   std::string dtype_ = "f32", numerics_ = "fast", recompute_ = "none", optimizer_ = "adamw";
   std::int64_t global_batch_ = 8, micro_batch_ = 0, accumulation_ = 0, ffn_ = 0, groups_ = 0, seed_ = 1234, threads_ = 0;
   std::int64_t scale_window_ = 1000, hysteresis_ = 2;
-  bool untied_ = false;
+  bool untied_ = false, no_masters_ = false;
   double beta1_ = 0.9, beta2_ = 0.95, epsilon_ = 1e-8, decay_ = 0.1, momentum_ = 0.9, clip_ = 1, first_scale_ = 32768;
 };
 

@@ -11,6 +11,7 @@
 
 #include "src/math/activation.hpp"
 #include "src/math/attention.hpp"
+#include "src/math/cast.hpp"
 #include "src/math/column_sums.hpp"
 #include "src/math/cross_entropy.hpp"
 #include "src/math/dropout.hpp"
@@ -62,7 +63,7 @@ struct DeviceKernels {
   // Sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
-  void (*add_squares)(const Slice& gradient, double scale, double* sum, const Queue& queue);
+  void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
   // As in reduction.hpp, whose host functions take no queue, of up to most_addends sources; their list may go once the call returns.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,

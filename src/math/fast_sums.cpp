@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/parallel.hpp"
 #include "src/math/column_sums.hpp"
@@ -40,6 +41,25 @@ float sum_row(const T* line, float maximum, std::int64_t count) {
     sum += sum_in_lanes<float>(here, [&](std::int64_t j) { return terms[j]; });
   }
   return sum;
+}
+
+double sum_of_squares(const ScaledSlice& gradient, const Queue& queue) {
+  constexpr std::int64_t parts = 64;
+  std::array<double, parts> sums{};
+  const std::int64_t count = gradient.values.count;
+  visit_floating(gradient.values.dtype, [&]<class T>(Type<T>) {
+    parallel_for(queue.threads, parts, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t part = first; part < last; ++part) {
+        const std::int64_t from = count * part / parts, to = count * (part + 1) / parts;
+        const T* values = static_cast<const T*>(gradient.values.data) + from;
+        sums[static_cast<std::size_t>(part)] = sum_in_lanes<double>(to - from, [&](std::int64_t i) {
+          const double value = static_cast<double>(values[i]) * gradient.scale;
+          return value * value;
+        });
+      }
+    });
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace
@@ -111,27 +131,13 @@ void FastSums::add_losses(const Tensor& losses, const Tensor& total, Site&, cons
   });
 }
 
-void FastSums::add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const {
-  if (!gradient.data) return;
+void FastSums::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
+  if (std::ranges::any_of(gradients, [](const ScaledSlice& gradient) { return !gradient.values.data; })) return;
   if (queue.device) {
-    require(sum.there, "the squares of {} elements on a device have no place there to be added to", gradient.count);
-    return queue.device->add_squares(gradient, scale, static_cast<double*>(sum.there), queue);
+    require(sum.there, "the squares of {} gradients on a device have no place there to be added to", gradients.size());
+    return queue.device->add_squares(gradients, static_cast<double*>(sum.there), queue);
   }
-  constexpr std::int64_t parts = 64;
-  std::array<double, parts> sums{};
-  visit_floating(gradient.dtype, [&]<class T>(Type<T>) {
-    parallel_for(queue.threads, parts, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t part = first; part < last; ++part) {
-        const std::int64_t from = gradient.count * part / parts, to = gradient.count * (part + 1) / parts;
-        const T* values = static_cast<const T*>(gradient.data) + from;
-        sums[static_cast<std::size_t>(part)] = sum_in_lanes<double>(to - from, [&](std::int64_t i) {
-          const double value = static_cast<double>(values[i]) * scale;
-          return value * value;
-        });
-      }
-    });
-  });
-  for (const double part : sums) sum.fast += part;
+  for (const ScaledSlice& gradient : gradients) sum.fast += sum_of_squares(gradient, queue);
 }
 
 double FastSums::root(const SquareSum& sum) const { return std::sqrt(sum.fast); }

@@ -24,7 +24,7 @@ class FastSums : public Numerics {
   void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
 
   double unit(const Site&) const override { return 1; }
-  void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const override;
+  void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const override;
   double root(const SquareSum& sum) const override;
   void check(Site&) const override {}
 };

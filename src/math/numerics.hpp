@@ -14,6 +14,7 @@
 // Every tensor may be phantom: then nothing is computed.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 
 #include "src/math/norm.hpp"
@@ -32,6 +33,12 @@ struct Site {
   std::int64_t addends = 1;
   std::uint32_t highest = 0;  // bits of the greatest magnitude, scaled; Inf and NaN are above all numbers
   std::int32_t word = -1;     // where a device keeps its highest, once it does
+};
+
+// Gradients of the norm, by what each is to be multiplied with.
+struct ScaledSlice {
+  Slice values;
+  double scale = 1;
 };
 
 // ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device the fast one grows in device memory, from zero, so
@@ -74,7 +81,7 @@ class Numerics {
 
   // What one unit of an accumulated gradient, sum of exponentials or loss is worth: 1, or the site's power of two.
   virtual double unit(const Site& site) const = 0;
-  virtual void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const = 0;
+  virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
   // Throws, naming the site, if an addend was so large (or no number) that a sum could have overflowed. `highest` is up to date then; a device

@@ -1,9 +1,10 @@
 #include "src/math/optimizer_steps.hpp"
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
+#include "src/math/cast.hpp"
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
 #include "src/math/reference/optimizer_steps.hpp"
@@ -18,134 +19,152 @@ float scaled(Gradient gradient, double scale) {
   return static_cast<float>(static_cast<double>(gradient) * scale);
 }
 
-// The reference in floats, each rounding written down. Ranges do not overlap: that is what ivdep says.
-template <class Gradient>
-void adamw_floats(const AdamStep& step, float* w, float* m, float* v, const Gradient* gradient, double scale,
-                  std::int64_t count) {
-  const auto beta1 = static_cast<float>(step.beta1), rest1 = static_cast<float>(1 - step.beta1);
-  const auto beta2 = static_cast<float>(step.beta2), rest2 = static_cast<float>(1 - step.beta2);
-  const auto correction1 = static_cast<float>(step.correction1), correction2 = static_cast<float>(step.correction2);
-  const auto epsilon = static_cast<float>(step.epsilon), rate = static_cast<float>(step.rate);
-  const auto decay = static_cast<float>(step.decay);
+// The references in floats, each rounding written down. Slices do not overlap: that is what ivdep says.
+struct AdamRule {
+  static constexpr std::size_t moments = 2;
+  const AdamStep& step;
+
+  template <class Gradient>
+  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, double decay_rate,
+                  std::int64_t count) const {
+    const auto beta1 = static_cast<float>(step.beta1), rest1 = static_cast<float>(1 - step.beta1);
+    const auto beta2 = static_cast<float>(step.beta2), rest2 = static_cast<float>(1 - step.beta2);
+    const auto correction1 = static_cast<float>(step.correction1), correction2 = static_cast<float>(step.correction2);
+    const auto epsilon = static_cast<float>(step.epsilon), rate = static_cast<float>(step.rate);
+    const auto decay = static_cast<float>(decay_rate);
+    const auto [m, v] = moment;
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float g = scaled(gradient[i], scale);
-    m[i] = __builtin_fmaf(beta1, m[i], rest1 * g);
-    v[i] = __builtin_fmaf(beta2, v[i], rest2 * g * g);
-    const float direction = m[i] * correction1 / (std::sqrt(v[i] * correction2) + epsilon);
-    w[i] = __builtin_fmaf(-rate, __builtin_fmaf(decay, w[i], direction), w[i]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float g = scaled(gradient[i], scale);
+      m[i] = __builtin_fmaf(beta1, m[i], rest1 * g);
+      v[i] = __builtin_fmaf(beta2, v[i], rest2 * g * g);
+      const float direction = m[i] * correction1 / (std::sqrt(v[i] * correction2) + epsilon);
+      w[i] = __builtin_fmaf(-rate, __builtin_fmaf(decay, w[i], direction), w[i]);
+    }
   }
-}
+  template <class Gradient>
+  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale, double decay,
+                  std::int64_t count) const {
+    AdamStep with = step;
+    with.decay = decay;
+    reference::adamw(with, w, moment[0], moment[1], gradient, scale, count);
+  }
+};
 
-template <class Gradient>
-void sgd_floats(const SgdStep& step, float* w, float* m, const Gradient* gradient, double scale, std::int64_t count) {
-  const auto momentum = static_cast<float>(step.momentum), rate = static_cast<float>(step.rate);
-  const auto decay = static_cast<float>(step.decay);
+struct SgdRule {
+  static constexpr std::size_t moments = 1;
+  const SgdStep& step;
+
+  template <class Gradient>
+  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, double decay_rate,
+                  std::int64_t count) const {
+    const auto momentum = static_cast<float>(step.momentum), rate = static_cast<float>(step.rate);
+    const auto decay = static_cast<float>(decay_rate);
+    float* const m = moment[0];
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float g = scaled(gradient[i], scale);
-    m[i] = __builtin_fmaf(momentum, m[i], __builtin_fmaf(decay, w[i], g));
-    w[i] = __builtin_fmaf(-rate, m[i], w[i]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float g = scaled(gradient[i], scale);
+      m[i] = __builtin_fmaf(momentum, m[i], __builtin_fmaf(decay, w[i], g));
+      w[i] = __builtin_fmaf(-rate, m[i], w[i]);
+    }
   }
-}
-
-// To 16 bits a double goes through a float whose last bit says whether anything was cut off (rounding to odd): two roundings to nearest
-// could end at the wrong neighbour.
-inline float to_odd(double value) {
-  const auto near = static_cast<float>(value);
-  const auto bits = std::bit_cast<std::uint32_t>(near);
-  const bool grows = (near < value) == !std::signbit(value);
-  const bool turns = near != value && bits % 2 == 0;
-  return std::bit_cast<float>(turns ? (grows ? bits + 1 : bits - 1) : bits);
-}
-
-template <class From, class To>
-To converted(From value) {
-  if constexpr (std::same_as<From, double> && sizeof(To) == 2)
-    return static_cast<To>(to_odd(value));
-  else if constexpr (sizeof(From) == 2)
-    return static_cast<To>(static_cast<float>(value));
-  else
-    return static_cast<To>(value);
-}
-
-void check(const Slice& weights, const Slice& moment, const Slice& gradient) {
-  require(weights.dtype == DType::f32 || weights.dtype == DType::f64, "an optimizer's weights are f32 or f64, not {}",
-          name_of(weights.dtype));
-  require(moment.dtype == weights.dtype && moment.count == weights.count && gradient.count == weights.count,
-          "{} weights of {} got {} moments of {} and {} gradients", weights.count, name_of(weights.dtype), moment.count,
-          name_of(moment.dtype), gradient.count);
-}
+  template <class Gradient>
+  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale, double decay,
+                  std::int64_t count) const {
+    SgdStep with = step;
+    with.decay = decay;
+    reference::sgd(with, w, moment[0], gradient, scale, count);
+  }
+};
 
 template <class T>
 T* pointer(const Slice& slice) {
   return static_cast<T*>(slice.data);
 }
 
-}  // namespace
-
-void adamw(const AdamStep& step, const Slice& weights, const Slice& moment1, const Slice& moment2, const Slice& gradient,
-           double scale, const Queue& queue) {
-  check(weights, moment1, gradient);
-  check(weights, moment2, gradient);
-  if (!weights.data || !moment1.data || !moment2.data || !gradient.data) return;
-  if (queue.device) return queue.device->adamw(step, weights, moment1, moment2, gradient, scale, queue);
-  with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
-    parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
-      const auto run = [&]<class T>(Type<T>, auto kernel) {
-        kernel(step, pointer<T>(weights) + first, pointer<T>(moment1) + first, pointer<T>(moment2) + first,
-               pointer<G>(gradient) + first, scale, last - first);
-      };
-      if (weights.dtype == DType::f64)
-        run(Type<double>{}, reference::adamw<double, G>);
-      else
-        run(Type<float>{}, adamw_floats<G>);
-    });
-  });
+void check(const UpdateRange& range, std::size_t moments) {
+  const Slice &weights = range.weights, &gradient = range.gradient, &value = range.value;
+  require(weights.dtype == DType::f32 || weights.dtype == DType::f64 || weights.dtype == DType::bf16,
+          "an optimizer's weights are f32, f64 or bf16, not {}", name_of(weights.dtype));
+  for (std::size_t m = 0; m < moments; ++m) {
+    const Slice& moment = range.moments[m];
+    require(moment.dtype == statistic_of(weights.dtype) && moment.count == weights.count && gradient.count == weights.count,
+            "{} weights of {} got {} moments of {} and {} gradients", weights.count, name_of(weights.dtype), moment.count,
+            name_of(moment.dtype), gradient.count);
+  }
+  require(!value.data || (weights.dtype == DType::f32 && size_of(value.dtype) == 2 && value.count == weights.count),
+          "{} weights of {} cannot be rounded to {} values of {}", weights.count, name_of(weights.dtype), value.count,
+          name_of(value.dtype));
 }
 
-void sgd(const SgdStep& step, const Slice& weights, const Slice& moment, const Slice& gradient, double scale,
-         const Queue& queue) {
-  check(weights, moment, gradient);
-  if (!weights.data || !moment.data || !gradient.data) return;
-  if (queue.device) return queue.device->sgd(step, weights, moment, gradient, scale, queue);
-  with_gradient_type(gradient.dtype, [&]<class G>(Type<G>) {
-    parallel_for(queue.threads, weights.count, [&](std::int64_t first, std::int64_t last) {
-      const auto run = [&]<class T>(Type<T>, auto kernel) {
-        kernel(step, pointer<T>(weights) + first, pointer<T>(moment) + first, pointer<G>(gradient) + first, scale,
-               last - first);
-      };
-      if (weights.dtype == DType::f64)
-        run(Type<double>{}, reference::sgd<double, G>);
-      else
-        run(Type<float>{}, sgd_floats<G>);
-    });
-  });
+bool is_phantom(const UpdateRange& range) { return !range.weights.data || !range.moments[0].data || !range.gradient.data; }
+
+// Whether there is anything to do: nothing is stored of a plan.
+bool checked(std::span<const UpdateRange> ranges, std::size_t moments) {
+  for (const UpdateRange& range : ranges) check(range, moments);
+  return std::ranges::none_of(ranges, is_phantom);
 }
 
-void add(const Slice& from, const Slice& to, const Queue& queue) {
-  require(from.count == to.count && from.dtype == to.dtype, "{} elements of {} cannot be added to {} of {}", from.count,
-          name_of(from.dtype), to.count, name_of(to.dtype));
-  if (!to.data) return;
-  const std::array<const void*, 2> both{to.data, from.data};
-  if (queue.device) return queue.device->reduce(Redop::sum, to.dtype, to.data, both, to.count, queue);
-  reduce(Redop::sum, to.dtype, to.data, both, to.count);
+constexpr std::int64_t piece = 2048;  // stays in the first cache between the update and the rounding
+
+void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
+  std::uint32_t bits[piece];
+  const Places& places = range.places;
+  for (std::int64_t done = 0; done < count;) {  // runs of what is side by side in the whole tensor
+    const std::int64_t row_left = places.length - (places.first + first + done) % places.length;
+    const bool whole_rows = places.length == places.columns;
+    const auto here = static_cast<std::size_t>(whole_rows ? count : std::min(count - done, row_left));
+    range.random.fill_bits(static_cast<std::uint64_t>(places(first + done)), std::span(bits + done, here));
+    done += static_cast<std::int64_t>(here);
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = rounded_by(bits[i] >> 16, from[i]);
 }
 
-void cast(const Slice& from, const Slice& to, const Queue& queue) {
-  require(from.count == to.count, "{} numbers cannot be cast to {}", from.count, to.count);
-  if (!from.data || !to.data) return;
-  if (queue.device) return queue.device->cast(from, to, queue);
-  visit_floating(from.dtype, [&]<class From>(Type<From>) {
-    visit_floating(to.dtype, [&]<class To>(Type<To>) {
-      const From* in = pointer<From>(from);
-      To* out = pointer<To>(to);
-      parallel_for(queue.threads, to.count, [&](std::int64_t first, std::int64_t last) {
-#pragma GCC ivdep
-        for (std::int64_t i = first; i < last; ++i) out[i] = converted<From, To>(in[i]);
+template <class Gradient, class Rule>
+void update_piece(const Rule& rule, double decay, const UpdateRange& range, std::int64_t first, std::int64_t count) {
+  const auto run = [&]<class T>(T* weights) {
+    rule(weights, std::array{pointer<T>(range.moments[0]) + first, pointer<T>(range.moments[1]) + first},
+         pointer<Gradient>(range.gradient) + first, range.scale, decay, count);
+  };
+  if (range.weights.dtype == DType::f64) return run(pointer<double>(range.weights) + first);
+  if (range.weights.dtype == DType::bf16) {
+    float wide[piece];
+    bf16* const narrow = pointer<bf16>(range.weights) + first;
+    convert(narrow, wide, count);
+    run(wide);
+    return round_by_chance(wide, narrow, first, count, range);
+  }
+  float* const weights = pointer<float>(range.weights) + first;
+  run(weights);
+  if (range.value.data && range.value.dtype == DType::bf16) convert(weights, pointer<bf16>(range.value) + first, count);
+  if (range.value.data && range.value.dtype == DType::f16) convert(weights, pointer<f16>(range.value) + first, count);
+}
+
+template <class Rule>
+void update(const Rule& rule, std::span<const UpdateRange> ranges, const Queue& queue) {
+  for (const UpdateRange& range : ranges) {
+    const double decay = range.decays ? rule.step.decay : 0;
+    with_gradient_type(range.gradient.dtype, [&]<class G>(Type<G>) {
+      parallel_for(queue.threads, range.weights.count, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t at = first; at < last; at += piece)
+          update_piece<G>(rule, decay, range, at, std::min(piece, last - at));
       });
     });
-  });
+  }
+}
+
+}  // namespace
+
+void adamw(const AdamStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
+  if (!checked(ranges, AdamRule::moments)) return;
+  if (queue.device) return queue.device->adamw(step, ranges, queue);
+  update(AdamRule{step}, ranges, queue);
+}
+
+void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue) {
+  if (!checked(ranges, SgdRule::moments)) return;
+  if (queue.device) return queue.device->sgd(step, ranges, queue);
+  update(SgdRule{step}, ranges, queue);
 }
 
 }  // namespace chorale

@@ -73,6 +73,7 @@ class Device(unittest.TestCase):
         self.same_on_both("--no-save", "--family", "llama", "--num-query-groups", "1")
         self.same_on_both("--no-save", "--dropout", "0.2", "--recompute", "full")
         self.same_on_both("--no-save", "--dropout", "0.1", "--recompute", "selective", "--dtype", "bf16", tolerance=1e-2)
+        self.same_on_both("--no-save", "--dtype", "bf16", "--no-master-weights", "--layout", "dp2.z1", processes=2, tolerance=1e-2)
         self.same_on_both("--no-save", "--dtype", "f16", "--optimizer", "sgd", tolerance=1e-2)
 
     def test_checkpoints_and_texts_are_those_of_the_host(self):

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <array>
 
 #include <algorithm>
 
@@ -132,12 +133,12 @@ TEST_CASE("losses and squares are summed in f64") {
       numerics->add_losses(values, total, site, {});
       CHECK(std::abs(doubles(total)[0] - losses) < 1e-11);
       SquareSum one, three;
-      numerics->add_squares(values.slice(), 3, one, {1});
-      numerics->add_squares(values.slice(), 3, three, {3});
+      numerics->add_squares(std::array{ScaledSlice{values.slice(), 3}}, one, {1});
+      numerics->add_squares(std::array{ScaledSlice{values.slice(), 3}}, three, {3});
       CHECK(std::abs(one.fast - squares) <= 1e-13 * squares);
       CHECK(one.fast == three.fast);
       CHECK(numerics->root(one) == std::sqrt(one.fast));
-      numerics->add_squares(values.slice(), 3, one, {1});
+      numerics->add_squares(std::array{ScaledSlice{values.slice(), 3}}, one, {1});
       CHECK(std::abs(one.fast - 2 * squares) <= 2e-13 * squares);
     }
   CHECK(numerics->unit(site) == 1);
@@ -191,7 +192,7 @@ TEST_CASE("fast numerics leaves phantoms alone, and refuses what does not fit") 
   numerics->add_losses(row, phantom({1}, DType::f64), site, {});
   numerics->settle(dy, phantom({6, 5}), site, {});
   SquareSum sum;
-  numerics->add_squares(db.slice(), 1, sum, {});
+  numerics->add_squares(std::array{ScaledSlice{db.slice(), 1}}, sum, {});
   CHECK(sum.fast == 0);
 
   CHECK_THROWS(numerics->add_columns(dy, phantom({4}, DType::f32), site, {}));
@@ -237,6 +238,6 @@ TEST_CASE("how fast sums over tokens are", "[!benchmark]") {
   const Tensor gradient = desk.random({1 << 22}, DType::f32);
   print("add_squares", DType::f32, gradient.bytes(), [&] {
     SquareSum sum;
-    numerics->add_squares(gradient.slice(), 1, sum, {});
+    numerics->add_squares(std::array{ScaledSlice{gradient.slice(), 1}}, sum, {});
   });
 }

@@ -1,5 +1,8 @@
 #include "src/math/optimizer_steps.hpp"
 
+#include <array>
+
+#include "src/math/cast.hpp"
 #include "src/math/reference/optimizer_steps.hpp"
 #include "tests/math/kernels.hpp"
 
@@ -16,8 +19,19 @@ struct Weights {
   Tensor w, m, v, g;
   Weights(std::int64_t count, DType dtype, DType gradient) {
     w = desk.random({count}, dtype), m = desk.random({count}, dtype), v = desk.random({count}, dtype);
-    for (std::int64_t i = 0; i < count; ++i) put(v, i, std::abs(doubles(v)[static_cast<std::size_t>(i)]));
+    std::int64_t i = 0;
+    for (const double value : doubles(v)) put(v, i++, std::abs(value));
     g = desk.random({count}, gradient, gradient == DType::i64 ? 0x1p40 : 1);
+  }
+
+  UpdateRange range(std::int64_t first, std::int64_t length, double scale = 1) const {
+    const auto part = [&](const Tensor& t) { return t.slice().narrow(first, length); };
+    return {.weights = part(w), .moments = {part(m), part(v)}, .gradient = part(g), .scale = scale};
+  }
+  std::array<UpdateRange, 1> all(double scale = 1) const { return {range(0, w.count(), scale)}; }
+  std::array<UpdateRange, 2> two(double scale) const {
+    const std::int64_t third = w.count() / 3;
+    return {range(0, third, scale), range(third, w.count() - third, scale)};
   }
 };
 
@@ -33,22 +47,19 @@ TEST_CASE("optimizer steps: the fast kernels give the reference's values, cut an
         auto w = doubles(whole.w), m = doubles(whole.m), v = doubles(whole.v), g = doubles(whole.g);
         const double near = dtype == DType::f32 ? 1e-6 : 1e-15;
 
-        adamw(adam, whole.w.slice(), whole.m.slice(), whole.v.slice(), whole.g.slice(), scale, {1});
+        adamw(adam, whole.all(scale), {1});
         reference::adamw(adam, w.data(), m.data(), v.data(), g.data(), scale, count);
         CHECK(distance(doubles(whole.w), w) <= near);
         CHECK(distance(doubles(whole.m), m) <= near);
         CHECK(distance(doubles(whole.v), v) <= near);
-        for (const auto& [first, length] : {std::pair{std::int64_t{0}, count / 3}, {count / 3, count - count / 3}}) {
-          const auto part = [first = first, length = length](const Tensor& t) { return t.slice().narrow(first, length); };
-          adamw(adam, part(cut.w), part(cut.m), part(cut.v), part(cut.g), scale, {2});
-        }
+        adamw(adam, cut.two(scale), {2});
         CHECK(same_bits(whole.w, cut.w));
         CHECK(same_bits(whole.m, cut.m));
         CHECK(same_bits(whole.v, cut.v));
 
         w = doubles(whole.w), m = doubles(whole.m);
-        sgd(momentum, whole.w.slice(), whole.m.slice(), whole.g.slice(), scale, {1});
-        sgd(momentum, cut.w.slice(), cut.m.slice(), cut.g.slice(), scale, {2});
+        sgd(momentum, whole.all(scale), {1});
+        sgd(momentum, cut.two(scale), {2});
         reference::sgd(momentum, w.data(), m.data(), g.data(), scale, count);
         CHECK(distance(doubles(whole.w), w) <= near);
         CHECK(distance(doubles(whole.m), m) <= near);
@@ -59,16 +70,96 @@ TEST_CASE("optimizer steps: the fast kernels give the reference's values, cut an
 
 TEST_CASE("optimizer steps: the first step of AdamW by hand, and NaN in a gradient reaches the weight") {
   Desk desk;
-  const Tensor w = desk.filled({2}, DType::f32, 2), m = desk.filled({2}, DType::f32, 0), v = desk.filled({2}, DType::f32, 0);
-  const Tensor g = desk.filled({2}, DType::f32, -3);
+  const Tensor w = desk.filled({3}, DType::f32, 2), m = desk.filled({3}, DType::f32, 0), v = desk.filled({3}, DType::f32, 0);
+  const Tensor g = desk.filled({3}, DType::f32, -3);
   g.values<float>()[1] = NAN;
-  adamw(adam, w.slice(), m.slice(), v.slice(), g.slice(), 1, {});
+  const UpdateRange whole{.weights = w.slice(), .moments = {m.slice(), v.slice()}, .gradient = g.slice()};
+  UpdateRange first{whole.weights.narrow(0, 2), {m.slice().narrow(0, 2), v.slice().narrow(0, 2)}, g.slice().narrow(0, 2)};
+  UpdateRange last{whole.weights.narrow(2, 1), {m.slice().narrow(2, 1), v.slice().narrow(2, 1)}, g.slice().narrow(2, 1)};
+  last.decays = false;
+  adamw(adam, std::array{first, last}, {});
   CHECK(w.values<float>()[0] ==
         Approx(2 - 1e-2 * (-1 + 0.1 * 2)));  // m·c₁ = g and v·c₂ = g²: a step of the sign, and the decay
   CHECK(std::isnan(w.values<float>()[1]));
-  CHECK_THROWS(adamw(adam, w.slice(), m.slice(), v.slice().narrow(0, 1), g.slice(), 1, {}));
-  CHECK_THROWS(sgd(momentum, w.slice(), desk.filled({2}, DType::f64, 0).slice(), g.slice(), 1, {}));
-  CHECK_THROWS(sgd(momentum, w.slice(), m.slice(), desk.filled({2}, DType::bf16, 0).slice(), 1, {}));
+  CHECK(w.values<float>()[2] == Approx(2 + 1e-2));
+
+  const auto refused = [&](UpdateRange bad) {
+    CHECK_THROWS(adamw(adam, std::array{whole, bad}, {}));
+    CHECK_THROWS(sgd(momentum, std::array{whole, bad}, {}));
+  };
+  UpdateRange bad = whole;
+  bad.moments[0] = bad.moments[0].narrow(0, 1);
+  refused(bad);
+  bad.moments[0] = desk.filled({3}, DType::f64, 0).slice();
+  refused(bad);
+  bad = whole, bad.gradient = desk.filled({3}, DType::bf16, 0).slice();
+  refused(bad);
+  bad = whole, bad.value = desk.filled({3}, DType::f32, 0).slice();
+  refused(bad);
+  bad = whole, bad.weights = desk.filled({3}, DType::f16, 0).slice();
+  refused(bad);
+}
+
+TEST_CASE("optimizer steps: masters are rounded to their values in the same pass, to nearest") {
+  for (const DType narrow : {DType::bf16, DType::f16}) {
+    Weights weights(5003, DType::f32, DType::f32);
+    const Tensor value = weights.desk.random({5003}, narrow), wanted = weights.desk.random({5003}, narrow);
+    auto ranges = weights.two(0.5);
+    ranges[0].value = value.slice().narrow(0, ranges[0].weights.count);
+    ranges[1].value = value.slice().narrow(ranges[0].weights.count, ranges[1].weights.count);
+    adamw(adam, ranges, {2});
+    cast(weights.w.slice(), wanted.slice(), {1});
+    CHECK(same_bits(value, wanted));
+  }
+}
+
+TEST_CASE("optimizer steps: a number is rounded by chance to one of its neighbours, as often as it is near") {
+  const float low = 1, high = 1 + 0x1p-7f;
+  for (const float share : {0.0f, 0.25f, 0.6f}) {
+    const float value = low + share * (high - low);
+    int up = 0;
+    for (std::uint32_t chance = 0; chance < 0x10000; ++chance) {
+      const float rounded = rounded_by(chance, value);
+      up += rounded == high;
+      if (rounded != low && rounded != high) FAIL(rounded);
+    }
+    CHECK(up == Approx(share * 0x10000).margin(1));
+    CHECK(static_cast<float>(rounded_by(0xffff, -value)) == (share > 0 ? -high : -low));
+  }
+  CHECK(static_cast<float>(rounded_by(0xffff, INFINITY)) == INFINITY);
+  CHECK(std::isnan(static_cast<float>(rounded_by(0xffff, NAN))));
+}
+
+TEST_CASE(
+    "optimizer steps: bf16 without masters moves on average by what is less than its last place, on any slab the same "
+    "bits") {
+  constexpr std::int64_t rows = 40, columns = 130;
+  const SgdStep plain{.rate = 1, .momentum = 0, .decay = 0};
+  constexpr double smaller = 0x1p-12;  // than the half of 2^-7, the last place of 1
+  Desk desk;
+  const auto updated = [&](Places places, std::int64_t count, int steps, int threads) {
+    const Tensor w = desk.filled({count}, DType::bf16, 1), m = desk.filled({count}, DType::f32, 0);
+    const Tensor g = desk.filled({count}, DType::f32, -smaller);
+    for (int step = 1; step <= steps; ++step) {
+      UpdateRange range{.weights = w.slice(), .moments = {m.slice()}, .gradient = g.slice(), .places = places};
+      range.random = {.seed = 3, .step = static_cast<std::uint32_t>(step), .site = 9};
+      sgd(plain, std::array{range}, {threads});
+    }
+    return w;
+  };
+  const Tensor whole = updated({.length = columns, .columns = columns}, rows * columns, 8, 1);
+  double sum = 0;
+  for (const double w : doubles(whole)) sum += w - 1;
+  CHECK(sum / (rows * columns) == Approx(8 * smaller).epsilon(0.1));
+
+  const Tensor rows_of_it = updated({.length = columns, .columns = columns, .first_row = 17}, 5 * columns, 8, 2);
+  CHECK(same_bits(rows_of_it, whole.narrow(17 * columns, 5 * columns)));
+  const Tensor columns_of_it =
+      updated({.first = 11, .length = 30, .columns = columns, .first_row = 0, .first_column = 60}, 500, 8, 2);
+  for (std::int64_t i = 0; i < 500; ++i) {
+    const std::int64_t at = 11 + i, place = at / 30 * columns + 60 + at % 30;
+    CHECK(doubles(columns_of_it)[static_cast<std::size_t>(i)] == doubles(whole)[static_cast<std::size_t>(place)]);
+  }
 }
 
 TEST_CASE("optimizer steps: casts round to the nearest, once, and to even in the middle") {
@@ -101,12 +192,15 @@ TEST_CASE("optimizer steps: casts round to the nearest, once, and to even in the
 
 TEST_CASE("how fast optimizer steps are", "[!benchmark]") {
   for (const std::int64_t count : {2048 * 384, 4096 * 768}) {
-    Weights a(16, DType::f32, DType::f32);
-    const Tensor w = a.desk.random({count}, DType::f32), m = a.desk.random({count}, DType::f32);
-    const Tensor v = a.desk.filled({count}, DType::f32, 1), g = a.desk.random({count}, DType::f32);
-    const Tensor small = a.desk.empty({count}, DType::bf16);
-    BENCHMARK(moving("adamw", w, 7 * w.bytes())) { adamw(adam, w.slice(), m.slice(), v.slice(), g.slice(), 1, {}); };
-    BENCHMARK(moving("sgd", w, 5 * w.bytes())) { sgd(momentum, w.slice(), m.slice(), g.slice(), 1, {}); };
-    BENCHMARK(moving("cast to bf16", w, w.bytes() + small.bytes())) { cast(w.slice(), small.slice(), {}); };
+    Weights a(count, DType::f32, DType::f32);
+    const Tensor &w = a.w, small = a.desk.empty({count}, DType::bf16);
+    auto ranges = a.all(1);
+    BENCHMARK(moving("adamw", w, 28 * count)) { adamw(adam, ranges, {}); };
+    BENCHMARK(moving("sgd", w, 20 * count)) { sgd(momentum, ranges, {}); };
+    BENCHMARK(moving("cast to bf16", w, 6 * count)) { cast(w.slice(), small.slice(), {}); };
+    ranges[0].value = small.slice();
+    BENCHMARK(moving("adamw with bf16 values", w, 30 * count)) { adamw(adam, ranges, {}); };
+    ranges[0].value = {}, ranges[0].weights = small.slice();
+    BENCHMARK(moving("adamw of bf16 without masters", small, 24 * count)) { adamw(adam, ranges, {}); };
   }
 }

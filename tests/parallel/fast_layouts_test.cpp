@@ -3,6 +3,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "parallel/fingerprint.hpp"
 #include "parallel/state.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -127,6 +128,30 @@ TEST_CASE("bf16 on every layout starts from the loss of f32, nearly", "[threads]
                          : fmt::format("norm {}", first.gradient_norm);
             }) == "");
     }
+}
+
+TEST_CASE("bf16 without masters learns as with them, nearly, and its copies stay the same on all ranks", "[threads]") {
+  for (const char* word : {"dp1", "dp2", "dp2.z1", "dp3.z3", "dp2.tp2.sp", "dp1.pp2"}) {
+    const Layout layout = parse_layout(word, 0);
+    INFO(word);
+    std::vector<double> losses(2);
+    for (const bool masters : {true, false}) {
+      TrainingOptions options = test::options_for("fast", layout);
+      options.compute = DType::bf16;
+      options.masters = masters;
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+              test::Run run(options, std::move(mesh), memory);
+              double loss = 0;
+              for (int i = 0; i < 2 * many_steps; ++i) loss = run.training.step(run.read).loss;
+              if (run.training.mesh().world().rank() == 0) losses[masters] = loss;
+              for (const auto& [name, number] : fingerprint(run.training))
+                if (name.find('@') != std::string::npos) return "a copy differs: " + name;
+              return "";
+            }) == "");
+    }
+    CHECK(near(losses[0], losses[1], 2e-2));
+    CHECK(losses[0] != losses[1]);
+  }
 }
 
 TEST_CASE("fast numerics between processes are those of one rank, nearly", "[spmd]") {

@@ -139,6 +139,9 @@ TEST_CASE("model states have the published bytes a parameter") {
         CHECK(plan.held[static_cast<std::size_t>(Category::params)] == values);
         CHECK(plan.held[static_cast<std::size_t>(Category::grads)] == gradients);
         CHECK(plan.held[static_cast<std::size_t>(Category::optimizer)] == optimizer);
+        if (compute == DType::f32) continue;
+        request.options.masters = false;
+        CHECK(plan_rank(request, 0).held[static_cast<std::size_t>(Category::optimizer)] == optimizer - optimizer / 3);
       }
   }
 }

@@ -53,17 +53,18 @@ TEST_CASE("any layout goes on from what any layout has saved, to the bit", "[thr
   }
 }
 
-// Of 16-bit numbers the masters are what is saved; f16's scale goes on too.
+// Of 16-bit numbers the masters are what is saved, where there are any; f16's scale goes on too.
 TEST_CASE("16-bit numbers go on to the bit in the layout that saved them", "[threads]") {
-  for (const DType compute : {DType::bf16, DType::f16})
+  for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
     for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {
       const test::TemporaryFolder folder;
       const Layout layout = parse_layout(word, 0);
       TrainingOptions options = test::options_for("fast", layout);
       options.compute = compute;
+      options.masters = masters;
       if (compute == DType::f16)
         options.scaler = {.dynamic = true, .scale = 0x1p12, .growth_interval = 1, .hysteresis = 1, .patience = 1};
-      INFO(word << " " << name_of(compute));
+      INFO(word << " " << name_of(compute) << (masters ? "" : " without masters"));
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
               return save_from(options, std::move(mesh), memory, folder);
             }) == "");

@@ -65,28 +65,41 @@ __global__ void sum_squares(const T* gradient, std::int64_t count, double scale,
   }
 }
 
-}  // namespace
-
-__int128 ExactKernels::squares(const Slice& gradient, double scale, const Queue& queue) {
-  const Scratch<std::int64_t> sums(limbs, queue);
-  check(cudaMemsetAsync(sums.get(), 0, limbs * sizeof(std::int64_t), stream_of(queue)));
-  const Grid grid{std::clamp<std::int64_t>(quotient_up(gradient.count, 8 * threads), 1, 1024), threads};
-  if (gradient.dtype == DType::i64)
-    launch(sum_squares<std::int64_t>, grid, queue, data<std::int64_t>(gradient), gradient.count, scale, sums.get());
-  else
-    launch(sum_squares<float>, grid, queue, data<float>(gradient), gradient.count, scale, sums.get());
-  std::uint64_t words[limbs];
-  check(cudaMemcpyAsync(words, sums.get(), sizeof words, cudaMemcpyDefault, stream_of(queue)));
-  check(cudaStreamSynchronize(stream_of(queue)));
-
-  unsigned __int128 sum = 0, carry = 0;  // a limb is below 2^63, for up to 2^31 elements
-  for (int l = 0; l < limbs; ++l) {
+// A limb is below 2^63, for up to 2^31 elements.
+__int128 put_together(std::span<const std::uint64_t> words) {
+  unsigned __int128 sum = 0, carry = 0;
+  for (std::size_t l = 0; l < words.size(); ++l) {
     carry += words[l];
     sum += static_cast<unsigned __int128>(static_cast<std::uint32_t>(carry)) << (32 * l);
     carry >>= 32;
   }
   const auto limit = static_cast<unsigned __int128>(exact::greatest_square_sum);
   return static_cast<__int128>(carry > 0 ? limit : std::min(sum, limit));
+}
+
+}  // namespace
+
+__int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Queue& queue) {
+  std::vector<std::uint64_t> words(limbs * gradients.size());
+  const std::size_t bytes = words.size() * sizeof(std::uint64_t);
+  const Scratch<std::int64_t> sums(std::ssize(words), queue);
+  check(cudaMemsetAsync(sums.get(), 0, bytes, stream_of(queue)));
+  for (std::size_t g = 0; g < gradients.size(); ++g) {
+    const auto& [gradient, scale] = gradients[g];
+    std::int64_t* const here = sums.get() + limbs * g;
+    const Grid grid{std::clamp<std::int64_t>(quotient_up(gradient.count, 8 * threads), 1, 1024), threads};
+    if (gradient.dtype == DType::i64)
+      launch(sum_squares<std::int64_t>, grid, queue, data<std::int64_t>(gradient), gradient.count, scale, here);
+    else
+      launch(sum_squares<float>, grid, queue, data<float>(gradient), gradient.count, scale, here);
+  }
+  check(cudaMemcpyAsync(words.data(), sums.get(), bytes, cudaMemcpyDefault, stream_of(queue)));
+  check(cudaStreamSynchronize(stream_of(queue)));
+
+  __int128 sum = 0;
+  for (std::size_t g = 0; g < gradients.size(); ++g)
+    sum = std::min(sum + put_together({words.data() + limbs * g, limbs}), exact::greatest_square_sum);
+  return sum;
 }
 
 }  // namespace cuda

@@ -78,7 +78,7 @@ class ExactKernels final : public exact::Kernels {
   void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
 
   // exact.cu
-  __int128 squares(const Slice& gradient, double scale, const Queue& queue) override;
+  __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) override;
   void collect(Site& site) override { watermarks_.collect(site); }
 
  private:

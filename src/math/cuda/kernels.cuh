@@ -32,7 +32,7 @@ decltype(chorale::cast) cast;
 // Without a host function of the same kind: see DeviceKernels.
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
 void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue);
-void add_squares(const Slice& gradient, double scale, double* sum, const Queue& queue);
+void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count, const Queue& queue);
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
 

@@ -5,31 +5,43 @@
 
 namespace chorale::cuda {
 
+// The words of places that are asked for in order.
+class Draws {
+ public:
+  __device__ explicit Draws(const Random& random) : random_(random) {}
+
+  __device__ std::uint32_t at(std::uint64_t place) {
+    if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
+    const std::uint64_t word = place % 4;  // by comparison: an index would put the words into memory
+    return word == 0 ? words_[0] : word == 1 ? words_[1] : word == 2 ? words_[2] : words_[3];
+  }
+
+ private:
+  Random random_;
+  std::uint64_t counter_ = ~std::uint64_t{0};
+  philox::Counter words_ = {};
+};
+
 // What dropout multiplies the elements of a run of places with: 0 or `scale`; 1 without dropout.
 template <class W>
 class Factors {
  public:
   __device__ Factors(const Dropout& dropout, W scale)
-      : random_(dropout.random),
+      : draws_(dropout.random),
         least_(static_cast<std::uint32_t>(dropout.probability * 0x1p32)),
         scale_(scale),
         any_(dropout.probability > 0) {}
 
   __device__ W at(std::uint64_t place) {
     if (!any_) return 1;
-    if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
-    const std::uint64_t word = place % 4;  // by comparison: an index would put the words into memory
-    const std::uint32_t bits = word == 0 ? words_[0] : word == 1 ? words_[1] : word == 2 ? words_[2] : words_[3];
-    return bits >= least_ ? scale_ : W(0);
+    return draws_.at(place) >= least_ ? scale_ : W(0);
   }
 
  private:
-  Random random_;
+  Draws draws_;
   std::uint32_t least_;
   W scale_;
   bool any_;
-  std::uint64_t counter_ = ~std::uint64_t{0};
-  philox::Counter words_ = {};
 };
 
 }  // namespace chorale::cuda

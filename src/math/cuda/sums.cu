@@ -5,8 +5,10 @@
 //
 // Memory-bound: 4 bytes an element of the gradient, 0.83 ms for 10⁹ of them at 4.8 TB/s.
 #include <algorithm>
+#include <vector>
 
 #include "src/math/cuda/kernels.cuh"
+#include "src/math/cuda/ranges.cuh"
 #include "src/math/cuda/reduce_block.cuh"
 
 namespace chorale::cuda {
@@ -18,16 +20,6 @@ template <class T>
 struct Value {
   const T* values;
   __device__ double operator()(std::int64_t i) const { return static_cast<double>(values[i]); }
-};
-
-template <class T>
-struct Square {
-  const T* values;
-  double scale;
-  __device__ double operator()(std::int64_t i) const {
-    const double value = static_cast<double>(values[i]) * scale;
-    return value * value;
-  }
 };
 
 // out[block] = Σ of its terms; with `adds`, more by it.
@@ -49,6 +41,30 @@ void add_terms(Term term, std::int64_t count, double* total, const Queue& queue)
   launch(sum_terms<true, Value<double>>, {1, threads}, queue, Value<double>{parts.get()}, blocks, total);
 }
 
+struct SquareRange {
+  const void* values;
+  std::int64_t count;
+  double scale;
+};
+constexpr std::int64_t squares_of_block = 32 * threads;
+
+// out[block] = Σ of the squares of its range's elements.
+template <class T>
+__global__ void sum_squares(const __grid_constant__ Ranges<SquareRange> ranges, double* out) {
+  const int mine = ranges.of_block(blockIdx.x);
+  const SquareRange& range = ranges.all[mine];
+  const T* values = static_cast<const T*>(range.values);
+  const std::int64_t first = (blockIdx.x - ranges.first_block[mine]) * squares_of_block;
+  const std::int64_t last = first + squares_of_block < range.count ? first + squares_of_block : range.count;
+  double sum = 0;
+  for (std::int64_t i = first + threadIdx.x; i < last; i += threads) {
+    const double value = static_cast<double>(values[i]) * range.scale;
+    sum += value * value;
+  }
+  sum = over_block(sum, Plus{});
+  if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
 }  // namespace
 
 void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue) {
@@ -57,10 +73,26 @@ void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue) {
   });
 }
 
-void add_squares(const Slice& gradient, double scale, double* sum, const Queue& queue) {
-  visit_floating(gradient.dtype, [&]<class T>(Type<T>) {
-    add_terms(Square<T>{data<T>(gradient), scale}, gradient.count, sum, queue);
+// All of one type, as gradients are.
+void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue) {
+  std::vector<SquareRange> ranges;
+  std::int64_t blocks = 0;
+  for (const auto& [values, scale] : gradients) {
+    require(values.dtype == gradients[0].values.dtype, "squares of {} and of {} cannot be added at once",
+            name_of(values.dtype), name_of(gradients[0].values.dtype));
+    ranges.push_back({data<void>(values), values.count, scale});
+    blocks += quotient_up(values.count, squares_of_block);
+  }
+  if (blocks == 0) return;
+  const Scratch<double> parts(blocks, queue);
+  visit_floating(gradients[0].values.dtype, [&]<class T>(Type<T>) {
+    double* out = parts.get();
+    each_list(std::span<const SquareRange>(ranges), squares_of_block, [&](const auto& list, std::int64_t of_list) {
+      launch(sum_squares<T>, {of_list, threads}, queue, list, out);
+      out += of_list;
+    });
   });
+  launch(sum_terms<true, Value<double>>, {1, threads}, queue, Value<double>{parts.get()}, blocks, sum);
 }
 
 }  // namespace chorale::cuda

@@ -155,10 +155,13 @@ void ExactNumerics::check(Site& site) const {
               "lower the learning rate or clip gradients; fast numerics (--numerics fast) have no such limit");
 }
 
-void ExactNumerics::add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const {
-  require(gradient.dtype == DType::i64 || gradient.dtype == DType::f32,
-          "the exact norm is of sums in i64 or values in f32, not {}", name_of(gradient.dtype));
-  if (gradient.data) sum.exact = std::min(sum.exact + kernels_->squares(gradient, scale, queue), greatest_square_sum);
+void ExactNumerics::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
+  for (const auto& [values, scale] : gradients) {
+    require(values.dtype == DType::i64 || values.dtype == DType::f32,
+            "the exact norm is of sums in i64 or values in f32, not {}", name_of(values.dtype));
+    if (!values.data) return;
+  }
+  sum.exact = std::min(sum.exact + kernels_->squares(gradients, queue), greatest_square_sum);
 }
 
 double ExactNumerics::root(const SquareSum& sum) const {

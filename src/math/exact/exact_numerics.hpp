@@ -39,7 +39,7 @@ class ExactNumerics final : public Numerics {
 
   double unit(const Site& site) const override;
   void check(Site& site) const override;
-  void add_squares(const Slice& gradient, double scale, SquareSum& sum, const Queue& queue) const override;
+  void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const override;
   double root(const SquareSum& sum) const override;
 
  private:

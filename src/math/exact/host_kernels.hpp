@@ -22,7 +22,7 @@ class HostKernels final : public Kernels {
                         const Queue& queue) override;
   void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
 
-  __int128 squares(const Slice& gradient, double scale, const Queue& queue) override;  // square_sum.cpp
+  __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) override;  // square_sum.cpp
 
   void collect(Site&) override {}
 };

@@ -40,7 +40,7 @@ class Kernels {
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
                                 const Queue& queue) = 0;
   virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
-  virtual __int128 squares(const Slice& gradient, double scale, const Queue& queue) = 0;  // see squares.hpp
+  virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
   // Raises the site's `highest` by what it has met, where that is not done at once.
   virtual void collect(Site& site) = 0;

@@ -25,20 +25,22 @@ __int128 sum_squares(const T* gradient, std::int64_t count, double scale) {
 
 }  // namespace
 
-__int128 HostKernels::squares(const Slice& gradient, double scale, const Queue& queue) {
+__int128 HostKernels::squares(std::span<const ScaledSlice> gradients, const Queue& queue) {
   __int128 sum = 0;
   std::mutex adding;
-  const auto add_all = [&](const auto* values) {
-    plain_for(queue, gradient.count, [&](std::int64_t first, std::int64_t last) {
-      const __int128 part = sum_squares(values + first, last - first, scale);
-      const std::lock_guard lock(adding);
-      sum = std::min(sum + part, greatest_square_sum);
-    });
-  };
-  if (gradient.dtype == DType::i64)
-    add_all(static_cast<const std::int64_t*>(gradient.data));
-  else
-    add_all(static_cast<const float*>(gradient.data));
+  for (const auto& [gradient, scale] : gradients) {
+    const auto add_all = [&, scale = scale](const auto* values) {
+      plain_for(queue, gradient.count, [&](std::int64_t first, std::int64_t last) {
+        const __int128 part = sum_squares(values + first, last - first, scale);
+        const std::lock_guard lock(adding);
+        sum = std::min(sum + part, greatest_square_sum);
+      });
+    };
+    if (gradient.dtype == DType::i64)
+      add_all(static_cast<const std::int64_t*>(gradient.data));
+    else
+      add_all(static_cast<const float*>(gradient.data));
+  }
   return sum;
 }
 

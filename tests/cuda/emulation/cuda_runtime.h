@@ -13,6 +13,7 @@
 
 #define __global__
 #define __device__
+#define __grid_constant__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)

@@ -1,4 +1,6 @@
 // Exact numerics of a device have the bits of the host's, in every sum and in the greatest addend of every site.
+#include <array>
+
 #include "tests/math/cuda/gpu.hpp"
 
 using namespace chorale;
@@ -102,7 +104,7 @@ TEST_CASE("device: the exact norm has the host's bits, and stops at its limit", 
   Desk desk;
   const auto of = [&](Numerics& numerics, const Tensor& gradient, double scale, const Queue& queue) {
     SquareSum sum{.exact = 17};
-    numerics.add_squares(gradient.slice(), scale, sum, queue);
+    numerics.add_squares(std::array{ScaledSlice{gradient.slice(), scale}}, sum, queue);
     return sum.exact;
   };
   const auto both = [&](const Tensor& gradient, double scale) {

@@ -6,6 +6,7 @@
 // Each is queued many times between two marks of the stream, so that the host's calls cost nothing; the best of five such rows counts. On an
 // emulated device the shapes are small and the ratios say nothing.
 #include <fmt/format.h>
+#include <array>
 
 #include "src/math/activation.hpp"
 #include "src/math/attention.hpp"
@@ -106,12 +107,18 @@ TEST_CASE("device: how near memory-bound kernels come to a copy", "[gpu][!benchm
   const Tensor gradient = gpu.empty({large / 8}, wide), stored = gpu.empty({large / 8}, narrow),
                sum = on_device({1}, DType::f64);
   for (const Tensor& state : {weights, moment, moment2, gradient}) clear(state);
-  moves("adamw", 28 * weights.count(), [&] {
-    adamw({1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1}, weights.slice(), moment.slice(), moment2.slice(), gradient.slice(), 1, queue);
-  });
+  UpdateRange range{.weights = weights.slice(), .moments = {moment.slice(), moment2.slice()}, .gradient = gradient.slice()};
+  const AdamStep step{1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1};
+  moves("adamw", 28 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
+  range.value = stored.slice();
+  moves("adamw and rounding", 30 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
+  range.value = {}, range.weights = stored.slice();
+  moves("adamw without masters", 24 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
   moves("cast f32 to bf16", 6 * weights.count(), [&] { cast(weights.slice(), stored.slice(), queue); });
   SquareSum squares{.there = sum.slice().data};
-  moves("add_squares", gradient.bytes(), [&] { gpu.numerics().add_squares(gradient.slice(), 1, squares, queue); });
+  moves("add_squares", gradient.bytes(), [&] {
+    gpu.numerics().add_squares(std::array{ScaledSlice{gradient.slice(), 1}}, squares, queue);
+  });
 }
 
 TEST_CASE("device: how near products and attention come to the peak", "[gpu][!benchmark]") {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "tests/math/cuda/gpu.hpp"
 
 using namespace chorale;
@@ -45,15 +47,42 @@ TEST_CASE("device: losses and squares are summed in f64, the same bits every tim
       });
       const Tensor there = gpu.sent(values);
       SquareSum here{.fast = 7};
-      host->add_squares(values.slice(), 0.3, here, {});
+      host->add_squares(std::array{ScaledSlice{values.slice(), 0.3}}, here, {});
       std::vector<double> sums;
       for (int again = 0; again < 2; ++again) {
         const Tensor sum = gpu.sent(desk.filled({1}, DType::f64, 7));
         SquareSum grows{.there = sum.slice().data};
-        gpu.numerics().add_squares(there.slice(), 0.3, grows, gpu.queue());
+        gpu.numerics().add_squares(std::array{ScaledSlice{there.slice(), 0.3}}, grows, gpu.queue());
         sums.push_back(doubles(gpu.fetched(desk, sum))[0]);
       }
       CHECK(sums[0] == Approx(here.fast).epsilon(1e-13));
       CHECK(sums[0] == sums[1]);
     }
+}
+
+TEST_CASE("device: squares of more gradients than a launch takes", "[gpu]") {
+  Gpu gpu;
+  if (!gpu) return;
+  Desk desk;
+  const Tensor values = desk.random({30000}, DType::f32), there = gpu.sent(values),
+               sum = gpu.sent(desk.filled({1}, DType::f64, 7));
+  const auto cut = [](const Tensor& tensor) {
+    std::vector<ScaledSlice> parts;
+    for (std::int64_t first = 0; first < tensor.count(); first += parts.back().values.count) {
+      const std::int64_t count = parts.size() == 40 ? 20000 : static_cast<std::int64_t>(parts.size() % 100);
+      const std::int64_t left = tensor.count() - first;
+      parts.push_back({tensor.slice().narrow(first, std::min(count, left)), 0.1 * static_cast<double>(parts.size())});
+    }
+    return parts;
+  };
+  REQUIRE(cut(values).size() > 200);
+  SquareSum here{.fast = 7}, grows{.there = sum.slice().data};
+  fast_numerics()->add_squares(cut(values), here, {});
+  gpu.numerics().add_squares(cut(there), grows, gpu.queue());
+  CHECK(doubles(gpu.fetched(desk, sum))[0] == Approx(here.fast).epsilon(1e-13));
+
+  SquareSum exact_here, exact_there;
+  exact_numerics()->add_squares(cut(values), exact_here, {});
+  gpu.exact().add_squares(cut(there), exact_there, gpu.queue());
+  CHECK((exact_here.exact == exact_there.exact));
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -104,7 +105,7 @@ TEST_CASE("a norm that is too large or no number is refused by every rank alike"
   const auto exact = exact_numerics();
   const auto sum = [&](float value, std::int64_t count) {
     SquareSum squares;
-    exact->add_squares(desk.filled({count}, DType::f32, value).slice(), 1, squares, Queue{2});
+    exact->add_squares(std::array{ScaledSlice{desk.filled({count}, DType::f32, value).slice(), 1}}, squares, Queue{2});
     return squares;
   };
   CHECK(exact->root(sum(262143.0f, 1)) == Approx(262143));
@@ -158,7 +159,7 @@ TEST_CASE("phantom tensors are left alone by exact numerics") {
   exact->add_rows(tensor({32}, DType::i32), 0, x, sums, site, Queue{});
   exact->sum_exponentials(x, values, row, site, Queue{});
   exact->add_losses(values, one, site, {});
-  exact->add_squares(sums.slice(), 1, squares, Queue{});
+  exact->add_squares(std::array{ScaledSlice{sums.slice(), 1}}, squares, Queue{});
   CHECK(site.highest == 0);
   CHECK((squares.exact == 0));
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -156,19 +157,20 @@ TEST_CASE("the exact norm is the same over any shards, and keeps what is small b
     expected += std::pow(static_cast<double>(gradient.values<std::int64_t>()[i]) * scale, 2);
   }
   SquareSum whole;
-  exact->add_squares(gradient.slice(), scale, whole, Queue{});
+  exact->add_squares(std::array{ScaledSlice{gradient.slice(), scale}}, whole, Queue{});
   CHECK(exact->root(whole) == Approx(std::sqrt(expected)).epsilon(1e-6));
   for (std::int64_t ranks = 1; ranks <= 7; ++ranks) {
     SquareSum sum;
     for (std::int64_t r = ranks - 1; r >= 0; --r) {
       const std::int64_t first = count * r / ranks, last = count * (r + 1) / ranks;
-      exact->add_squares(gradient.narrow(first, last - first).slice(), scale, sum, Queue{1 + static_cast<int>(r) % 3});
+      exact->add_squares(std::array{ScaledSlice{gradient.narrow(first, last - first).slice(), scale}}, sum,
+                         Queue{1 + static_cast<int>(r) % 3});
     }
     CHECK((sum.exact == whole.exact));
   }
 
   SquareSum small;  // 10⁴ squares of 2^-26 beside one of 2^13: the double sum would have lost each of them
-  exact->add_squares(desk.filled({1}, DType::f32, 0x1p13).slice(), 1, small, Queue{});
-  exact->add_squares(desk.filled({10000}, DType::f32, 0x1p-26).slice(), 1, small, Queue{2});
+  exact->add_squares(std::array{ScaledSlice{desk.filled({1}, DType::f32, 0x1p13).slice(), 1}}, small, Queue{});
+  exact->add_squares(std::array{ScaledSlice{desk.filled({10000}, DType::f32, 0x1p-26).slice(), 1}}, small, Queue{2});
   CHECK((small.exact == (static_cast<__int128>(1) << 106) + 10000 * (static_cast<__int128>(1) << 28)));
 }

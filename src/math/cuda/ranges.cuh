@@ -1,0 +1,49 @@
+// One launch for ranges of many tensors. The list of them travels as an argument of the launch, and a block looks up which range is its own:
+//
+//   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
+//
+// An argument has 4 KiB at most, so a long list is several launches. Where parameters are many and small this is what counts: a launch for
+// each of GPT-2's 148 would take longer than the update of all.
+#pragma once
+#include <algorithm>
+#include <span>
+
+#include "src/math/cuda/launch.cuh"
+
+namespace chorale::cuda {
+
+// A Range has a `count` of elements.
+template <class Range>
+struct Ranges {
+  static constexpr int most = 3968 / static_cast<int>(sizeof(Range) + sizeof(unsigned));
+  int count = 0;
+  unsigned first_block[most] = {};
+  Range all[most] = {};
+
+  __device__ int of_block(unsigned block) const {
+    int low = 0, high = count;  // first_block[low] ≤ block < first_block[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (first_block[middle] <= block ? low : high) = middle;
+    }
+    return low;
+  }
+};
+
+// Calls f(list, blocks) until all ranges were in a list; a block has up to `per_block` elements of one range.
+template <class Range, class F>
+void each_list(std::span<const Range> ranges, std::int64_t per_block, F f) {
+  while (!ranges.empty()) {
+    Ranges<Range> list;
+    std::int64_t blocks = 0;
+    for (const Range& range : ranges.first(std::min<std::size_t>(ranges.size(), list.most))) {
+      list.first_block[list.count] = static_cast<unsigned>(blocks);
+      list.all[list.count++] = range;
+      blocks += quotient_up(range.count, per_block);
+    }
+    f(list, blocks);
+    ranges = ranges.subspan(static_cast<std::size_t>(list.count));
+  }
+}
+
+}  // namespace chorale::cuda
