@@ -135,9 +135,9 @@ class Train final : public Command {
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
-    if (trace_steps_) training.trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
+    if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, peak, records, accounting);
-    if (choice.layout.pipeline > 1 && !training.events().empty()) {
+    if (choice.layout.pipeline > 1 && !training.account().events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }

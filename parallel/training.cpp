@@ -11,16 +11,6 @@
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
-namespace {
-
-Trace::Kind kind_of(Pass pass) {
-  return pass == Pass::forward    ? Trace::Kind::forward
-         : pass == Pass::backward ? Trace::Kind::backward
-                                  : Trace::Kind::weights;
-}
-
-}  // namespace
-
 Training::Training(const TrainingOptions& options, Memory& memory, Clock& clock)
     : Training(options, Mesh(), memory, clock) {}
 
@@ -35,7 +25,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       stage_(options.shape, options.remake, mesh_),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
-      totals_(memory_, options.numerics == "exact") {
+      totals_(memory_, options.numerics == "exact"),
+      account_(mesh_, options.queue(), clock) {
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   buckets_ =
@@ -45,7 +36,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
                                            options.masters);
   reducer_->publish();
-  for (const auto& axis : mesh_.axes()) axis->write_in(trace_);
+  for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
 }
 
 Context Training::context(std::int64_t first_sample, std::int64_t samples) {
@@ -87,15 +78,14 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
   totals_.clear();
   tokens_ = 0;
-  opened_.clear();
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
     const std::int64_t place = first + i * micro;
-    const Moment begun = now();
+    const Moment begun = account_.now();
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
-    opened_.push_back({i, chunk, begun, now()});
+    account_.opened(i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
     if (has_loss() && chunk + 1 == schedule.chunks) tokens_ += batch->targets;
     prepare(*batch);
@@ -115,21 +105,20 @@ PipelineTimes Training::run_batch(const ReadSamples& read, const Prepare& prepar
 
 StepResult Training::step(const ReadSamples& read) {
   StepResult result{.step = steps_ + 1, .rate = options_.rate.at(steps_), .loss_scale = options_.scaler.scale};
-  trace_.begin(result.step);
-  StepMoments moments{.begins = edge()};
+  account_.begin(result.step);
   buckets_->clear_gradients();
   reducer_->begin(schedule_.micro_batches);
-  moments.cleared = edge();
+  account_.mark(StepAccount::cleared);
   const PipelineTimes times = run_batch(
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
-  moments.run = edge();
+  account_.mark(StepAccount::passed);
   reducer_->finish();
   // How many tokens count is not known here before the one wait of the step; the norm is put right behind it.
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
-  moments.ends = edge();
+  account_.mark(StepAccount::reduced);
   const std::optional<Outcome> outcome = add_up(most_tokens, squares);
-  const PassedMoment known{moments.ends.moment, clock_.seconds()};
+  account_.waited();
   if (!outcome) name_birth(read);
   result.loss = outcome->loss;
   result.tokens = outcome->tokens;
@@ -141,63 +130,17 @@ StepResult Training::step(const ReadSamples& read) {
   if (!totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_birth(read);
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
-    moments.update.emplace().phase.begins = edge();
+    account_.update_begins();
     optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
-    moments.update->updated = now();
+    account_.updated();
     reducer_->publish();
-    moments.update->phase.ends = edge();
+    account_.update_ends();
   }
   ++steps_;
   samples_ += options_.global_batch;
-  if (options_.device)
-    std::swap(moments.update, update_);
-  else
-    moments.ends = edge();
-  account(moments, times, known, result);
+  account_.settle(times, result);
   activation_bytes_ = times.activation_bytes;
   return result;
-}
-
-Training::Edge Training::edge() {
-  const Moment moment = now();
-  return {moment, mesh_.time().until(moment.host)};
-}
-
-void Training::account(const StepMoments& step, const PipelineTimes& times, const PassedMoment& known, StepResult& result) {
-  const auto span = [&](Trace::Kind kind, const Moment& begins, const Moment& ends, std::int64_t micro_batch = -1,
-                        std::int64_t chunk = -1) {
-    const double from = known.seconds(begins), to = known.seconds(ends);
-    trace_.add({kind, 0, micro_batch, chunk, from, to});
-    return to - from;
-  };
-  const auto exposed = [](const Phase& phase) {
-    return phase.ends.communicated.exposed - phase.begins.communicated.exposed;
-  };
-  const auto computing = [&](const Phase& phase) {
-    return known.seconds(phase.ends.moment) - known.seconds(phase.begins.moment) - exposed(phase);
-  };
-
-  for (const auto& [micro_batch, chunk, begins, ends] : opened_)
-    result.data += span(Trace::Kind::data, begins, ends, micro_batch, chunk);
-  events_.clear();
-  for (const auto& [action, begins, ends, waits] : times.passages) {
-    const double seconds = span(kind_of(action.kind), begins, ends, action.micro_batch, action.chunk);
-    (action.kind == Pass::forward ? result.forward : result.backward) += seconds - waits;
-    events_.push_back({mesh_.pipeline().rank(), action, known.seconds(begins), known.seconds(ends)});
-  }
-  if (step.update) span(Trace::Kind::optimizer, step.update->phase.begins.moment, step.update->updated);
-  span(Trace::Kind::step, step.begins.moment, step.ends.moment);
-  trace_.end();
-
-  result.optimizer = computing({step.begins, step.cleared}) + computing({step.run, step.ends});
-  result.exposed = exposed({step.begins, step.ends});
-  if (step.update && options_.device) {
-    result.optimizer += computing(step.update->phase);
-    result.exposed += exposed(step.update->phase);
-  }
-  result.bubble = times.waited;
-  result.exposed = std::max(0.0, result.exposed - result.bubble);  // it contains the bubble, but for rounding
-  result.hidden = step.ends.communicated.hidden - step.begins.communicated.hidden;
 }
 
 // Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.

@@ -15,8 +15,8 @@
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
-#include "parallel/pipeline/run.hpp"
 #include "parallel/stage.hpp"
+#include "parallel/step_account.hpp"
 #include "parallel/totals.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -51,17 +51,6 @@ struct TrainingOptions {
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
                                        std::span<std::int32_t> targets)>;
 
-struct StepResult {
-  std::int64_t step = 0;  // from 1
-  double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
-  std::int64_t tokens = 0;
-  bool skipped = false;
-  // Seconds of this rank, which follow each other and are the step: its samples, the passes, all else that it computes, waiting for
-  // collectives, waiting for other stages. Beside them: seconds in which communication was under way and the rank did not wait. On a device
-  // they are its own, until the one wait of the step: the update that follows is told with the next step.
-  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
-};
-
 class Training {
  public:
   Training(const TrainingOptions& options, Memory& memory, Clock& clock);  // on one rank
@@ -87,8 +76,8 @@ class Training {
   void publish();  // after the optimizer's state was written to: everybody's values follow
 
   const PipelineSchedule& schedule() const { return schedule_; }
-  const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
-  Trace& trace() { return trace_; }                                     // of the steps that it is asked for
+  StepAccount& account() { return account_; }
+  const StepAccount& account() const { return account_; }
   // Of the newest micro-batch through the first chunk: bytes that its tape held, and what the layers had declared.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
@@ -101,29 +90,6 @@ class Training {
     std::int64_t tokens = 0;
     double gradient_norm = 0;  // as if the batch had the most tokens
   };
-  // A moment, and what had been communicated until then.
-  struct Edge {
-    Moment moment;
-    CommunicationTime::Seconds communicated;
-  };
-  struct Phase {
-    Edge begins, ends;
-  };
-  struct Update {
-    Phase phase;
-    Moment updated;  // what follows makes it known to all ranks
-  };
-  struct Opened {
-    std::int64_t micro_batch, chunk;
-    Moment begins, ends;
-  };
-  struct StepMoments {
-    Edge begins, cleared, run, ends;
-    std::optional<Update> update;  // within the step; of a device, the one before it
-  };
-  Moment now() const { return moment_on(options_.queue(), clock_); }
-  Edge edge();
-  void account(const StepMoments& step, const PipelineTimes& times, const PassedMoment& known, StepResult& result);
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
   bool has_loss() const { return mesh_.last_stage() && mesh_.tensor().rank() == 0; }  // where it counts, once
@@ -137,7 +103,6 @@ class Training {
   [[noreturn]] void name_birth(const ReadSamples& read);
 
   TrainingOptions options_;
-  Trace trace_;
   Mesh mesh_;
   Clock& clock_;
   Ledger ledger_;
@@ -150,11 +115,9 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;       // of a batch, where the loss is
-  Totals totals_;                 // of a batch
-  std::vector<Opened> opened_;    // micro-batches of this step
-  std::optional<Update> update_;  // that the device may not have done yet
-  std::vector<PipelineEvent> events_;
+  std::int64_t tokens_ = 0;  // of a batch, where the loss is
+  Totals totals_;            // of a batch
+  StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
 

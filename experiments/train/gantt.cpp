@@ -23,7 +23,7 @@ PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& 
 
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks) {
   const Mesh& mesh = training.mesh();
-  const std::vector<PipelineEvent>& events = training.events();
+  const std::vector<PipelineEvent>& events = training.account().events();
   const std::string mine(reinterpret_cast<const char*>(events.data()), events.size() * sizeof(PipelineEvent));
   const std::vector<std::string> all = mesh.world().exchange(mine);
   MeasuredPipeline pipeline;

@@ -26,7 +26,7 @@ namespace {
 
 std::string packed(Training& training) {
   const Mesh& mesh = training.mesh();
-  const Trace& trace = training.trace();
+  const Trace& trace = training.account().trace();
   const nlohmann::json mine{{"name", fmt::format("rank {}: dp{} tp{} pp{}", mesh.world().rank(), mesh.data().rank(),
                                                  mesh.tensor().rank(), mesh.pipeline().rank())},
                             {"left_out", trace.left_out()},

@@ -43,7 +43,7 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
   const DevicePlugin plugin;
   const auto memory = cuda_memory(plugin, 0);
   test::SmallRun run(on(plugin, 2, 4), *memory);
-  run.training.trace().record(1, 3, 1000);
+  run.training.account().trace().record(1, 3, 1000);
   const double begun = run.clock.seconds();
   const std::vector<StepResult> steps = run.steps(3);
   const double seconds = run.clock.seconds() - begun;
@@ -55,11 +55,11 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
   }
   CHECK(all <= seconds * 1.01);
   double last = begun;
-  for (const PipelineEvent& event : run.training.events()) {
+  for (const PipelineEvent& event : run.training.account().events()) {
     CHECK((event.begins >= last && event.ends > event.begins && event.ends <= begun + seconds * 1.01));
     last = event.ends;
   }
   int updates = 0;
-  for (const Trace::Span& span : run.training.trace().spans()) updates += span.kind == Trace::Kind::optimizer;
+  for (const Trace::Span& span : run.training.account().trace().spans()) updates += span.kind == Trace::Kind::optimizer;
   CHECK(updates == 2);
 }

@@ -70,14 +70,14 @@ TEST_CASE("a trace is of the steps asked for, and agrees with what they say of t
     INFO(word);
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             test::Run run(test::options_for("fast", layout), std::move(mesh), memory);
-            run.training.trace().record(2, 2, 10000);
+            run.training.account().trace().record(2, 2, 10000);
             run.steps(1);
             clear_accounts(run.training.mesh());
             run.steps(1);
             const Accounts accounts = accounts_of(run.training.mesh());
             run.steps(1);
             run.training.evaluate(run.read, 5);
-            const Trace& trace = run.training.trace();
+            const Trace& trace = run.training.account().trace();
             const std::string spans =
                 trouble_with_spans(trace, run.training.schedule(), run.training.mesh().pipeline().rank());
             if (!spans.empty()) return spans;
