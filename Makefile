@@ -60,9 +60,11 @@ cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
             -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
-# The same sources for a GPU that is emulated on the host: `make test` needs none. NCCL's messages go over MPI there.
+# The same sources for a GPU that is emulated on the host: `make test` needs none. NCCL's messages go over MPI there. An access to a place
+# that is not aligned ends a kernel on a GPU, and the program here (illegal instruction).
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
-            -fPIC -Itests/cuda/emulation -I. $(found_flags) -O1 -g1
+            -fPIC -Itests/cuda/emulation -I. $(found_flags) -O1 -g1 \
+            -fsanitize=alignment -fsanitize-undefined-trap-on-error
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
 cuda_libs = -lcublasLt -Xlinker -rpath,$(CUDA)/lib64

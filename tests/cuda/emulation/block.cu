@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -71,6 +72,7 @@ struct Block {
   unsigned threads = 0, current = 0;
   bool backwards =
       false;  // every second block begins with its last thread: a barrier that is missing shows in one of the two
+  bool last_first = false;  // every second grid begins with its last block: none may rest on another's results
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -151,7 +153,13 @@ const void* exchange(const void* mine, std::size_t bytes) {
   return half[first];
 }
 
+void require_sixteen(const void* place) {
+  if (reinterpret_cast<std::uintptr_t>(place) % 16 != 0) fail("sixteen bytes at once do not begin on sixteen");
+}
+
 void copy_later(void* to, const void* from, std::size_t bytes) {
+  require_sixteen(to);
+  require_sixteen(from);
   if (block->backwards) return copy_now({to, from, bytes});
   auto& groups = block->fibers[block->current].groups;
   if (groups.empty()) groups.emplace_back();
@@ -170,7 +178,9 @@ void wait_for_groups(std::size_t younger) {
 
 std::byte* shared_memory() { return block->shared; }
 
-void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel) {
+void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel) {
+  if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument("a grid of " + std::to_string(blocks) + " blocks");
   if (threads == 0 || threads > most_threads || threads % warp != 0)
     throw std::invalid_argument("a block of " + std::to_string(threads) + " threads");
   if (shared_bytes > most_shared_bytes)
@@ -186,9 +196,10 @@ void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes, const
   block->shared_bytes = shared_bytes;
   block->kernel = &kernel;
   blockDim = {threads};
-  gridDim = {blocks};
-  for (unsigned b = 0; b < blocks; ++b) {
-    blockIdx = {b};
+  gridDim = {static_cast<unsigned>(blocks)};
+  block->last_first = !block->last_first;
+  for (unsigned b = 0; b < gridDim.x; ++b) {
+    blockIdx = {block->last_first ? gridDim.x - 1 - b : b};
     run_block();
   }
 }

@@ -13,8 +13,8 @@ namespace emulation {
 
 inline constexpr std::size_t most_shared_bytes = 227 << 10;
 
-// Runs kernel() for every thread of every block, in order. Throws what a GPU would refuse.
-void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
+// Runs kernel() for every thread of every block. Throws what a GPU would refuse.
+void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
 std::byte* shared_memory();  // of the block that runs, poisoned before it
 
 // Copies of this thread into shared memory, of zeros where `from` is null: in one block when their group is waited for, in the next at once,
@@ -22,5 +22,7 @@ std::byte* shared_memory();  // of the block that runs, poisoned before it
 void copy_later(void* to, const void* from, std::size_t bytes);
 void end_group();
 void wait_for_groups(std::size_t younger);
+
+void require_sixteen(const void* place);  // of who reads or writes sixteen bytes at once
 
 }  // namespace emulation

@@ -3,8 +3,9 @@
 //
 //   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows; the host cannot
 //            touch it while no kernel runs, and a guard behind what was lent is looked at when it is given back
-//   limits   1024 threads, whole warps, 227 KiB of shared memory; threads of a block that wait for different things end the program
-//   order    of a block's threads: first to last in one block, last to first in the next
+//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; what is read or written at once begins on
+//            a multiple of its size; threads of a block that wait for different things end the program
+//   order    of a block's threads: first to last in one block, last to first in the next; of blocks: so in one grid, and in the next
 #pragma once
 #include <cmath>
 #include <cstddef>

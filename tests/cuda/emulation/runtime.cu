@@ -43,6 +43,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) {
+  if (bytes == 0) return cudaErrorInvalidValue;
   emulation::advance();
   *place = emulation::take(bytes);
   if (!*place) last_error = cudaErrorMemoryAllocation;

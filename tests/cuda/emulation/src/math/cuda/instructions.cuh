@@ -54,11 +54,13 @@ void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b
 }
 
 inline void load_matrices(std::uint32_t (&m)[4], const void* row) {
+  emulation::require_sixteen(row);
   const void* all = emulation::exchange(&row, sizeof row);
   const int g = static_cast<int>(emulation::lane() / 4), t = static_cast<int>(emulation::lane() % 4);
   for (int i = 0; i < 4; ++i) m[i] = of_lane<const std::uint32_t*>(all, 8 * i + g)[t];
 }
 inline void load_turned(std::uint32_t (&m)[4], const void* row) {
+  emulation::require_sixteen(row);
   const void* all = emulation::exchange(&row, sizeof row);
   const int g = static_cast<int>(emulation::lane() / 4), t = static_cast<int>(emulation::lane() % 4);
   const auto at = [&](int matrix, int r) { return std::uint32_t{of_lane<const std::uint16_t*>(all, 8 * matrix + r)[g]}; };

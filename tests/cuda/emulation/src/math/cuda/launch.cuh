@@ -17,11 +17,12 @@ struct Grid {
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue, Arguments... arguments) {
+  static_assert((sizeof(Parameters) + ... + 0) <= 4096, "more than a launch may carry on every GPU");
   if (grid.blocks == 0) return;
   emulation::put(stream_of(queue), [=] {
     const emulation::Open open;
-    emulation::run_grid(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
-                        static_cast<std::size_t>(grid.shared_bytes), [&] { kernel(static_cast<Parameters>(arguments)...); });
+    emulation::run_grid(grid.blocks, static_cast<unsigned>(grid.threads), static_cast<std::size_t>(grid.shared_bytes),
+                        [&] { kernel(static_cast<Parameters>(arguments)...); });
     return true;
   });
 }
