@@ -24,6 +24,18 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
+// 2^x and 1/x, within two units of the last place; what would be subnormal is 0. An instruction each, where exp and division are eight.
+__device__ inline float two_to_the(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+__device__ inline float reciprocal(float x) {
+  float share;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(x));
+  return share;
+}
+
 // ── tensor cores: matrices of 16-bit numbers, spread over the lanes of a warp ──
 
 // d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds of a the pairs from (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8); of b, columns first,
@@ -58,16 +70,16 @@ __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
 
 // ── copies into shared memory that go on while others compute ──
 
-// Sixteen bytes, or zeros without reading where nothing is wanted.
-__device__ inline void copy_later(void* to, const void* from, bool wanted) {
+// Sixteen bytes, or a number; zeros, without reading, where nothing is wanted.
+__device__ inline void copy_pack_later(void* to, const void* from, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
                : "memory");
 }
-__device__ inline void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all groups of this thread but the last `younger` are there.
-template <int younger>
-__device__ void wait_for_groups() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(younger) : "memory");
+__device__ inline void copy_later(float* to, const float* from, bool wanted) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 4 : 0)
+               : "memory");
 }
+// Until all copies of this thread are there.
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace chorale::cuda

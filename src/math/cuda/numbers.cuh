@@ -1,8 +1,10 @@
 // Elements widened to what they are computed in, and rounded once: f32 for the types of 16 bits, else their own.
 //
 // Functions of f32 are the host's own (vector_math.hpp), so that a kernel which adds in the host's order has the host's bits. 16 bits take the
-// processor's exp, a quarter of the instructions, whose error is lost in their rounding.
+// processor's power and reciprocal, a quarter of the instructions, whose error is lost in their rounding.
 #pragma once
+#include <numbers>
+
 #include "src/math/cuda/instructions.cuh"
 #include "src/math/kernel.hpp"
 #include "src/math/vector_math.hpp"
@@ -29,7 +31,7 @@ __device__ T rounded(Statistic<T> value) {
 template <class T>
 __device__ Statistic<T> exponential(Statistic<T> x) {
   if constexpr (sizeof(T) == 2)
-    return expf(x);
+    return two_to_the(x * std::numbers::log2e_v<float>);
   else if constexpr (sizeof(T) == 4)
     return math::exp(x);
   else
@@ -37,7 +39,11 @@ __device__ Statistic<T> exponential(Statistic<T> x) {
 }
 template <class T>
 __device__ Statistic<T> sigmoid(Statistic<T> x) {
-  return 1 / (1 + exponential<T>(-x));
+  const Statistic<T> whole = 1 + exponential<T>(-x);
+  if constexpr (sizeof(T) == 2)
+    return reciprocal(whole);
+  else
+    return 1 / whole;
 }
 
 // Of the type they are given, by name for both.

@@ -29,15 +29,26 @@ __device__ inline int row_of(int e) {
 }
 __device__ inline int column_of(int j, int e) { return 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + e % 2; }
 
-// Rows from `first` on, zeros beyond `count`, on their way.
+// Rows from `first` on, zeros beyond `count`, on their way. A thread stays in its column: where it reads next is one addition away.
 template <int width, class T>
 __device__ void load_tile(T* tile, const Vectors<const T>& rows, std::int64_t first, std::int64_t count) {
-  constexpr int piece = 16 / sizeof(T), pieces = width / piece;
-  for (int i = static_cast<int>(threadIdx.x); i < tile_rows * pieces; i += tile_threads) {
-    const int row = i / pieces, column = i % pieces * piece;
-    const bool wanted = first + row < count;
-    copy_later(tile + row * row_length<width> + column, rows[wanted ? first + row : 0] + column, wanted);
-  }
+  constexpr int piece = 16 / sizeof(T), pieces = width / piece, rows_at_once = tile_threads / pieces;
+  const int row = static_cast<int>(threadIdx.x) / pieces, column = static_cast<int>(threadIdx.x) % pieces * piece;
+  const int rows_left = static_cast<int>(count - first);
+  const T* from = rows[first + row] + column;
+  T* const to = tile + row * row_length<width> + column;
+#pragma unroll
+  for (int r = 0; r < tile_rows; r += rows_at_once, from += rows_at_once * rows.stride)
+    copy_pack_later(to + r * row_length<width>, from, row + r < rows_left);
+}
+
+// Numbers that stand beside the rows, two for each: lse, and behind those D. As above.
+__device__ inline void load_beside(float* beside, const Vectors<const float>& lse, const Vectors<const float>& both,
+                                   std::int64_t first, std::int64_t count) {
+  static_assert(tile_threads == 2 * tile_rows);
+  const int row = static_cast<int>(threadIdx.x) % tile_rows;
+  copy_later(beside + threadIdx.x, (static_cast<int>(threadIdx.x) < tile_rows ? lse : both)[first + row],
+             first + row < count);
 }
 
 template <int width, class T>

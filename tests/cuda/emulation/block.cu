@@ -11,6 +11,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -60,7 +61,7 @@ void copy_now(const Copy& copy) {
 }
 
 struct Fiber {
-  std::vector<std::vector<Copy>> groups;  // of copies that nobody has waited for; the last is still open
+  std::vector<Copy> copies;  // that nobody has waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
   bool odd = false;  // which half of the exchange is next: lanes that run ahead do not overwrite what others still read
@@ -158,22 +159,12 @@ void require_sixteen(const void* place) {
 }
 
 void copy_later(void* to, const void* from, std::size_t bytes) {
-  require_sixteen(to);
-  require_sixteen(from);
   if (block->backwards) return copy_now({to, from, bytes});
-  auto& groups = block->fibers[block->current].groups;
-  if (groups.empty()) groups.emplace_back();
-  groups.back().push_back({to, from, bytes});
+  block->fibers[block->current].copies.push_back({to, from, bytes});
 }
 
-void end_group() { block->fibers[block->current].groups.emplace_back(); }
-
-void wait_for_groups(std::size_t younger) {
-  auto& groups = block->fibers[block->current].groups;
-  while (groups.size() > younger + 1) {
-    for (const Copy& copy : groups.front()) copy_now(copy);
-    groups.erase(groups.begin());
-  }
+void wait_for_copies() {
+  for (const Copy& copy : std::exchange(block->fibers[block->current].copies, {})) copy_now(copy);
 }
 
 std::byte* shared_memory() { return block->shared; }

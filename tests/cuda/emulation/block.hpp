@@ -17,11 +17,10 @@ inline constexpr std::size_t most_shared_bytes = 227 << 10;
 void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
 std::byte* shared_memory();  // of the block that runs, poisoned before it
 
-// Copies of this thread into shared memory, of zeros where `from` is null: in one block when their group is waited for, in the next at once,
-// so that a wait that was forgotten shows, and a place that is still read.
+// Copies of this thread into shared memory, of zeros where `from` is null: in one block when they are waited for, in the next at once, so that
+// a wait that was forgotten shows, and a place that is still read.
 void copy_later(void* to, const void* from, std::size_t bytes);
-void end_group();
-void wait_for_groups(std::size_t younger);
+void wait_for_copies();
 
 void require_sixteen(const void* place);  // of who reads or writes sixteen bytes at once
 

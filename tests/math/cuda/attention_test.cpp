@@ -25,8 +25,9 @@ TEST_CASE("device: attention and its gradient are those of the host", "[gpu]") {
           if (tokens > 100 && (width < 64 || dtype == DType::f64)) continue;
           INFO(name_of(dtype) << " width " << width << " tokens " << tokens << " p " << probability);
           Desk desk;
+          const bool is_long = tokens > 100;
           const AttentionShape shape{
-              .groups = 2, .queries = tokens > 100 ? 1 : 3, .width = width, .first_head = 4, .all_heads = 9};
+              .groups = is_long ? 1 : 2, .queries = is_long ? 2 : 3, .width = width, .first_head = 4, .all_heads = 9};
           const Dropout drop = drops(probability, tokens);
           const std::int64_t rows = tokens > 100 ? tokens : 2 * tokens;
           const Tensor qkv = desk.random({rows, shape.columns()}, dtype, 2), dqkv = desk.random(qkv.shape(), dtype);

@@ -18,6 +18,9 @@ T narrow(float value, Type<T>) {
   return static_cast<T>(value);
 }
 
+inline float two_to_the(float x) { return std::exp2(x); }
+inline float reciprocal(float x) { return 1 / x; }
+
 // What a lane put into an exchange.
 template <class Put>
 const Put& of_lane(const void* all, int lane) {
@@ -68,11 +71,14 @@ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
 }
 
 // See block.hpp: they come as late, or as early, as they may.
-inline void copy_later(void* to, const void* from, bool wanted) { emulation::copy_later(to, wanted ? from : nullptr, 16); }
-inline void end_group() { emulation::end_group(); }
-template <int younger>
-void wait_for_groups() {
-  emulation::wait_for_groups(younger);
+inline void copy_pack_later(void* to, const void* from, bool wanted) {
+  emulation::require_sixteen(to);
+  emulation::require_sixteen(from);
+  emulation::copy_later(to, wanted ? from : nullptr, 16);
 }
+inline void copy_later(float* to, const float* from, bool wanted) {
+  emulation::copy_later(to, wanted ? from : nullptr, sizeof(float));
+}
+inline void wait_for_copies() { emulation::wait_for_copies(); }
 
 }  // namespace chorale::cuda
