@@ -123,7 +123,7 @@ void Blas::run(const Matmul& product, const void* x, const void* w, const void* 
     check(cublasLtCreate(&made));
     library_->handle.reset(made);
   }
-  const std::pair key{product, aligned(x, w, y)};
+  const std::pair key{product, aligned(x, w, bias, y)};
   auto found = library_->ready.find(key);
   if (found == library_->ready.end())
     found = library_->ready.emplace(key, make_ready(library_->handle.get(), product, bias, key.second)).first;
