@@ -60,8 +60,9 @@ __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t 
   store<width>(y + at, result);
 }
 
+// `dups` is `dgates` a block further on, and told: of two packs that are stored behind one pointer nvcc 13 cuts the second into words.
 template <class T, int width>
-__global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dx, std::int64_t count) {
+__global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dgates, T* dups, std::int64_t count) {
   using W = Statistic<T>;
   const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
   if (at >= count) return;
@@ -74,8 +75,8 @@ __global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t bloc
     of_gate.values[i] = rounded<T>(d * u * share * fused(g, 1 - share, W(1)));
     of_up.values[i] = rounded<T>(d * g * share);
   }
-  store<width>(dx + gates, of_gate);
-  store<width>(dx + gates + block, of_up);
+  store<width>(dgates + gates, of_gate);
+  store<width>(dups + gates, of_up);
 }
 
 constexpr int threads = 256;
@@ -111,7 +112,7 @@ void swiglu_backward(const Tensor& dy, const Tensor& x, std::int64_t block, cons
     T* out = data<T>(dx);
     with_packs(Type<T>{}, aligned(above, in, out) && block * sizeof(T) % 16 == 0, [&](auto width) {
       launch(swiglu_gradient_packs<T, width()>, {quotient_up(dy.count(), threads * width()), threads}, queue, above, in,
-             block, out, dy.count());
+             block, out, out + block, dy.count());
     });
   });
 }

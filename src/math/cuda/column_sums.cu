@@ -65,6 +65,7 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   W sum = 0;
+#pragma unroll 16  // there are few threads: each has many reads on their way
   for (std::int64_t part = 0; part < parts; ++part) sum += partials[part * stride + column];
   out[column] += sum;
 }

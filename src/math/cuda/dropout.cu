@@ -27,7 +27,8 @@ __global__ void drop_packs(const T* x, const T* bias, Dropout dropout, const T* 
   Pack<T, width> added{}, around{}, result;
   if (bias) added = load<width>(bias + column);
   if (residual) around = load<width>(residual + at);
-  const std::int64_t place = dropout.tokens.global(row) * columns + column;
+  // A multiple of the width: said once more, so that the compiler sees which neighbours share a counter.
+  const std::int64_t place = (dropout.tokens.global(row) * columns + column) / width * width;
   Factors<W> factors(dropout, dropout.scale());
 #pragma unroll
   for (int i = 0; i < width; ++i) {
