@@ -21,10 +21,8 @@ struct Sources {
 };
 
 // Conversions by the types' own words and not by the processor's, so that a NaN has the host's bits.
-template <Redop op, class T, int width>
-__global__ void reduce_packs(Sources<T> sources, std::int64_t count, T* out) {
-  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
-  if (at >= count) return;
+template <Redop op, int width, class T>
+__device__ void reduce_pack(const Sources<T>& sources, std::int64_t at, T* out) {
   auto pack = load<width>(sources.at[0] + at);
   Wide<T> sums[width];
   for (int i = 0; i < width; ++i) sums[i] = static_cast<Wide<T>>(pack.values[i]);
@@ -34,6 +32,15 @@ __global__ void reduce_packs(Sources<T> sources, std::int64_t count, T* out) {
   }
   for (int i = 0; i < width; ++i) pack.values[i] = static_cast<T>(sums[i]);
   store<width>(out + at, pack);
+}
+
+template <Redop op, class T, int width>
+__global__ void reduce_packs(Sources<T> sources, std::int64_t count, T* out) {
+  const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
+  if (at + width <= count)
+    reduce_pack<op, width>(sources, at, out);
+  else
+    for (std::int64_t i = at; i < count; ++i) reduce_pack<op, 1>(sources, i, out);
 }
 
 template <class T>
@@ -52,7 +59,7 @@ void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sourc
   with_op(op, [&](auto constant) {
     visit(dtype, [&]<class T>(Type<T>) {
       Sources<T> all{.count = static_cast<int>(sources.size())};
-      bool wide = aligned(out) && count * sizeof(T) % 16 == 0;
+      bool wide = aligned(out);
       for (std::size_t s = 0; s < sources.size(); ++s) {
         all.at[s] = static_cast<const T*>(sources[s]);
         wide = wide && aligned(sources[s]);
