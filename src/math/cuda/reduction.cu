@@ -20,7 +20,8 @@ struct Sources {
   int count;
 };
 
-// Conversions by the types' own words and not by the processor's, so that a NaN has the host's bits.
+// Conversions by the types' own words and not by the processor's, so that the NaN of min and max has the host's bits. (Of a sum, a product or
+// a quotient it has not: a GPU makes 7fff ffff of every NaN that it computes with.)
 template <Redop op, int width, class T>
 __device__ void reduce_pack(const Sources<T>& sources, std::int64_t at, T* out) {
   auto pack = load<width>(sources.at[0] + at);

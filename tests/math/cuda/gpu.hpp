@@ -14,6 +14,17 @@
 
 namespace chorale {
 
+// The same bits; but a NaN is like any other, since a GPU makes 7fff ffff of each and a processor keeps what it was given.
+inline bool same_numbers(const Tensor& a, const Tensor& b) {
+  bool same = a.bytes() == b.bytes();
+  visit(a.dtype(), [&]<class T>(Type<T>) {
+    const auto x = a.values<T>(), y = b.values<T>();
+    for (std::size_t i = 0; i < x.size() && same; ++i)
+      same = std::memcmp(&x[i], &y[i], sizeof(T)) == 0 || (x[i] != x[i] && y[i] != y[i]);
+  });
+  return same;
+}
+
 class Gpu {
  public:
   Gpu() {
@@ -47,7 +58,7 @@ class Gpu {
     return host;
   }
 
-  // With a tolerance of 0 they must have the same bits.
+  // With a tolerance of 0 they must be the same numbers.
   template <class Call>
   void compare(const std::vector<Tensor>& tensors, double tolerance, Call call) {
     Desk desk;
@@ -62,7 +73,7 @@ class Gpu {
       const Tensor found = fetched(desk, there[i]);
       INFO("tensor " << i << " of the call, " << to_string(found.shape()) << " " << name_of(found.dtype()));
       if (tolerance == 0)
-        CHECK(same_bits(found, here[i]));
+        CHECK(same_numbers(found, here[i]));
       else
         CHECK(distance(doubles(found), doubles(here[i])) <= tolerance);
     }
