@@ -94,6 +94,10 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   const Handle<PreferenceTraits> preference(made);
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
                                              sizeof workspace_bytes));
+  // Where k is cut, its parts are added in what is computed in: the other ways round them to 16 bits first.
+  const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
+                                             sizeof in_compute_type));
   const std::uint32_t least = on_sixteen ? 16 : static_cast<std::uint32_t>(size_of(p.input));
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
