@@ -17,8 +17,8 @@ constexpr int threads = 256;
 
 // A thread takes a pack of a row. An element is read before it is written, so y may be x or residual.
 template <class T, int width>
-__global__ void drop_packs(const T* x, const T* bias, Dropout dropout, const T* residual, T* y, std::int64_t columns,
-                           std::int64_t count) {
+__global__ void drop_packs(const T* x, const T* bias, Tokens tokens, Factors<Statistic<T>> factors, const T* residual, T* y,
+                           std::int64_t columns, std::int64_t count) {
   using W = Statistic<T>;
   const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
   if (at >= count) return;
@@ -28,8 +28,7 @@ __global__ void drop_packs(const T* x, const T* bias, Dropout dropout, const T* 
   if (bias) added = load<width>(bias + column);
   if (residual) around = load<width>(residual + at);
   // A multiple of the width: said once more, so that the compiler sees which neighbours share a counter.
-  const std::int64_t place = (dropout.tokens.global(row) * columns + column) / width * width;
-  Factors<W> factors(dropout, dropout.scale());
+  const std::int64_t place = (tokens.global(row) * columns + column) / width * width;
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     const W factor = factors.at(static_cast<std::uint64_t>(place + i));
@@ -44,9 +43,10 @@ void run(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tens
   visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     const T *in = data<T>(x), *b = data<T>(bias), *around = data<T>(residual);
     T* out = data<T>(y);
+    const Factors<Statistic<T>> factors(dropout, dropout.scale());
     with_packs(Type<T>{}, aligned(in, b, around, out) && x.dim(1) * sizeof(T) % 16 == 0, [&](auto width) {
-      launch(drop_packs<T, width()>, {quotient_up(x.count(), threads * width()), threads}, queue, in, b, dropout, around,
-             out, x.dim(1), x.count());
+      launch(drop_packs<T, width()>, {quotient_up(x.count(), threads * width()), threads}, queue, in, b, dropout.tokens,
+             factors, around, out, x.dim(1), x.count());
     });
   });
 }

@@ -8,7 +8,7 @@ namespace chorale::cuda {
 // The words of places that are asked for in order.
 class Draws {
  public:
-  __device__ explicit Draws(const Random& random) : random_(random) {}
+  __host__ __device__ explicit Draws(const Random& random) : random_(random) {}
 
   __device__ std::uint32_t at(std::uint64_t place) {
     if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
@@ -26,7 +26,7 @@ class Draws {
 template <class W>
 class Factors {
  public:
-  __device__ Factors(const Dropout& dropout, W scale)
+  __host__ __device__ Factors(const Dropout& dropout, W scale)
       : draws_(dropout.random),
         least_(static_cast<std::uint32_t>(dropout.probability * 0x1p32)),
         scale_(scale),
