@@ -59,11 +59,11 @@ compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
-            -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. $(NCCL:%=-I%/include)
+            -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. -I$B $(NCCL:%=-I%/include)
 # The same sources for a GPU that is emulated on the host: `make test` needs none. NCCL's messages go over MPI there. An access to a place
 # that is not aligned ends a kernel on a GPU, and the program here (illegal instruction).
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
-            -fPIC -Itests/cuda/emulation -I. $(found_flags) -O1 -g1 \
+            -fPIC -Itests/cuda/emulation -I. -I$B $(found_flags) -O1 -g1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
 link      = $(mpicxx) $(sanitize) $(filter -fopenmp,$(maths)) -pthread -rdynamic $(LDFLAGS)
 libs      = $(hdf5_folder) -lhdf5_hl $(hdf5_spdlog_libs) -ldnnl $(if $(UCX),$(ucx_libs)) -ldl
@@ -111,6 +111,8 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
             {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
             {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,$(if $(CUDA),built where nccl.h was not found,built without CUDA)))"},
+# What the plugin must be built from too. Of all headers: nobody has to know which of them tell how program and plugin meet.
+plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head -c 16)"
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
 root   := $(filter 0,$(shell id -u))
@@ -251,6 +253,7 @@ $B/%.cu.o: %.cu $B/nvcc.stamp
 	@mkdir -p $(@D)
 	$(call quiet,nvcc) $(nvcc) -MMD -MP -c $< -o $@
 $B/src/base/built.o: $B/facts.stamp
+$B/src/memory/device_plugin.o $B/src/memory/plugin_mark.cu.o $B/emulated/src/memory/plugin_mark.o: $B/plugin_mark.stamp
 
 .PRECIOUS: $B/%.stamp
 # A stamp holds the text of the variable it is named after, and is rewritten only when that text changes.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
@@ -14,6 +15,10 @@ namespace chorale {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::string_view mark =
+#include "plugin_mark.stamp"
+    ;
 
 fs::path beside_the_program() {
   std::error_code error;
@@ -34,6 +39,11 @@ DevicePlugin::DevicePlugin() {
   if (path.empty()) return;
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   why_not_ = library_ ? "" : dlerror();
+  if (!library_) return;
+  auto* const its_mark = find<PluginMarkFunction>("chorale_cuda_mark");
+  if (its_mark && mark == its_mark()) return;
+  why_not_ = "the CUDA plugin was built from other sources (make all builds it)";
+  library_.reset();
 }
 
 void DevicePlugin::refuse(const char* name) const {

@@ -49,6 +49,10 @@ class DevicePlugin {
 
 // ── what the plugin offers; plain C linkage, found by name ──
 
+// Of the headers it was compiled with (Makefile). They give the places of virtual functions and of kernels in their table: with others, calls
+// would end anywhere, so it is refused.
+using PluginMarkFunction = const char*();
+
 struct CudaDevice {
   char name[256];
   int major, minor;  // compute capability

@@ -114,6 +114,18 @@ class Device(unittest.TestCase):
         result = ranks(2, chorale, "train", *wide, "--layout", said[1], EMULATED_BYTES=str(24 << 20), **plugin)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_a_plugin_of_other_sources_is_refused(self):
+        mark = pathlib.Path(build, "plugin_mark.stamp").read_bytes().strip().strip(b'"')
+        stale = pathlib.Path(self.folder, "stale.so")
+        stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
+        for library, words in ((stale, "the CUDA plugin was built from other sources (make all builds it)"),
+                               ("libm.so.6", "the CUDA plugin was built from other sources"),  # has no mark at all
+                               ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
+            for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
+                result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn(words, result.stderr + result.stdout)
+
     @unittest.skipIf(real, "there is a GPU")
     def test_no_device_is_said_before_anything_starts(self):
         for command in (["train", "--preset", "tiny"], ["generate", "--load", "nowhere"], ["prove"]):
