@@ -84,7 +84,7 @@ class Prove final : public Command {
 
     const auto ranks = gather_rank_facts(runtime, session.clock);
     RunRecord record = open_run_record(run_dir_, session, ranks);
-    if (record.recorder) record.recorder->text("/", "device", device_.about().empty() ? "cpu" : device_.about());
+    if (record.recorder) record.recorder->text("/", "device", device_.about());
     const double began = session.clock.seconds();
     History expected;
     if (runtime.rank() == 0) {

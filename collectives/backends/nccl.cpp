@@ -187,20 +187,20 @@ Availability probe_nccl() {
                             devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-// The ranks of a host take its devices in turn. NCCL refuses two ranks of one host on one device, so where they have to share, each says
-// that it is on a host of its own, and they are joined over the loopback interface.
+// NCCL refuses two ranks of one host on one device, so where they have to share, each says that it is on a host of its own, and they are
+// joined over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;
-  const int devices = static_cast<int>(cuda_devices(plugin, &why_none).size());
+  const auto devices = cuda_devices(plugin, &why_none);
   auto* make = plugin.find<NcclDeviceFunction>("chorale_nccl_device");
-  if (devices == 0 || !make) usage_error("no device for NCCL here", why_none, "use --backend shm, ucx or mpi");
-  const auto [place, ranks] = mpi::place_on_host(runtime.world());
-  if (ranks > devices) {
+  if (devices.empty() || !make) usage_error("no device for NCCL here", why_none, "use --backend shm, ucx or mpi");
+  const DeviceShare share = share_of_devices(runtime, devices);
+  if (share.crowded()) {
     setenv("NCCL_HOSTID", fmt::format("{}-{}", host_name(), runtime.rank()).c_str(), 0);
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }
-  return std::make_unique<NcclTransport>(runtime, std::unique_ptr<NcclDevice>(make(place % devices)));
+  return std::make_unique<NcclTransport>(runtime, std::unique_ptr<NcclDevice>(make(share.index())));
 }
 
 }  // namespace chorale

@@ -28,12 +28,10 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
     usage_error("no GPU to compute on",
                 fmt::format("rank {}: {}", without[0], devices.empty() ? why_none : "another rank has one"),
                 "use --device cpu, or hosts that all have GPUs");
-  const auto [place, ranks] = mpi::place_on_host(runtime.world());
-  const auto count = static_cast<int>(devices.size());
-  const int index = place % count, sharers = (ranks - index + count - 1) / count;
-  memory_ = cuda_memory(*plugin_, index);
-  about_ = devices[static_cast<std::size_t>(index)].name;
-  if (sharers > 1) about_ += fmt::format(", shared by {} ranks", sharers);
+  const DeviceShare share = share_of_devices(runtime, devices);
+  memory_ = cuda_memory(*plugin_, share.index());
+  about_ = devices[static_cast<std::size_t>(share.index())].name;
+  if (share.sharers() > 1) about_ += fmt::format(", shared by {} ranks", share.sharers());
 }
 
 }  // namespace chorale::train

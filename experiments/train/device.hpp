@@ -20,10 +20,10 @@ class ComputeDevice {
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null: the host
   const std::shared_ptr<Memory>& memory() const { return memory_; }             // of the GPU; null: the host
-  const std::string& about() const { return about_; }  // "NVIDIA H200, shared by 4 ranks"; empty: the host
+  const std::string& about() const { return about_; }                           // "cpu", "NVIDIA H200, shared by 4 ranks"
 
  private:
-  std::string name_ = "cpu", about_;
+  std::string name_ = "cpu", about_ = "cpu";
   std::optional<DevicePlugin> plugin_;
   std::shared_ptr<Memory> memory_;
 };

@@ -10,6 +10,7 @@
 
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
+#include "src/base/mpi.hpp"
 
 namespace chorale {
 namespace fs = std::filesystem;
@@ -70,6 +71,11 @@ std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* wh
   if (found <= 0) *why_none = !plugin.why_not().empty() ? plugin.why_not() : *reason ? reason : "CUDA sees no device";
   devices.resize(static_cast<std::size_t>(std::clamp(found, 0, most)));
   return devices;
+}
+
+DeviceShare share_of_devices(const mpi::Runtime& runtime, const std::vector<CudaDevice>& devices) {
+  const auto [place, ranks] = mpi::place_on_host(runtime.world());
+  return {place, ranks, static_cast<int>(devices.size())};
 }
 
 }  // namespace chorale

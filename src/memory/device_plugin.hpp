@@ -13,6 +13,10 @@
 
 namespace chorale {
 
+namespace mpi {
+class Runtime;
+}
+
 class DevicePlugin {
  public:
   // Looks where CHORALE_CUDA_PLUGIN says; else beside the program, then in ../lib/chorale. When it cannot be loaded, `why_not` says why.
@@ -70,5 +74,17 @@ std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
 // The devices CUDA sees; empty, with the reason, when there are none.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
+
+// Which of them is this rank's: the ranks of a host take its devices in turn, and where there are too few, several have one.
+struct DeviceShare {
+  int place, ranks, devices;  // this rank's number on its host, how many they are, and what they share
+
+  int index() const { return place % devices; }
+  int sharers() const {
+    return (ranks - index() + devices - 1) / devices;
+  }  // who have this rank's device, itself among them
+  bool crowded() const { return ranks > devices; }
+};
+DeviceShare share_of_devices(const mpi::Runtime& runtime, const std::vector<CudaDevice>& devices);  // collective
 
 }  // namespace chorale

@@ -142,6 +142,20 @@ TEST_CASE("CUDA memory lends where a device is, and is refused by name where non
   }
 }
 
+TEST_CASE("the ranks of a host take its devices in turn") {
+  for (int ranks = 1; ranks <= 9; ++ranks)
+    for (int devices = 1; devices <= 4; ++devices) {
+      std::array<int, 4> sharers{};
+      for (int place = 0; place < ranks; ++place)
+        ++sharers.at(static_cast<std::size_t>(DeviceShare{place, ranks, devices}.index()));
+      for (int place = 0; place < ranks; ++place) {
+        const DeviceShare share{place, ranks, devices};
+        CHECK(share.sharers() == sharers.at(static_cast<std::size_t>(share.index())));
+        CHECK(share.crowded() == (std::ranges::max(sharers) > 1));
+      }
+    }
+}
+
 TEST_CASE("CUDA memory takes what the host writes at once, in order, and whole", "[gpu]") {
   const DevicePlugin plugin;
   std::string why_none;
