@@ -47,7 +47,7 @@ class Staging {
   };
 
   static cudaError_t make_free(Slot& slot) {
-    if (slot.place) return cudaEventQuery(slot.fetched) == cudaSuccess ? cudaSuccess : cudaEventSynchronize(slot.fetched);
+    if (slot.place) return cudaEventSynchronize(slot.fetched);
     if (const cudaError_t error = cudaEventCreateWithFlags(&slot.fetched, cudaEventDisableTiming)) return error;
     return cudaMallocHost(&slot.place, slot_bytes);
   }
