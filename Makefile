@@ -77,7 +77,7 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
 # ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
-absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,collectives/backends/nccl.cu)
+absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
 tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))

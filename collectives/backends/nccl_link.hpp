@@ -1,5 +1,5 @@
 // What the plugin does for the backend nccl, in words that need neither CUDA nor NCCL: the program decides which messages and sums make up
-// a call (nccl.cpp), this puts them on a stream (nccl.cu).
+// a call (nccl.cpp), this puts them on a stream (nccl.cu, nccl_work.cu).
 //
 //   NcclDevice                      one GPU of this rank, its memory
 //     └─ connect ─▶ NcclLink        one group: NCCL's communicator and a stream of its own
