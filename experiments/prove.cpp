@@ -190,8 +190,7 @@ class Prove final : public Command {
       const Worlds part = world.split(takes_part ? group : -1);
       if (takes_part) {
         const Case& row = round[static_cast<std::size_t>(group)];
-        seen = train(row.options, Mesh(row.layout, part, row.algorithms),
-                     device_.memory() ? *device_.memory() : part.memory(), read, session.clock);
+        seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
         if (!seen.failure.empty())  // at once: should this launch hang for it, it has been said
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
         if (runtime.rank() % ranks > 0) seen.steps.clear();  // they are the same on all its ranks

@@ -121,10 +121,10 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder)
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
-    if (run.recorder) run.recorder->text("/", "device", device_.about());
+    if (run.recorder) run.recorder->text("/", "device", team.about_device());
     if (run.recorder) run.recorder->text("/", "backends", to_string(team.backends()));
     if (run.recorder) run.recorder->number("train_iters", flags_.steps());
-    if (run.recorder) announce(run, training, data);
+    if (run.recorder) announce(run, team, training, data);
     // All at once, as in a step: ranks that share cores share their peak.
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     const auto mine =
@@ -162,7 +162,7 @@ class Train final : public Command {
     require_room(layout, limits, [&](const Layout& other) { return options_on(other); });
   }
 
-  void announce(RunRecord& run, Training& training, const train::Dataset& data) const {
+  void announce(RunRecord& run, const train::Team& team, Training& training, const train::Dataset& data) const {
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
     run.log.info(
@@ -171,7 +171,7 @@ class Train final : public Command {
         "data: {}",
         to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
         name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
-    if (device_.memory()) run.log.info("on {}", device_.about());
+    if (device_.memory()) run.log.info("on {}", team.about_device());
     run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
                  human_bytes(training.declared_activation_bytes()),
                  human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *

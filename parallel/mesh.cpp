@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collectives/backends/transport.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -55,13 +56,28 @@ const Communicator& Worlds::for_axis(const std::string& axis) const {
 }
 
 void Worlds::use_device(const std::shared_ptr<Memory>& device) {
+  device_ = device;
   for (auto& [backend, world] : worlds_) world.use_device(device);
 }
 
+// Mapped memory before what other backends lend of the host's.
+const Communicator* Worlds::nearest() const {
+  const Communicator* found = nullptr;
+  for (const auto& [backend, world] : worlds_) {
+    const bool lends = device_ ? world.transport().reaches_devices() : world.allocator().device().is_host();
+    if (lends && (!found || backend == "shm")) found = &world;
+  }
+  return found;
+}
+
 Memory& Worlds::memory() const {
-  const auto mapped = worlds_.find("shm");
-  Memory& nearest = (mapped == worlds_.end() ? worlds_.begin() : mapped)->second.allocator().memory();
-  return nearest.device().is_host() ? nearest : *host_;
+  const Communicator* const world = nearest();
+  return world ? world->allocator().memory() : device_ ? *device_ : *host_;
+}
+
+std::string Worlds::about_memory() const {
+  const Communicator* const world = nearest();
+  return world ? world->transport().about_memory() : "";
 }
 
 std::shared_ptr<const Selector> Worlds::selector() const { return worlds_.begin()->second.selector(); }
@@ -69,6 +85,7 @@ std::shared_ptr<const Selector> Worlds::selector() const { return worlds_.begin(
 Worlds Worlds::split(int color) const {
   Worlds part;
   part.backends_ = backends_;
+  part.device_ = device_;
   for (const auto& [backend, world] : worlds_) part.worlds_.emplace(backend, world.split(color, world.rank()));
   return part;
 }

@@ -27,7 +27,8 @@ class Worlds {
 
   const Communicator& for_axis(const std::string& axis) const;
   void use_device(const std::shared_ptr<Memory>& device);  // where tensors will lie, if not on the host
-  Memory& memory() const;                                  // of the host: what peers reach fastest on the backends here
+  Memory& memory() const;                                  // for tensors: what peers reach fastest on the backends here
+  std::string about_memory() const;                        // what a record should say of it; empty: nothing
   std::shared_ptr<const Selector> selector() const;        // what auto asks: it knows the same on all of them
   // On all ranks: the ranks of one color, in their order, on the same backends; an empty handle for a negative color.
   Worlds split(int color) const;
@@ -35,9 +36,11 @@ class Worlds {
 
  private:
   Worlds() = default;
+  const Communicator* nearest() const;  // whose memory that is; null: nobody's
   ByAxis backends_;
   std::map<std::string, Communicator> worlds_;  // by backend
   std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
+  std::shared_ptr<Memory> device_;
 };
 
 class Mesh {

@@ -148,7 +148,13 @@ void NcclGroup::enqueue_all() {
 
 class NcclTransport final : public Transport {
  public:
-  NcclTransport(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) : world_(runtime, std::move(device)) {}
+  NcclTransport(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) : world_(runtime, std::move(device)) {
+    NcclDevice& gpu = *world_.device;
+    const auto without = mpi::ranks_where(runtime.world(), !gpu.registers());
+    if (without.empty()) return;
+    gpu.register_nothing();
+    about_memory_ = fmt::format("not registered with NCCL, which lends none to rank {}", without[0]);
+  }
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
@@ -159,6 +165,7 @@ class NcclTransport final : public Transport {
   bool reaches_devices() const override { return true; }
   bool plans_for_all() const override { return true; }  // groups of messages depend on what the others do
   Memory& memory() override { return world_.device->memory(); }
+  std::string about_memory() const override { return about_memory_; }
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
@@ -169,6 +176,7 @@ class NcclTransport final : public Transport {
 
  private:
   NcclWorld world_;
+  std::string about_memory_ = "registered with NCCL";
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 //                                              └────▶ abort         a rank gave up: kernels that wait for it end
 //
 // No call here blocks: NCCL is asked not to, and what it has not done yet is asked for again by ready().
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -35,8 +36,20 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 
 // ── the device ──
 
-Gpu::Gpu(int index) : kernels(*chorale_cuda_kernels()), memory_(chorale_cuda_memory(index)) {
+Gpu::Gpu(int index)
+    : kernels(*chorale_cuda_kernels()),
+      blocks([this](const Block& b) { return std::ranges::all_of(links, [&](Link* l) { return l->let_go(b.start); }); }),
+      index_(index),
+      memory_(cuda_memory_of(blocks, index)) {
   check(cudaSetDevice(index), "cudaSetDevice");
+  void* const trial = blocks.take(1);
+  registers_ = trial;
+  if (trial) blocks.give_back(trial, 1);
+}
+
+void Gpu::register_nothing() {
+  registers_ = false;
+  memory_.reset(chorale_cuda_memory(index_));
 }
 
 // Whoever is gone without a word is not waited for.
@@ -88,9 +101,13 @@ Link::Link(Gpu& gpu, const NcclId& id, int rank, int size)
   config.blocking = 0;
   nccl::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   nccl::check(ncclCommInitRankConfig(&comm, size, unique, rank, &config), "ncclCommInitRankConfig", numbers_);
+  gpu.links.push_back(this);
 }
 
+// Its calls are over, so NCCL is at work on nothing that was met.
 Link::~Link() {
+  std::erase(gpu.links, this);
+  for (const auto& [block, handle] : met_) ncclCommDeregister(comm, handle);
   if (comm) gpu.finalize(comm);
   cudaStreamDestroy(stream);
 }
@@ -104,7 +121,26 @@ bool Link::ready() {
   return state == ncclSuccess;
 }
 
+void Link::meet(const void* place) {
+  const std::optional<Block> block = gpu.blocks.holding(place);
+  if (!block || met_.contains(block->start)) return;
+  void* handle = nullptr;
+  check(ncclCommRegister(comm, block->start, static_cast<std::size_t>(block->bytes), &handle), "ncclCommRegister");
+  met_[block->start] = handle;
+}
+
+bool Link::let_go(const std::byte* block) noexcept {
+  const auto found = met_.find(block);
+  if (found == met_.end()) return true;
+  ncclResult_t state = ncclSuccess;
+  if (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress) return false;
+  ncclCommDeregister(comm, found->second);
+  met_.erase(found);
+  return true;
+}
+
 void Link::abort() noexcept {
+  met_.clear();  // that goes with the communicator
   if (comm) ncclCommAbort(std::exchange(comm, nullptr));
 }
 

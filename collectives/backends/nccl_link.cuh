@@ -2,15 +2,18 @@
 //
 //   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call as the program planned it
 //        ├─ Link                                └─ NativeWork      a call as NCCL has it
+//        ├─ Blocks                                  its memory, which links tell NCCL of
 //        └─ communicators that nobody needs any more
 #pragma once
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "collectives/backends/nccl_blocks.cuh"
 #include "collectives/backends/nccl_link.hpp"
 #include "src/math/device_kernels.hpp"
 
@@ -19,6 +22,8 @@ namespace chorale::nccl {
 void check(cudaError_t result, const char* call);
 void check(ncclResult_t result, const char* call, const std::string& numbers, ncclComm_t comm = nullptr);
 
+class Link;
+
 // What all groups of the device share. A communicator that nobody needs any more is finalized, which sees off what is still on its way and
 // wants the same of its other ranks: that is not waited for, until all ends.
 class Gpu final : public NcclDevice {
@@ -26,17 +31,23 @@ class Gpu final : public NcclDevice {
   explicit Gpu(int index);
   ~Gpu() override;
   Memory& memory() override { return *memory_; }
+  bool registers() const override { return registers_; }
+  void register_nothing() override;
   NcclId new_id() override;
   std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) override;
 
   Allocator workspace() { return {*memory_, ledger_}; }
   void finalize(ncclComm_t comm) noexcept;
   const DeviceKernels& kernels;
+  Blocks blocks;
+  std::vector<Link*> links;
 
  private:
   bool sweep() noexcept;  // true when none is left
 
-  const std::unique_ptr<Memory> memory_;
+  const int index_;
+  bool registers_;
+  std::unique_ptr<Memory> memory_;
   Ledger ledger_;
   std::vector<ncclComm_t> finalized_;
 };
@@ -50,6 +61,9 @@ class Link final : public NcclLink {
   std::unique_ptr<NcclWork> prepare_native(const Plan& plan) override;
   void abort() noexcept override;
 
+  void meet(const void* place);  // in a call's buffer: NCCL is told of its block once; only while it is ready
+  bool let_go(const std::byte* block) noexcept;  // false: NCCL is at work, and may be looking at it
+
   void check(ncclResult_t result, const char* call) const { nccl::check(result, call, numbers_, comm); }
   Queue queue() const { return {.device = &gpu.kernels, .stream = stream}; }
   Gpu& gpu;
@@ -58,6 +72,7 @@ class Link final : public NcclLink {
 
  private:
   std::string numbers_;
+  std::map<const std::byte*, void*> met_;  // blocks, and what NCCL calls them
 };
 
 }  // namespace chorale::nccl

@@ -48,6 +48,9 @@ class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
   virtual Memory& memory() = 0;
+  // Whether NCCL lends memory here that its communicators can be told of: buffers of a call want to be such on all ranks or on none.
+  virtual bool registers() const = 0;
+  virtual void register_nothing() = 0;  // before anything is taken
   virtual NcclId new_id() = 0;
   virtual std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) = 0;
 };

@@ -61,6 +61,7 @@ Work::Work(Link& link, const Plan& plan) : link_(link), plan_(plan) {
 
 void Work::start(void* input, void* output) {
   input_ = input, output_ = output;
+  for (const void* buffer : {input, output}) link_.meet(buffer);
   begun_ = false;
 }
 
@@ -95,6 +96,7 @@ class ScheduledWork final : public Work {
   }
   void start(void* input, void* output) override {
     Work::start(input, output);
+    link_.meet(workspace_.data());
     bases_ = {static_cast<std::byte*>(input), static_cast<std::byte*>(output), static_cast<std::byte*>(workspace_.data())};
     next_ = 0;
   }

@@ -81,6 +81,7 @@ class Transport {
   virtual bool has_native(Collective) const { return false; }
   virtual bool reaches_devices() const { return false; }  // it takes buffers on a device, and then no others
   virtual Memory& memory() = 0;  // what peers reach fastest: mapped by all of them, where there is such memory
+  virtual std::string about_memory() const { return ""; }  // what a record should say of it: "registered with NCCL"
 
   // Set-up, on all ranks of the world at once: everybody's number, in rank order.
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;

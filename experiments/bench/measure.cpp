@@ -8,13 +8,21 @@
 #include "src/memory/on_host.hpp"
 
 namespace chorale::bench {
+namespace {
+
+// Whether the backend has memory of its own where buffers are to lie.
+bool lends(const Communicator& world, const How& how) {
+  return world.allocator().device() == (how.device ? how.device->device() : Device{});
+}
+
+}  // namespace
 
 Bench::Bench(Team& team, Communicator& world, const How& how)
     : team_(team),
       world_(world),
       how_(how),
       ordinary_(how.device ? *how.device : heap_, ledger_),
-      buffers_(how.heap || how.device || !world.allocator().device().is_host() ? ordinary_ : world.allocator(), how.cold) {
+      buffers_(how.heap || !lends(world, how) ? ordinary_ : world.allocator(), how.cold) {
   if (how.device) world.use_device(how.device);
 }
 

@@ -25,7 +25,9 @@ Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& s
   choice_.backends = resolved(choice_.backends, device.memory() != nullptr, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
   if (worlds_ && device.memory()) worlds_->use_device(device.memory());
-  pool_ = std::make_unique<Pool>(device.memory() ? *device.memory() : worlds_ ? worlds_->memory() : host_);
+  pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : device.memory() ? *device.memory() : host_);
+  about_device_ = device.about();
+  if (worlds_ && !worlds_->about_memory().empty()) about_device_ += "; memory " + worlds_->about_memory();
 }
 
 Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice_.algorithms) : Mesh(choice_.layout); }

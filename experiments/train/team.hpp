@@ -26,11 +26,13 @@ class Team {
 
   Mesh mesh() const;  // collective: a new one, of its own groups
   Memory& memory() { return *pool_; }
-  const ByAxis& backends() const { return choice_.backends; }  // as resolved
-  PlanRequest plans(const TrainingOptions& options) const;     // of this team
+  const ByAxis& backends() const { return choice_.backends; }        // as resolved
+  const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
+  PlanRequest plans(const TrainingOptions& options) const;           // of this team
 
  private:
   ParallelChoice choice_;
+  std::string about_device_;
   HostMemory host_;
   std::optional<Worlds> worlds_;  // none for one rank
   std::unique_ptr<Pool> pool_;

@@ -49,48 +49,27 @@ bool Mapping::holds(const void* place, std::int64_t bytes) const {
   return start_ && offset >= 0 && offset <= bytes_ - bytes;
 }
 
-Arena::Arena(std::int64_t bytes) {
+Arena::Arena(std::int64_t bytes) : free_(rounded(bytes, huge_page)) {
   file_.reset(memfd_create("chorale", MFD_CLOEXEC));
   if (!file_) refuse("the kernel lends no memory to share (memfd_create)", "use another backend than shm");
   const std::int64_t whole = rounded(bytes, huge_page);
   if (ftruncate(file_.get(), whole) != 0) refuse("shared memory cannot be sized", "use another backend than shm");
   mapping_ = Mapping(file_.get(), whole);
-  free_[0] = whole;
 }
 
 void* Arena::take(std::int64_t bytes) {
   const std::int64_t wanted = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  for (const auto& piece : free_) {
-    const auto [start, length] = piece;
-    const std::int64_t first = wanted >= huge_page ? rounded(start, huge_page) : start;
-    if (first + wanted > start + length) continue;
-    free_.erase(start);
-    if (first > start) free_[start] = first - start;
-    if (first + wanted < start + length) free_[first + wanted] = start + length - first - wanted;
-    return mapping_.start() + first;
-  }
+  const std::int64_t first = free_.take(wanted, wanted >= huge_page ? huge_page : alignment);
+  if (first >= 0) return mapping_.start() + first;
   errno = ENOMEM;
   return nullptr;
 }
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
-  std::int64_t first = offset_of(place), length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
+  const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
   // Pages of large pieces go back to the kernel at once. Smaller pieces seldom start on a page, and wait for their next user.
   if (length >= huge_page) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
-  const auto next = free_.upper_bound(first);
-  if (next != free_.end() && next->first == first + length) {
-    length += next->second;
-    free_.erase(next);
-  }
-  const auto after = free_.upper_bound(first);
-  if (after != free_.begin()) {
-    const auto previous = std::prev(after);
-    if (previous->first + previous->second == first) {
-      previous->second += length;
-      return;
-    }
-  }
-  free_[first] = length;
+  free_.give_back(offset_of(place), length);
 }
 
 Mapping Arena::of_process(int pid, int file, std::int64_t bytes) {

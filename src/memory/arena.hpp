@@ -8,10 +8,9 @@
 // /proc/<pid>/fd, which the kernel allows to the same user. Huge pages are asked for, and given where the kernel's
 // shmem_enabled says advise.
 #pragma once
-#include <map>
-
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
+#include "src/memory/ranges.hpp"
 
 namespace chorale {
 
@@ -51,7 +50,7 @@ class Arena final : public Memory {
  private:
   Descriptor file_;
   Mapping mapping_;
-  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; neighbours are joined
+  FreeRanges free_;
 };
 
 }  // namespace chorale

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/memory/cuda_memory.cuh"
 #include "src/memory/device_plugin.hpp"
 #include "src/memory/staging.cuh"
 
@@ -30,7 +31,7 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
 class CudaMemory final : public Memory {
  public:
   // What kernels borrow for themselves (cudaMallocAsync) stays at hand: by default it would go back whenever a stream is waited for.
-  explicit CudaMemory(int index) : index_(index) {
+  explicit CudaMemory(int index, DeviceLender* lender = nullptr) : index_(index), lender_(lender) {
     std::uint64_t kept_bytes = UINT64_MAX;
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
@@ -39,12 +40,16 @@ class CudaMemory final : public Memory {
   }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
+    if (lender_) return lender_->take(bytes);
     void* place = nullptr;
     if (cudaSetDevice(index_) == cudaSuccess && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess)
       return place;
     return refused();
   }
-  void give_back(void* place, std::int64_t) noexcept override { cudaFree(place); }
+  void give_back(void* place, std::int64_t bytes) noexcept override {
+    if (lender_) return lender_->give_back(place, bytes);
+    cudaFree(place);
+  }
   std::int64_t free_bytes() const override {
     std::size_t free = 0, total = 0;
     return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<std::int64_t>(free) : -1;
@@ -78,6 +83,7 @@ class CudaMemory final : public Memory {
   }
 
   int index_;
+  DeviceLender* lender_;
   Staging staging_;
 };
 
@@ -93,6 +99,10 @@ class PinnedMemory final : public Memory {
 };
 
 }  // namespace
+
+std::unique_ptr<Memory> cuda_memory_of(DeviceLender& lender, int index) {
+  return std::make_unique<CudaMemory>(index, &lender);
+}
 
 extern "C" int chorale_cuda_devices(CudaDevice* devices, int most, char* reason) {
   int count = 0;

@@ -1,5 +1,9 @@
 // The backend nccl, whole: on the emulated GPU and NCCL (tests/cuda/emulation) under `make test`, else on real ones, where they are.
+#include <cstdlib>
+
+#include "collectives/backends/transport.hpp"
 #include "tests/collectives/device_checks.hpp"
+#include "tests/collectives/registrations.hpp"
 
 namespace chorale::test {
 namespace {
@@ -66,9 +70,64 @@ std::string calls_that_differ(Communicator& c) {
   return host_buffers(c);
 }
 
+Slice floats_at(const Buffer& buffer) { return {buffer.data(), buffer.bytes() / 4, DType::f32, buffer.device()}; }
+
+// (That memory goes while a communicator still knows it, the emulation finds.)
+std::string memory_is_registered_once(Communicator& c) {
+  auto* const known_to = registrations();
+  if (!known_to) return "";
+  Buffer large = c.allocator().allocate(4 << 20, Category::comm);
+  const Buffer small = c.allocator().allocate(100, Category::comm), beside = c.allocator().allocate(100, Category::comm);
+  Communicator group = c.split(0, c.rank());
+  const std::int64_t at_first = known_to(large.data());
+  for (const char* algorithm : {"native", "ring", "direct"}) {
+    group.choose(algorithm);
+    for (const std::int64_t first : {0, 777777}) group.all_reduce(floats_at(large).narrow(first, 1000));
+    group.all_reduce(floats_at(small));
+  }
+  const std::int64_t in_one = known_to(large.data()), neighbours = known_to(beside.data());
+  c.all_reduce(floats_at(large));
+  const std::int64_t in_two = known_to(large.data());
+  group = Communicator(nullptr);
+  const std::int64_t after_one = known_to(large.data());
+  large = Buffer();
+  if (at_first != 0 || in_one != 1 || in_two != 2 || after_one != 1 || neighbours < 1)
+    return fmt::format(
+        "{}, {}, {} and {} communicators know a buffer where 0, 1, 2 and 1 should, and {} a small one's block", at_first,
+        in_one, in_two, after_one, neighbours);
+  const std::int64_t ever = known_to(nullptr);
+  for (int i = 0; i < 5; ++i) c.all_reduce(floats_at(small));
+  return known_to(nullptr) == ever ? "" : "memory is registered again and again";
+}
+
+// Ranks lend buffers of any size, some of which would share a block and some would not.
+std::string sizes_that_differ(Communicator& c) {
+  const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);
+  counts[0] = most;
+  const Buffer part = c.allocator().allocate(4 * mine, Category::comm),
+               whole = c.allocator().allocate(4 * (most + (c.size() - 1) * (most - 1)), Category::comm);
+  for (const char* algorithm : {"native", "ring"}) {
+    c.choose(algorithm);
+    c.all_gather(floats_at(part), floats_at(whole), counts);
+  }
+  return "";
+}
+
+std::string memory_that_cannot_be_registered(Communicator& c) {
+  const Buffer buffer = c.allocator().allocate(4000, Category::comm);
+  const std::int64_t ever = registrations()(nullptr);
+  c.all_reduce(floats_at(buffer));
+  if (registrations()(nullptr) != ever) return "memory is registered all the same";
+  const std::string said = c.transport().about_memory();
+  return said == fmt::format("not registered with NCCL, which lends none to rank {}", c.size() - 1) ? "" : said;
+}
+
 constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
                             {"messages on devices", messages_on_devices},
-                            {"calls that differ", calls_that_differ}};
+                            {"calls that differ", calls_that_differ},
+                            {"memory is registered once", memory_is_registered_once},
+                            {"sizes that differ", sizes_that_differ}};
 
 }  // namespace
 
@@ -81,6 +140,16 @@ TEST_CASE("the backend nccl keeps its promises", "[spmd][nccl]") {
       INFO(check.name);
       REQUIRE_ALL(trouble == "");
     }
+}
+
+TEST_CASE("where NCCL lends one rank no memory that can be registered, nobody registers any", "[spmd][nccl]") {
+  SystemClock clock;
+  if (!registrations()) return;
+  if (world().rank() == world().size() - 1) setenv("EMULATED_NCCL_LENDS", "no", 1);
+  Communicator c = open_world("nccl", world(), clock);
+  unsetenv("EMULATED_NCCL_LENDS");
+  const std::string trouble = trouble_of({"", memory_that_cannot_be_registered}, std::move(c));
+  REQUIRE_ALL(trouble == "");
 }
 
 }  // namespace chorale::test

@@ -92,6 +92,7 @@ class Device(unittest.TestCase):
             run, _ = self.train(device, "--no-save", processes=2)
             with xarray.open_dataset(f"{run}/run.h5") as record:
                 self.assertIn(place, str(record.device.values))
+                self.assertEqual("memory registered with NCCL" in str(record.device.values), backend == "nccl")
                 self.assertEqual(str(record.backends.values), backend)  # --backend auto
 
     def test_bench_measures_buffers_on_the_device(self):

@@ -9,6 +9,7 @@
 #include "src/base/mpi.hpp"
 #include "src/math/reduction.hpp"
 #include "tests/cuda/emulation/far.hpp"
+#include "tests/cuda/emulation/nccl_memory.hpp"
 #include "tests/cuda/emulation/streams.hpp"
 
 namespace emulation {
@@ -40,7 +41,8 @@ struct Exchange {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;
+    std::vector<std::byte> copy;  // and a byte that says whether this end's buffer is registered
+    std::byte registered;
   };
   std::vector<Line> lines;
   std::vector<std::function<void()>> then;
@@ -90,6 +92,8 @@ class EmulatedComm {
     return ncclInProgress;
   }
 
+  bool is_at_work() const { return !is_connected_ || pending_; }
+
   const int rank, size;
   bool is_aborted = false;
 
@@ -120,8 +124,11 @@ class EmulatedComm {
     PMPI_Testall(static_cast<int>(requests.size()), requests.data(), &over, MPI_STATUSES_IGNORE);
     if (!over) return false;
     const Open open;
-    for (const Exchange::Line& line : exchange->lines)
-      if (line.incoming && !line.copy.empty()) std::memcpy(line.place, line.copy.data(), line.copy.size());
+    for (const auto& [peer, incoming, place, copy, registered] : exchange->lines) {
+      if (!incoming || copy.size() == 1) continue;
+      if (copy.back() != registered) misuse_of_nccl("a message's buffers are registered on one end alone");
+      std::memcpy(place, copy.data(), copy.size() - 1);
+    }
     for (const auto& then : exchange->then) then();
     return true;
   }
@@ -129,10 +136,11 @@ class EmulatedComm {
   std::vector<MPI_Request> post(Exchange& exchange) const {
     const Open open;
     std::vector<MPI_Request> requests;
-    for (auto& [peer, incoming, place, copy] : exchange.lines) {
+    for (auto& [peer, incoming, place, copy, registered] : exchange.lines) {
       const int to = world_ranks_[static_cast<std::size_t>(peer)], bytes = static_cast<int>(copy.size());
       MPI_Request& request = requests.emplace_back();
-      if (!incoming && bytes > 0) std::memcpy(copy.data(), place, copy.size());
+      if (!incoming && bytes > 1) std::memcpy(copy.data(), place, copy.size() - 1);
+      copy.back() = registered;
       if (incoming)
         PMPI_Irecv(copy.data(), bytes, MPI_BYTE, to, tag_of(bytes), MPI_COMM_WORLD, &request);
       else
@@ -171,6 +179,8 @@ class EmulatedComm {
   int polls_ = 0;
 };
 
+bool emulation::is_at_work(ncclComm_t comm) { return comm->is_at_work(); }
+
 namespace {
 
 // A call of its own, or one of a group.
@@ -182,9 +192,12 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   return ncclGroupEnd();
 }
 
-ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream) {
+// `buffer`: the caller's, where the message does not go there at once.
+ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream,
+                     const void* buffer = nullptr) {
+  const std::byte registered{is_registered(comm, buffer ? buffer : place)};
   return call(comm, stream, [&](Exchange& exchange) {
-    exchange.lines.push_back({peer, incoming, place, std::vector<std::byte>(bytes)});
+    exchange.lines.push_back({peer, incoming, place, std::vector<std::byte>(bytes + 1), registered});
   });
 }
 
@@ -214,11 +227,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) { return *state = comm->poll(), ncclSuccess; }
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (knows_something(comm)) misuse_of_nccl("a communicator is finalized that still knows of memory");
+  return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
 // It stays where it is: messages may still come for it.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
+  forget_all(comm);
   advance();
   return ncclSuccess;
 }
@@ -248,7 +265,7 @@ ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataTy
   ncclGroupStart();
   for (int peer = 0; peer < comm->size; ++peer) {
     void* const place = block(landing->data(), peer, bytes);
-    if (peer != root) message(peer, true, place, bytes, comm, stream);
+    if (peer != root) message(peer, true, place, bytes, comm, stream, in);
     sources.push_back(peer == root ? in : place);
   }
   call(comm, stream, [&](Exchange& exchange) {

@@ -1,0 +1,82 @@
+// Blocks are few, tens or some hundreds, so they are gone through one by one.
+#include "collectives/backends/nccl_blocks.cuh"
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace chorale::nccl {
+namespace {
+
+constexpr std::int64_t page = 2 << 20, shared_bytes = 4 * page, alignment = 512;
+
+std::int64_t rounded(std::int64_t bytes) {
+  return (std::max<std::int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+Blocks::~Blocks() {
+  for (const auto& [start, block] : lent_) ncclMemFree(start);
+}
+
+void* Blocks::take(std::int64_t bytes) {
+  sweep();
+  if (bytes >= page) {
+    const auto made = lend(bytes);
+    return made == lent_.end() ? nullptr : made->first;
+  }
+  for (auto& [start, block] : lent_) {
+    const std::int64_t first = block.parts ? block.parts->take(rounded(bytes), alignment) : -1;
+    if (first >= 0) return start + first;
+  }
+  const auto made = lend(shared_bytes);
+  if (made == lent_.end()) return nullptr;
+  return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
+}
+
+// A part waits for its next user, whose kernels come behind those of the last: all of ours run in the order of the default stream.
+void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
+  auto& [start, block] = *find(place);
+  if (block.parts) return block.parts->give_back(static_cast<std::byte*>(place) - start, rounded(bytes));
+  block.is_over = true;
+  sweep();
+}
+
+std::optional<Block> Blocks::holding(const void* place) {
+  const auto found = find(place);
+  if (found == lent_.end()) return {};
+  return Block{found->first, found->second.bytes};
+}
+
+Blocks::Map::iterator Blocks::find(const void* place) {
+  auto* const at = static_cast<std::byte*>(const_cast<void*>(place));
+  const auto after = lent_.upper_bound(at);
+  if (after == lent_.begin()) return lent_.end();
+  const auto before = std::prev(after);
+  return at < before->first + before->second.bytes ? before : lent_.end();
+}
+
+Blocks::Map::iterator Blocks::lend(std::int64_t bytes) {
+  void* start = nullptr;
+  if (ncclMemAlloc(&start, static_cast<std::size_t>(bytes)) != ncclSuccess) {
+    cudaGetLastError();  // said once
+    errno = ENOMEM;
+    return lent_.end();
+  }
+  return lent_.emplace(static_cast<std::byte*>(start), Lent{bytes}).first;
+}
+
+// Unlike cudaFree, ncclMemFree does not wait for what our kernels still do there. Calls on it are over: that is what lent it.
+void Blocks::sweep() noexcept {
+  if (std::ranges::none_of(lent_, [](const auto& entry) { return entry.second.is_over; })) return;
+  cudaStreamSynchronize(nullptr);
+  std::erase_if(lent_, [this](const auto& entry) {
+    const auto& [start, block] = entry;
+    return block.is_over && let_go_({start, block.bytes}) && ncclMemFree(start) == ncclSuccess;
+  });
+}
+
+}  // namespace chorale::nccl

@@ -1,0 +1,33 @@
+// Training on devices over nccl: what it sends lies in memory that NCCL was told of, and was told of once.
+#include "collectives/backends/backends.hpp"
+#include "src/memory/pool.hpp"
+#include "tests/collectives/registrations.hpp"
+#include "tests/parallel/small_training.hpp"
+#include "tests/spmd.hpp"
+
+namespace chorale::test {
+
+TEST_CASE("device: buckets of training are registered with NCCL in its first step, and not again", "[spmd][nccl]") {
+  SystemClock clock;
+  auto* const known_to = registrations();
+  if (!known_to || !probe(backend_named("nccl")).works) return;
+  const DevicePlugin plugin;
+  TrainingOptions options = small();
+  options.device = &plugin;
+  options.global_batch = 8 * world().size();
+  Worlds worlds({{"", "nccl"}}, world(), clock);
+  worlds.use_device(cuda_memory(plugin, 0));
+  Pool pool(worlds.memory());
+  const std::int64_t before = known_to(nullptr);
+  Layout layout;
+  layout.data = world().size();
+  SmallRun data(small());
+  Training training(options, Mesh(layout, worlds, {{"", "native"}}), pool, clock);
+  training.step(data.read());
+  const std::int64_t first = known_to(nullptr);
+  REQUIRE_ALL((first > before || world().size() == 1));
+  for (int i = 0; i < 2; ++i) training.step(data.read());
+  REQUIRE_ALL(known_to(nullptr) == first);
+}
+
+}  // namespace chorale::test
