@@ -74,7 +74,7 @@ class Prove final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     device_.open(runtime);
     TrainingOptions options = flags_.training(1, {});
-    options.device = device_.plugin();
+    device_.complete(options);
     const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, runtime),
                      train::algorithms_by_axis(algorithm_), options};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);

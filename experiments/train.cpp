@@ -106,7 +106,7 @@ class Train final : public Command {
     const train::Dataset data(data_, options.shape, options.seed);
 
     train::Team team(choice, device_, session);
-    options.device = device_.plugin();
+    device_.complete(options);
     Training training(options, team.mesh(), team.memory(), session.clock);
     if (weights) {
       take_weights(training.optimizer(), weights->tensors, {options.threads});
@@ -153,6 +153,7 @@ class Train final : public Command {
   TrainingOptions options_on(const Layout& layout) const {
     TrainingOptions options = flags_.training(1, layout);
     layout_flags_.complete(options);
+    device_.complete(options);
     return options;
   }
 

@@ -27,6 +27,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       schedule_(schedule_of(options, mesh_.layout())),
       totals_(memory_, options.numerics == "exact"),
       account_(mesh_, options.queue(), clock) {
+  ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
   buckets_ =

@@ -39,6 +39,7 @@ struct TrainingOptions {
   std::uint64_t seed = 1234;
   int threads = 1;
   const DevicePlugin* device = nullptr;  // of a GPU, where it computes on one; null: the host
+  std::int64_t device_bytes = 0;         // of it, in which products work beside all tensors
   std::string reducer = "bucketed";      // or naive, without ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // of gradients
   bool partition_activations = false;    // tensor ranks share what full recomputation keeps

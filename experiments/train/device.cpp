@@ -10,17 +10,16 @@ void ComputeDevice::declare(Options& options) {
   options.add("device", name_, "where to compute: cpu, or cuda, a GPU for each rank of a host").one_of({"cpu", "cuda"});
 }
 
-void ComputeDevice::check() const {
+void ComputeDevice::check() {
   if (name_ == "cpu") return;
-  const DevicePlugin plugin;
+  plugin_.emplace();
   std::string why_none;
-  if (cuda_devices(plugin, &why_none).empty())
+  if (cuda_devices(*plugin_, &why_none).empty())
     usage_error("no GPU to compute on", why_none, "use --device cpu; chorale info says what is here");
 }
 
 void ComputeDevice::open(const mpi::Runtime& runtime) {
   if (name_ == "cpu") return;
-  plugin_.emplace();
   std::string why_none;
   const std::vector<CudaDevice> devices = cuda_devices(*plugin_, &why_none);
   const auto without = mpi::ranks_where(runtime.world(), devices.empty());
@@ -32,6 +31,11 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   memory_ = cuda_memory(*plugin_, share.index());
   about_ = devices[static_cast<std::size_t>(share.index())].name;
   if (share.sharers() > 1) about_ += fmt::format(", shared by {} ranks", share.sharers());
+}
+
+void ComputeDevice::complete(TrainingOptions& options) const {
+  options.device = plugin();
+  if (plugin_) options.device_bytes = workspace_bytes_on(*plugin_, options.numerics);
 }
 
 }  // namespace chorale::train

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "parallel/training.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 #include "src/memory/device_plugin.hpp"
@@ -15,8 +16,10 @@ class ComputeDevice {
  public:
   void declare(Options& options);
   // A usage error where the device was asked for and is not there: before MPI starts.
-  void check() const;
+  void check();
   void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
+
+  void complete(TrainingOptions& options) const;  // with the device, once it is open, and what is gone of its memory
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null: the host
   const std::shared_ptr<Memory>& memory() const { return memory_; }             // of the GPU; null: the host

@@ -16,4 +16,8 @@ std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::str
   return std::unique_ptr<Numerics>(device->require<CudaNumericsFunction>(made_by)());
 }
 
+std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics) {
+  return numerics == "exact" ? 0 : device.require<CudaWorkspaceFunction>("chorale_cuda_workspace")();
+}
+
 }  // namespace chorale

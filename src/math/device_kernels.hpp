@@ -74,6 +74,7 @@ struct DeviceKernels {
 // What the plugin offers beside its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
 using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast; chorale_cuda_exact_numerics
+using CudaWorkspaceFunction = std::int64_t();        // chorale_cuda_workspace: bytes that products of the fast ones work in
 
 // Throws when there is no plugin.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
@@ -81,5 +82,6 @@ const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 // Of the host where `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);
 std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name);
+std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics);
 
 }  // namespace chorale

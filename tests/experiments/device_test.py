@@ -95,6 +95,15 @@ class Device(unittest.TestCase):
                 self.assertEqual("memory registered with NCCL" in str(record.device.values), backend == "nccl")
                 self.assertEqual(str(record.backends.values), backend)  # --backend auto
 
+    def test_what_products_work_in_is_planned_and_counted(self):
+        held = {}
+        for device in ("cpu", "cuda"):
+            run, _ = self.train(device, "--no-save", "--layout", "dp2", processes=2)
+            with xarray.open_dataset(f"{run}/run.h5", group="memory") as memory:
+                held[device] = [memory[name].isel(step=-1, category=5, missing_dims="ignore").values for name in ("planned", "peak")]
+                self.assertTrue((held[device][0] == held[device][1]).all(), held)
+        self.assertTrue((np.subtract(held["cuda"], held["cpu"]) == (32 << 20 if real else 4096)).all(), held)
+
     def test_bench_measures_buffers_on_the_device(self):
         result = ranks(2, chorale, "bench", "all_reduce", "all_gather", "--device", "cuda", "--backend", "nccl,shm", "--algorithm",
                        "ring", "-b", "1K", "-e", "64K", "-f", "64", "-n", "3", "--format", "json", **plugin)

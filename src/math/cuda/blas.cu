@@ -41,7 +41,7 @@ struct PreferenceTraits {
 };
 using Layout = Handle<LayoutTraits>;
 
-constexpr std::size_t workspace_bytes = 32 << 20;  // what NVIDIA advises from Hopper on
+constexpr std::size_t room_bytes = 32 << 20;  // what NVIDIA advises from Hopper on
 
 cudaDataType_t type_of(DType dtype) {
   return dtype == DType::bf16  ? CUDA_R_16BF
@@ -92,8 +92,8 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made));
   const Handle<PreferenceTraits> preference(made);
-  check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                                             sizeof workspace_bytes));
+  check(
+      cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room_bytes, sizeof room_bytes));
   // Where k is cut, its parts are added in what is computed in: the other ways round them to 16 bits first.
   const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
@@ -121,6 +121,8 @@ struct Blas::Library {
 Blas::Blas() : library_(std::make_unique<Library>()) {}
 Blas::~Blas() = default;
 
+std::int64_t Blas::workspace_bytes() { return room_bytes; }
+
 void Blas::run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue) {
   if (!library_->handle) {
     cublasLtHandle_t made = nullptr;
@@ -136,11 +138,10 @@ void Blas::run(const Matmul& product, const void* x, const void* w, const void* 
   const float one = 1, rest = product.accumulate ? 1 : 0;
   const double one_wide = one, rest_wide = rest;
   const bool wide = product.input == DType::f64;
-  const Scratch<std::byte> workspace(workspace_bytes, queue);
+  const Scratch<std::byte> workspace(room_bytes, queue);
   check(cublasLtMatmul(library_->handle.get(), ready.description.get(), wide ? static_cast<const void*>(&one_wide) : &one, w,
                        ready.w.get(), x, ready.x.get(), wide ? static_cast<const void*>(&rest_wide) : &rest, y,
-                       ready.y.get(), y, ready.y.get(), &ready.algorithm, workspace.get(), workspace_bytes,
-                       stream_of(queue)));
+                       ready.y.get(), y, ready.y.get(), &ready.algorithm, workspace.get(), room_bytes, stream_of(queue)));
 }
 
 }  // namespace chorale::cuda

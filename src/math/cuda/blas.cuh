@@ -14,6 +14,8 @@ class Blas {
   Blas();
   ~Blas();
 
+  static std::int64_t workspace_bytes();  // in which products work, one after the other
+
   // As Matmuls on the host, whose `threads` stay unused. A bias is added to a result of the same type, f64 excepted.
   void run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue);
 

@@ -67,5 +67,6 @@ class CudaNumerics final : public FastSums {
 }  // namespace cuda
 
 extern "C" Numerics* chorale_cuda_numerics() { return new cuda::CudaNumerics; }
+extern "C" std::int64_t chorale_cuda_workspace() { return cuda::Blas::workspace_bytes(); }
 
 }  // namespace chorale
