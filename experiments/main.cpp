@@ -122,9 +122,12 @@ int guarded(const std::vector<std::string>& words) {
       throw Error(Exit::runtime, "the output cannot be written", std::strerror(errno), "free some space where it goes");
     return code;
   } catch (const std::exception& error) {
-    if (runtime) runtime->abort(error);
     const auto* ours = dynamic_cast<const Error*>(&error);
-    if (ours && ours->exit() == Exit::usage) return refuse(launch, *ours);
+    const bool usage = ours && ours->exit() == Exit::usage;
+    if (usage && !runtime) return refuse(launch, *ours);
+    const Descriptor word = usage ? ask_for_the_word() : Descriptor();
+    if (usage && !word) SystemClock().sleep(0.4);  // who has it says the same, and ends all
+    if (runtime) runtime->abort(error);
     std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
     return exit_code_of(error);
   }

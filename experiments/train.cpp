@@ -79,11 +79,8 @@ class Train final : public Command {
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
-    throw refused.with_fix(how_to_fit(layout, flags_.limits(flags_.training(1, layout), world), [&](const Layout& other) {
-      TrainingOptions options = options_on(other);
-      options.memory_limit = refused.room_bytes();
-      return options;
-    }));
+    throw refused.with_fix(
+        how_to_fit(layout, flags_.limits(flags_.training(1, layout), world), options_within(refused.room_bytes())));
   }
 
  private:
@@ -106,6 +103,9 @@ class Train final : public Command {
     const train::Dataset data(data_, options.shape, options.seed);
 
     train::Team team(choice, device_, session);
+    if (device_.memory())  // backends and kernels want some too: what escapes this is refused when it is asked for
+      require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
+                   "what its GPU has free for it is");
     device_.complete(options);
     Training training(options, team.mesh(), team.memory(), session.clock);
     if (weights) {
@@ -155,6 +155,14 @@ class Train final : public Command {
     layout_flags_.complete(options);
     device_.complete(options);
     return options;
+  }
+
+  OptionsOf options_within(std::int64_t bytes) const {
+    return [this, bytes](const Layout& layout) {
+      TrainingOptions options = options_on(layout);
+      options.memory_limit = options.memory_limit > 0 ? std::min(options.memory_limit, bytes) : bytes;
+      return options;
+    };
   }
 
   void require_place(const Layout& layout, std::int64_t world) const {

@@ -154,7 +154,8 @@ std::string difference(const Accounts& planned, const Accounts& made) {
   return "";
 }
 
-void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
+void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
+                  const std::string& limit_is) {
   const std::int64_t limit = options_of(layout).memory_limit;
   if (limit == 0) return;
   const auto [stage, plan] = fullest_stage(layout, options_of);
@@ -169,8 +170,8 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
     if (so_far > limit && overflows.empty()) overflows = category_names[c];
   }
   throw NoRoom(Exit::usage, fmt::format("{} overflows the memory of a rank", overflows),
-               fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); the limit is {}", to_string(layout),
-                           stage, human_bytes(plan.peak_bytes), join(sum, ", "), human_bytes(limit)),
+               fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); {} {}", to_string(layout), stage,
+                           human_bytes(plan.peak_bytes), join(sum, ", "), limit_is, human_bytes(limit)),
                how_to_fit(layout, limits, options_of));
 }
 

@@ -43,7 +43,8 @@ class NoRoom : public Error {
 // same ranks that do not. One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the
 // vocabulary. What escapes this is refused when it is asked for.
 using OptionsOf = std::function<TrainingOptions(const Layout&)>;
-void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of);
+void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
+                  const std::string& limit_is = "the limit is");
 // Layouts of the same ranks that need no more, or what else may help.
 std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of);
 // Of a training that ran, or pretended to, one step since its axes' accounts were cleared.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "src/base/error.hpp"
 
 namespace chorale::train {
@@ -31,6 +33,11 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   memory_ = cuda_memory(*plugin_, share.index());
   about_ = devices[static_cast<std::size_t>(share.index())].name;
   if (share.sharers() > 1) about_ += fmt::format(", shared by {} ranks", share.sharers());
+  const auto shares = [&] {
+    return mpi::all_gather(runtime.world(), std::max<std::int64_t>(memory_->free_bytes(), 0) / share.sharers());
+  };
+  shares();  // makes CUDA's context on every rank, which takes some itself
+  room_bytes_ = std::ranges::min(shares());
 }
 
 void ComputeDevice::complete(TrainingOptions& options) const {

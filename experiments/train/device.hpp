@@ -18,6 +18,8 @@ class ComputeDevice {
   // A usage error where the device was asked for and is not there: before MPI starts.
   void check();
   void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
+  // Of what the GPUs had free when they were opened, the share of a rank, where that is least.
+  std::int64_t room_bytes() const { return room_bytes_; }
 
   void complete(TrainingOptions& options) const;  // with the device, once it is open, and what is gone of its memory
 
@@ -29,6 +31,7 @@ class ComputeDevice {
   std::string name_ = "cpu", about_ = "cpu";
   std::optional<DevicePlugin> plugin_;
   std::shared_ptr<Memory> memory_;
+  std::int64_t room_bytes_ = 0;
 };
 
 }  // namespace chorale::train

@@ -20,6 +20,11 @@ namespace {
 constexpr std::size_t most_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
 constexpr int poison = 0xff;  // floats of it are NaN
 
+std::size_t bytes_in(const char* variable, std::size_t otherwise) {
+  const char* const bytes = std::getenv(variable);
+  return bytes ? std::min<std::size_t>(std::strtoull(bytes, nullptr, 10), most_bytes) : otherwise;
+}
+
 struct Far {
   std::mutex mutex;
   std::byte* start = reserved();
@@ -28,6 +33,7 @@ struct Far {
   std::map<std::size_t, std::vector<std::byte*>> free;  // by size
   std::map<void*, std::size_t> lent;                    // bytes that were asked for
 
+  std::size_t left() const;
   void protect(int how) { mprotect(start, (used + huge_page - 1) / huge_page * huge_page, how); }
 
   // In huge pages, of which few have to be opened and closed.
@@ -41,6 +47,11 @@ struct Far {
 Far& far() {
   static Far one;  // of the emulated device, as its memory is
   return one;
+}
+
+std::size_t Far::left() const {
+  const std::size_t others = used > 0 ? bytes_in("EMULATED_BYTES_OF_OTHERS", 0) : 0;
+  return total_bytes() - std::min(total_bytes(), used + others);
 }
 
 std::size_t size_with_guard(std::size_t bytes) { return (bytes + guard + guard - 1) / guard * guard; }
@@ -67,7 +78,7 @@ void* take(std::size_t bytes) {
       place = waiting.back();
       waiting.pop_back();
     } else {
-      if (size > total_bytes() - far().used) return nullptr;
+      if (size > far().left()) return nullptr;
       place = far().start + far().used;
       far().used += size;
       if (far().open > 0) far().protect(PROT_READ | PROT_WRITE);
@@ -97,14 +108,11 @@ bool is_far(const void* place) {
   return at >= far().start && at < far().start + most_bytes;
 }
 
-std::size_t total_bytes() {
-  const char* const bytes = std::getenv("EMULATED_BYTES");
-  return bytes ? std::min<std::size_t>(std::strtoull(bytes, nullptr, 10), most_bytes) : most_bytes;
-}
+std::size_t total_bytes() { return bytes_in("EMULATED_BYTES", most_bytes); }
 
 std::size_t free_bytes() {
   const std::scoped_lock lock(far().mutex);
-  return total_bytes() - far().used;
+  return far().left();
 }
 
 }  // namespace emulation

@@ -9,7 +9,7 @@ void* take(std::size_t bytes);  // aligned to 256, poisoned; null where there is
 void give_back(void* place);
 bool is_far(const void* place);
 std::size_t total_bytes();  // 4 GiB, or EMULATED_BYTES
-std::size_t free_bytes();
+std::size_t free_bytes();   // less EMULATED_BYTES_OF_OTHERS, which come as soon as something was taken here
 
 // While one lives, the memory is open to this process.
 class Open {
