@@ -39,17 +39,12 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 Gpu::Gpu(int index)
     : kernels(*chorale_cuda_kernels()),
       blocks([this](const Block& b) { return std::ranges::all_of(links, [&](Link* l) { return l->let_go(b.start); }); }),
-      index_(index),
-      memory_(cuda_memory_of(blocks, index)) {
+      known_(cuda_memory_of(blocks, index)),
+      plain_(chorale_cuda_memory(index)) {
   check(cudaSetDevice(index), "cudaSetDevice");
   void* const trial = blocks.take(1);
   registers_ = trial;
   if (trial) blocks.give_back(trial, 1);
-}
-
-void Gpu::register_nothing() {
-  registers_ = false;
-  memory_.reset(chorale_cuda_memory(index_));
 }
 
 // Whoever is gone without a word is not waited for.
@@ -121,12 +116,13 @@ bool Link::ready() {
   return state == ncclSuccess;
 }
 
-void Link::meet(const void* place) {
+bool Link::meet(const void* place) {
   const std::optional<Block> block = gpu.blocks.holding(place);
-  if (!block || met_.contains(block->start)) return;
+  if (!block || met_.contains(block->start)) return block.has_value();
   void* handle = nullptr;
   check(ncclCommRegister(comm, block->start, static_cast<std::size_t>(block->bytes), &handle), "ncclCommRegister");
   met_[block->start] = handle;
+  return true;
 }
 
 bool Link::let_go(const std::byte* block) noexcept {

@@ -30,13 +30,14 @@ class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);
   ~Gpu() override;
-  Memory& memory() override { return *memory_; }
+  Memory& memory() override { return memory(registers_); }
+  Memory& memory(bool registered) { return registered ? *known_ : *plain_; }
   bool registers() const override { return registers_; }
-  void register_nothing() override;
+  void register_nothing() override { registers_ = false; }
   NcclId new_id() override;
   std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) override;
 
-  Allocator workspace() { return {*memory_, ledger_}; }
+  Allocator workspace(bool registered) { return {memory(registered), ledger_}; }
   void finalize(ncclComm_t comm) noexcept;
   const DeviceKernels& kernels;
   Blocks blocks;
@@ -45,9 +46,8 @@ class Gpu final : public NcclDevice {
  private:
   bool sweep() noexcept;  // true when none is left
 
-  const int index_;
   bool registers_;
-  std::unique_ptr<Memory> memory_;
+  const std::unique_ptr<Memory> known_, plain_;
   Ledger ledger_;
   std::vector<ncclComm_t> finalized_;
 };
@@ -61,7 +61,8 @@ class Link final : public NcclLink {
   std::unique_ptr<NcclWork> prepare_native(const Plan& plan) override;
   void abort() noexcept override;
 
-  void meet(const void* place);  // in a call's buffer: NCCL is told of its block once; only while it is ready
+  // Whether a place of a call lies in a block. NCCL is told of it once; only while it is ready.
+  bool meet(const void* place);
   bool let_go(const std::byte* block) noexcept;  // false: NCCL is at work, and may be looking at it
 
   void check(ncclResult_t result, const char* call) const { nccl::check(result, call, numbers_, comm); }

@@ -49,6 +49,7 @@ class Work : public NcclWork {
   Link& link_;
   const Plan plan_;
   void *input_ = nullptr, *output_ = nullptr;
+  bool registered_ = false;  // its buffers; they may be somebody else's, and then that is so on all ranks
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -61,7 +62,8 @@ Work::Work(Link& link, const Plan& plan) : link_(link), plan_(plan) {
 
 void Work::start(void* input, void* output) {
   input_ = input, output_ = output;
-  for (const void* buffer : {input, output}) link_.meet(buffer);
+  const Problem& p = plan_.problem;
+  registered_ = (p.input_count() == 0 || link_.meet(input)) && (p.output_count() == 0 || link_.meet(output));
   begun_ = false;
 }
 
@@ -91,17 +93,22 @@ bool Work::over() {
 class ScheduledWork final : public Work {
  public:
   ScheduledWork(Link& link, const Plan& plan, MessagePlan steps, std::vector<MessageGroup> groups)
-      : Work(link, plan), flat_(std::move(steps)), groups_(std::move(groups)) {
-    if (flat_.workspace_bytes > 0) workspace_ = link.gpu.workspace().allocate(flat_.workspace_bytes, Category::workspace);
-  }
+      : Work(link, plan), flat_(std::move(steps)), groups_(std::move(groups)) {}
   void start(void* input, void* output) override {
     Work::start(input, output);
-    link_.meet(workspace_.data());
+    make_workspace();
     bases_ = {static_cast<std::byte*>(input), static_cast<std::byte*>(output), static_cast<std::byte*>(workspace_.data())};
     next_ = 0;
   }
 
  private:
+  // Registered where the buffers are from which peers send to it.
+  void make_workspace() {
+    if (flat_.workspace_bytes == 0) return;
+    if (workspace_.memory() != &link_.gpu.memory(registered_))
+      workspace_ = link_.gpu.workspace(registered_).allocate(flat_.workspace_bytes, Category::workspace);
+    if (registered_) link_.meet(workspace_.data());
+  }
   void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
   // By turns the messages of a group and what follows them: that can only be put on the stream when NCCL has put the messages there.

@@ -114,6 +114,26 @@ std::string sizes_that_differ(Communicator& c) {
   return "";
 }
 
+// Of another allocator than the world's: nothing of such a call may be registered, its workspace neither.
+std::string memory_of_somebody_else(Communicator& c) {
+  if (!registrations()) return "";
+  const auto memory = cuda_memory(DevicePlugin(), 0);
+  Ledger ledger;
+  Allocator other(*memory, ledger);
+  for (const char* algorithm : {"ring", "native", "direct", "ring"}) {
+    c.choose(algorithm);
+    for (Allocator* const from : {&other, &c.allocator(), &other}) {
+      Problem problem = Problem::even(Collective::all_reduce, 3000, c.size(), 0, false);
+      problem.rank = c.rank();
+      FarTrial trial(problem, DType::f32, Redop::sum, *from);
+      c.run(trial.call());
+      if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
+      if (from == &other && registrations()(trial.output().data) > 0) return "somebody else's memory is registered";
+    }
+  }
+  return "";
+}
+
 std::string memory_that_cannot_be_registered(Communicator& c) {
   const Buffer buffer = c.allocator().allocate(4000, Category::comm);
   const std::int64_t ever = registrations()(nullptr);
@@ -123,11 +143,10 @@ std::string memory_that_cannot_be_registered(Communicator& c) {
   return said == fmt::format("not registered with NCCL, which lends none to rank {}", c.size() - 1) ? "" : said;
 }
 
-constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
-                            {"messages on devices", messages_on_devices},
-                            {"calls that differ", calls_that_differ},
-                            {"memory is registered once", memory_is_registered_once},
-                            {"sizes that differ", sizes_that_differ}};
+constexpr Check checks[] = {
+    {"host buffers on NCCL", host_buffers},   {"messages on devices", messages_on_devices},
+    {"calls that differ", calls_that_differ}, {"memory is registered once", memory_is_registered_once},
+    {"sizes that differ", sizes_that_differ}, {"memory of somebody else", memory_of_somebody_else}};
 
 }  // namespace
 
