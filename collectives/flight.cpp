@@ -42,7 +42,7 @@ void Engine::progress() {
 // Trouble of flights is kept for who waits for them, that of a blocked call is for now.
 void Engine::examine() {
   for (Request::Flight* flight : flights_) try {
-      if (flight->operation) flight->operation->examine();
+      if (flight->sequence != 0) flight->operation->examine();
     } catch (...) {
       flight->trouble = std::current_exception();  // `move` takes it out of the air
     }
@@ -98,10 +98,10 @@ void Communicator::State::count(const Route& route) {
 
 void Communicator::State::run(const Call& call) try {
   refuse_after_giving_up();
-  if (is_staged(call) && pieces_of(call).size() > 1) return Request(launch(call)).wait();
+  if (is_staged(call)) return Request(launch(call)).wait();
   const std::shared_ptr<Route> route = route_of(call);
   count(*route);
-  if (queued_ > 0 || !may_begin())
+  if (!queue_.empty() || !may_begin())
     Request(launch(route, call)).wait();
   else
     fly(route, call);
@@ -188,7 +188,7 @@ Request::Flight* Communicator::State::launch(std::shared_ptr<Route> route, const
   flight->group = shared_from_this();
   flight->route = std::move(route);
   std::tie(flight->input, flight->output) = buffers_of(call);
-  ++queued_;
+  queue_.push_back(flight.get());
   move(*flight);
   if (!flight->over) engine->add(flight.get());
   return flight.release();
@@ -197,12 +197,7 @@ Request::Flight* Communicator::State::launch(std::shared_ptr<Route> route, const
 void Communicator::State::move(Request::Flight& flight) try {
   if (flight.over) return;
   if (flight.trouble) std::rethrow_exception(flight.trouble);
-  if (flight.sequence == 0) {
-    if (!may_begin()) return;
-    flight.operation = operation_of(*flight.route);
-    flight.sequence = begin(*flight.route, *flight.operation, flight.input, flight.output, false);
-    --queued_;
-  }
+  if (flight.sequence == 0 && !begin(flight)) return;
   if (!flight.operation->progress()) return;
   end(*flight.route, std::move(flight.operation), flight.sequence, flight.output);
   flight.over = true;
@@ -212,8 +207,25 @@ void Communicator::State::move(Request::Flight& flight) try {
   give_up(error);
 }
 
+// Several may await their inputs at once, but they begin in the order of their calls.
+bool Communicator::State::begin(Request::Flight& flight) {
+  refuse_after_giving_up();
+  if (!flight.operation) {
+    if (!may_begin()) return false;
+    flight.operation = operation_of(*flight.route);
+    ++awaiting_;
+    flight.operation->await_input(flight.input);
+  }
+  if (queue_.front() != &flight || !flight.operation->input_is_there()) return false;
+  flight.sequence = begin(*flight.route, *flight.operation, flight.input, flight.output, false);
+  queue_.pop_front();
+  --awaiting_;
+  return true;
+}
+
 void Communicator::State::abandon(Request::Flight& flight) {
-  if (flight.sequence == 0) --queued_;
+  if (flight.sequence == 0) std::erase(queue_, &flight);
+  if (flight.sequence == 0 && flight.operation) --awaiting_;
   if (flight.operation) wrecks_.push_back(std::move(flight.operation));
   flight.over = true;
 }

@@ -4,6 +4,7 @@
 //                     └── Flight: one run, queued until fewer than eight of its group are in the air
 //   Engine: all flights of this rank, on any group of the worlds that share it; every wait moves all of them
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -130,7 +131,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
  private:
   std::pair<void*, void*> buffers_of(const Call& call);
-  bool may_begin() const { return sequence_ + 1 - oldest_ < most_in_the_air; }
+  bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_the_air; }
+  bool begin(Request::Flight& flight);
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
@@ -147,7 +149,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   bool is_ours_ = false;
   std::uint64_t sequence_ = 0, history_ = 0;
   std::uint64_t oldest_ = 1, over_ = 0;  // the first call that is not over; bit i: the one i after it is
-  int queued_ = 0;
+  std::deque<Request::Flight*> queue_;   // of those that have not begun, in the order of their calls
+  std::uint64_t awaiting_ = 0;           // how many of them have an operation, which awaits its input
   std::string gave_up_;
   std::vector<std::unique_ptr<Operation>> wrecks_;  // their memory may still be looked at
 };

@@ -18,7 +18,7 @@ Plan other_side(Plan plan) {
 }  // namespace
 
 StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins)
-    : plan_(plan), device_(std::move(device)), inner_(group.prepare(other_side(plan))) {
+    : plan_(plan), device_(std::move(device)), inner_(group.prepare(other_side(plan))), crossing_(device_->crossing()) {
   const Problem& p = plan_.problem;
   const std::int64_t width = size_of(plan_.dtype);
   input_bytes_ = p.input_count() * width;
@@ -34,13 +34,23 @@ StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr
 }
 
 StagedOperation::~StagedOperation() {
+  crossing_.reset();
   if (plan_.on_device) device_->release(stand_in_.data());
 }
 
+// Of an empty input too: the device may still be at the buffer that will be written to.
+void StagedOperation::await_input(const void* input) {
+  stage_ = Stage::input;
+  if (plan_.on_device)
+    crossing_->fetch(input_, input, input_bytes_);
+  else
+    crossing_->send(input_, input, input_bytes_);
+}
+
 void StagedOperation::start(const Run& run) {
+  ++moved_;
+  stage_ = Stage::call;
   result_ = run.output;
-  if (input_bytes_ > 0 && plan_.on_device) device_->copy_out(input_, run.input, input_bytes_);
-  if (input_bytes_ > 0 && !plan_.on_device) device_->copy_in(input_, run.input, input_bytes_);
   Run here = run;
   here.input = input_;
   here.output = output_;
@@ -48,14 +58,21 @@ void StagedOperation::start(const Run& run) {
 }
 
 bool StagedOperation::progress() {
+  if (stage_ == Stage::output) return crossing_->over();
   if (!inner_->progress()) return false;
   if (output_bytes_ == 0) return true;
+  ++moved_;
+  stage_ = Stage::output;
   if (plan_.on_device && plan_.divide) divide(plan_.dtype, output_, plan_.problem.output_count(), plan_.problem.size);
   if (plan_.on_device)
-    device_->copy_in(result_, output_, output_bytes_);
+    crossing_->send(result_, output_, output_bytes_);
   else
-    device_->copy_out(result_, output_, output_bytes_);
-  return true;
+    crossing_->fetch(result_, output_, output_bytes_);
+  return crossing_->over();
+}
+
+void StagedOperation::examine() {
+  if (stage_ == Stage::call) inner_->examine();
 }
 
 }  // namespace chorale

@@ -5,7 +5,9 @@
 //   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           for nccl the other way round
 //
 // Stand-ins are made once for an operation, in the transport's own memory (of shm: mapped, so that peers read them directly), and those on
-// the host are pinned. What was put on the device before start() is in the copies, and the output is there when progress() says so.
+// the host are pinned. What was asked of the device before the call is in the copies, and the output is there when progress() says so. Nobody
+// waits for a copy: it is polled, as messages are (src/memory/crossing.hpp). A library's own collectives are matched by their order, so a call
+// starts only when those before it in its group have (flight.cpp), however fast its own copy was.
 //
 // Cost: each byte of input and output crosses to the device once, beside what the operation costs. A large all_reduce, reduce or broadcast
 // arrives here in pieces, several in flight at once (flight.hpp): one is copied while the messages of another travel.
@@ -25,19 +27,24 @@ class StagedOperation final : public Operation {
   StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins);
   ~StagedOperation() override;
 
+  void await_input(const void* input) override;
+  bool input_is_there() override { return crossing_->over(); }
   void start(const Run& run) override;
   bool progress() override;
-  std::uint64_t moved() const override { return inner_->moved(); }
-  void examine() override { inner_->examine(); }
+  std::uint64_t moved() const override { return inner_->moved() + moved_; }
+  void examine() override;
 
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
   std::unique_ptr<Operation> inner_;
+  enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;
   Buffer stand_in_;  // of both, one behind the other; in place they are one vector
   std::byte *input_ = nullptr, *output_ = nullptr;
   std::int64_t input_bytes_, output_bytes_;
   void* result_ = nullptr;  // the caller's output
+  std::unique_ptr<Crossing> crossing_;
+  std::uint64_t moved_ = 0;
 };
 
 }  // namespace chorale

@@ -4,8 +4,44 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <random>
 
 namespace chorale::test {
+namespace {
+
+class LateCrossing final : public Crossing {
+ public:
+  LateCrossing(std::unique_ptr<Crossing> at_once, std::uint32_t seed) : at_once_(std::move(at_once)), random_(seed) {}
+  void fetch(void* to_host, const void* from, std::int64_t bytes) override {
+    put_off([=, this] { at_once_->fetch(to_host, from, bytes); });
+  }
+  void send(void* to, const void* from_host, std::int64_t bytes) override {
+    put_off([=, this] { at_once_->send(to, from_host, bytes); });
+  }
+  bool over() override {
+    if (polls_ > 0 && --polls_ == 0) copy_();
+    return polls_ == 0;
+  }
+
+ private:
+  void put_off(std::function<void()> copy) {
+    copy_ = std::move(copy);
+    polls_ = 1 + random_() % 16;
+  }
+
+  std::unique_ptr<Crossing> at_once_;
+  std::minstd_rand random_;
+  std::function<void()> copy_;
+  std::uint64_t polls_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Crossing> FarMemory::crossing() {
+  const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // another one on every rank
+  return std::make_unique<LateCrossing>(Memory::crossing(), place + static_cast<std::uint32_t>(getpid()) + ++crossings_);
+}
 
 void* FarMemory::take(std::int64_t bytes) {
   const Descriptor file(memfd_create("far", MFD_CLOEXEC));

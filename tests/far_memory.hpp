@@ -3,6 +3,8 @@
 //
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
+//
+// Its crossings take so many polls before a byte moves, another number each time: a device may be late, and its ranks never alike.
 #pragma once
 #include <map>
 
@@ -19,6 +21,7 @@ class FarMemory final : public Memory {
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void clear(void* place, std::int64_t bytes) override;
+  std::unique_ptr<Crossing> crossing() override;
 
   // Where the bytes really are; an error when they are not all of one piece that was taken here and not given back.
   void* reached(const void* place, std::int64_t bytes) const;
@@ -29,6 +32,7 @@ class FarMemory final : public Memory {
     std::int64_t bytes;
   };
   std::map<const std::byte*, Piece> pieces_;
+  std::uint32_t crossings_ = 0;
 };
 
 }  // namespace chorale::test

@@ -62,7 +62,8 @@ def launches(build, launch, sanitizer):
         return
     for ranks in (1, 2, 3, 4, 8):
         yield run(f"mpirun, {ranks} ranks", [*launch, "-n", str(ranks), tests, "[spmd]"], 600, environment)
-        yield run(f"mpirun, {ranks} emulated devices", [*launch, "-n", str(ranks), tests, "[spmd][nccl]"], 600, {**environment, **emulation})
+        yield run(f"mpirun, {ranks} emulated devices", [*launch, "-n", str(ranks), tests, "[spmd][nccl],[spmd][device]"], 600,
+                  {**environment, **emulation})
     yield run("from outside, in Python", [sys.executable, "tests/outside.py"], 1500, environment)
 
 

@@ -47,7 +47,10 @@ struct Run {
 class Operation {
  public:
   virtual ~Operation() = default;
-  virtual void start(const Run& run) = 0;  // the one before must be over
+  // What a device has to do before start(), which comes when that is done and calls before it in the group have started.
+  virtual void await_input(const void* /*input*/) {}
+  virtual bool input_is_there() { return true; }  // does not wait
+  virtual void start(const Run& run) = 0;         // the one before must be over
   // Goes as far as it can without waiting; true when the run is over. Throws when it failed.
   virtual bool progress() = 0;
   virtual std::uint64_t moved() const { return 0; }  // steps done so far: who waits sees that it goes on

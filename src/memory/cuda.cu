@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/memory/crossing.cuh"
 #include "src/memory/cuda_memory.cuh"
 #include "src/memory/device_plugin.hpp"
 #include "src/memory/staging.cuh"
@@ -74,6 +75,13 @@ class CudaMemory final : public Memory {
   void release(void* host) noexcept override {
     if (cudaHostUnregister(host) != cudaSuccess) cudaGetLastError();
   }
+  std::unique_ptr<Crossing> crossing() override {
+    if (!crossing_streams_) {
+      check(cudaSetDevice(index_), "cudaSetDevice", index_, 0);
+      crossing_streams_ = std::make_shared<CrossingStreams>();
+    }
+    return std::make_unique<CudaCrossing>(crossing_streams_);
+  }
 
  private:
   void cross(void* to, const void* from, std::int64_t bytes) const {
@@ -85,6 +93,7 @@ class CudaMemory final : public Memory {
   int index_;
   DeviceLender* lender_;
   Staging staging_;
+  std::shared_ptr<CrossingStreams> crossing_streams_;  // made when they are first needed
 };
 
 class PinnedMemory final : public Memory {

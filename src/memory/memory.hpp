@@ -10,7 +10,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
+
+#include "src/memory/crossing.hpp"
 
 namespace chorale {
 
@@ -52,6 +55,8 @@ class Memory {
   // Host memory that will be copied often: a device may want its pages to stay where they are. Until it is released.
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
   virtual void release(void* /*host*/) noexcept {}
+  // Copies that nobody waits for; of memory that says nothing of its own they are done at once.
+  virtual std::unique_ptr<Crossing> crossing();
 };
 
 class HostMemory final : public Memory {

@@ -23,6 +23,7 @@ class Pool final : public Memory {
   void clear(void* place, std::int64_t bytes) override { from_.clear(place, bytes); }
   void pin(void* host, std::int64_t bytes) override { from_.pin(host, bytes); }
   void release(void* host) noexcept override { from_.release(host); }
+  std::unique_ptr<Crossing> crossing() override { return from_.crossing(); }
 
  private:
   void empty() noexcept;

@@ -1,4 +1,5 @@
-// Collectives on device buffers over backends that reach host memory alone: everything is as on the host, by copies.
+// Collectives on device buffers over backends that reach host memory alone: everything is as on the host, by copies. Under `make test` once
+// with memory that stands for a device's, and once on the emulated GPU.
 #include "tests/collectives/device_checks.hpp"
 
 using namespace chorale;
@@ -21,7 +22,7 @@ TEST_CASE("device buffers are staged on threads", "[threads]") {
   on_thread_worlds(without_a_device, {1, 2});
 }
 
-TEST_CASE("device buffers are staged on every backend", "[spmd]") {
+TEST_CASE("device buffers are staged on every backend", "[spmd][device]") {
   on_every_backend(device_checks);
   on_every_backend(without_a_device);
 }

@@ -1,6 +1,7 @@
 // What every backend must do with buffers on a device, whether it reaches them or has them staged: right results by every algorithm, many
 // calls in flight, and buffers that are mixed refused on every rank.
 #pragma once
+#include "src/memory/device_plugin.hpp"
 #include "tests/collectives/far_trial.hpp"
 #include "tests/collectives/planning.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -8,15 +9,24 @@
 
 namespace chorale::test {
 
+// A GPU, where the plugin finds one (an emulated one serves a single thread), else memory that stands for it.
+inline std::shared_ptr<Memory> some_device(bool single_thread) {
+  const DevicePlugin plugin;
+  std::string why_none;
+  if (!single_thread || cuda_devices(plugin, &why_none).empty()) return std::make_shared<FarMemory>();
+  return cuda_memory(plugin, 0);
+}
+
 // The backend's own device, or one whose buffers it has to stage.
 struct FarDevice {
   explicit FarDevice(Communicator& c)
-      : allocator(c.transport().reaches_devices() ? c.allocator() : Allocator(*own, ledger)) {
+      : own(some_device(c.backend() != "threads")),
+        allocator(c.transport().reaches_devices() ? c.allocator() : Allocator(*own, ledger)) {
     if (!c.transport().reaches_devices()) c.use_device(own);
   }
   Memory& memory() const { return allocator.memory(); }
 
-  std::shared_ptr<FarMemory> own = std::make_shared<FarMemory>();
+  std::shared_ptr<Memory> own;
   Ledger ledger;
   Allocator allocator;
 };
@@ -69,6 +79,27 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
+// Calls on buffers that are copied first and on others follow one another; a library's own are matched by their order.
+inline std::string calls_of_both_kinds(Communicator& c) {
+  FarDevice device(c);
+  if (c.transport().has_native(Collective::all_reduce)) c.choose("native");
+  std::vector<std::unique_ptr<FarTrial>> trials;
+  std::vector<std::int32_t> sums(40, 1);
+  std::vector<Request> requests;
+  for (std::int32_t& sum : sums) {
+    Problem problem = Problem::even(Collective::all_reduce, 1 + 10 * static_cast<int>(trials.size()), c.size(), 0, false);
+    problem.rank = c.rank();
+    trials.push_back(std::make_unique<FarTrial>(problem, DType::i32, Redop::sum, device.allocator));
+    requests.push_back(c.start(trials.back()->call()));
+    requests.push_back(c.start_all_reduce({&sum, 1, DType::i32}));
+  }
+  c.barrier();
+  for (Request& request : requests) request.wait();
+  for (const auto& trial : trials)
+    if (const std::string wrong = trial->trouble(); !wrong.empty()) return wrong;
+  return std::ranges::count(sums, c.size()) == std::ssize(sums) ? "" : "a sum of host buffers is wrong";
+}
+
 // One rank, or all, mix host and device buffers; afterwards the world goes on.
 inline std::string mixed_buffers(Communicator& c) {
   if (c.size() < 2) return "";
@@ -103,6 +134,7 @@ inline std::string mixed_buffers(Communicator& c) {
 
 constexpr Check device_checks[] = {{"every algorithm on device buffers", every_algorithm},
                                    {"many calls on device buffers in flight", many_calls_in_flight},
+                                   {"calls on host and device buffers by turns", calls_of_both_kinds},
                                    {"mixed buffers are refused", mixed_buffers}};
 
 }  // namespace chorale::test

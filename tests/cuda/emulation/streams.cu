@@ -23,7 +23,9 @@ namespace {
 
 struct Streams {  // of the emulated device, as its memory is
   std::vector<cudaStream_t> made;
-  std::deque<Task> late;  // of the default stream: copies from pinned memory, and the events behind them
+  std::deque<Task>
+      late;  // of the default stream: copies from pinned memory, and the events behind them; all, where it is held
+  bool held = false;
   std::map<const std::byte*, std::size_t> pinned;  // where, bytes
   std::int64_t waits = 0;
 
@@ -46,12 +48,13 @@ Streams& streams() {
 
 void put(cudaStream_t stream, Task task) {
   if (stream) return stream->tasks.push_back(std::move(task));
+  if (streams().held) return streams().late.push_back(std::move(task));
   streams().catch_up();
   while (!task()) advance();
 }
 
 void advance() {
-  streams().catch_up();
+  if (!streams().held) streams().catch_up();
   for (const cudaStream_t stream : streams().made)
     while (!stream->tasks.empty() && stream->tasks.front()()) stream->tasks.pop_front();
 }
@@ -63,6 +66,7 @@ void count_wait() { ++streams().waits; }
 using emulation::put, emulation::streams;
 
 extern "C" std::int64_t chorale_emulated_waits() { return streams().waits; }
+extern "C" void chorale_emulated_hold(bool held) { streams().held = held; }
 
 cudaError_t cudaHostRegister(void* place, std::size_t bytes, unsigned) {
   streams().pinned[static_cast<const std::byte*>(place)] = bytes;
@@ -84,7 +88,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     streams().late.emplace_back(copy);
     return cudaSuccess;
   }
-  if (!emulation::is_far(from) && !streams().is_pinned(from)) emulation::count_wait();
+  const bool is_pageable = !emulation::is_far(from) && !streams().is_pinned(from);
+  const bool to_pageable =
+      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // of the default stream, who asks waits behind it
+  if (is_pageable || to_pageable) emulation::count_wait();
   put(stream, copy);
   return cudaSuccess;
 }
@@ -108,6 +115,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   emulation::count_wait();
+  streams().catch_up();
   do emulation::advance();
   while (stream && !stream->tasks.empty());
   return cudaSuccess;
@@ -127,7 +135,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->record = std::make_shared<EmulatedEvent::Record>(
-      EmulatedEvent::Record{.passed = false, .late = !stream && !streams().late.empty(), .when = {}});
+      EmulatedEvent::Record{.passed = false, .late = !stream && (streams().held || !streams().late.empty()), .when = {}});
   const auto pass = [record = event->record] {
     *record = {true, false, std::chrono::steady_clock::now()};
     return true;
@@ -146,6 +154,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (cudaEventQuery(event) == cudaSuccess) return cudaSuccess;
   emulation::count_wait();
+  streams().catch_up();
   while (!event->record->passed) emulation::advance();
   return cudaSuccess;
 }

@@ -3,6 +3,7 @@
 //   a stream             [ kernel ][ messages ][ event ]   goes on only when somebody polls; a task that cannot end yet holds up those behind it
 //   the default stream   is done before a call returns, but for copies from pinned memory, which wait until something else is asked:
 //                        so pinned memory that is used again too early shows
+//   the same, held       does nothing but queue up, until it is let go or waited for: as if a long kernel were ahead of all
 //
 // It counts how often a real device would make the host wait.
 #pragma once

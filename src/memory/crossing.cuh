@@ -1,0 +1,67 @@
+// A device's crossings share two streams of their own, one a direction, which wait for no other stream: copies both ways overlap one another
+// and kernels. What is fetched waits on the device for an event in the default stream, which stands behind all blocking streams; such events
+// pass in their order, so nothing that is fetched is held up by what was asked for later. On the stream of what is sent nothing ever waits.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <memory>
+
+#include "src/memory/crossing.hpp"
+#include "src/memory/device_plugin.hpp"
+
+namespace chorale {
+
+struct CrossingStreams {
+  CrossingStreams() {
+    check(cudaStreamCreateWithFlags(&fetching, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(cudaStreamCreateWithFlags(&sending, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  CrossingStreams(const CrossingStreams&) = delete;
+  ~CrossingStreams() {
+    if (fetching) cudaStreamDestroy(fetching);
+    if (sending) cudaStreamDestroy(sending);
+  }
+  static void check(cudaError_t result, const char* call) {
+    if (result != cudaSuccess)
+      device_error(std::string(call) + ": " + cudaGetErrorString(result), "of a copy between host and device",
+                   "an error of an earlier kernel may show here: CUDA_LAUNCH_BLOCKING=1 shows where it happened");
+  }
+
+  cudaStream_t fetching = nullptr, sending = nullptr;
+};
+
+class CudaCrossing final : public Crossing {
+ public:
+  explicit CudaCrossing(std::shared_ptr<CrossingStreams> streams) : streams_(std::move(streams)) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  ~CudaCrossing() override {
+    cudaEventSynchronize(event_);
+    cudaEventDestroy(event_);
+  }
+
+  void fetch(void* to_host, const void* from, std::int64_t bytes) override {
+    check(cudaEventRecord(event_, cudaStreamLegacy), "cudaEventRecord");
+    check(cudaStreamWaitEvent(streams_->fetching, event_, 0), "cudaStreamWaitEvent");
+    copy(to_host, from, bytes, streams_->fetching);
+  }
+  void send(void* to, const void* from_host, std::int64_t bytes) override { copy(to, from_host, bytes, streams_->sending); }
+  bool over() override {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state != cudaErrorNotReady) check(state, "cudaEventQuery");
+    return state == cudaSuccess;
+  }
+
+ private:
+  static void check(cudaError_t result, const char* call) { CrossingStreams::check(result, call); }
+  void copy(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
+    if (bytes > 0)
+      check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+    check(cudaEventRecord(event_, stream), "cudaEventRecord");
+  }
+
+  std::shared_ptr<CrossingStreams> streams_;
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace chorale
