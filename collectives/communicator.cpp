@@ -139,7 +139,11 @@ void Communicator::go_by(std::shared_ptr<const Selector> selector) {
 
 std::shared_ptr<const Selector> Communicator::selector() const { return state_->world->selector; }
 
-void Communicator::use_device(std::shared_ptr<Memory> device) { state_->world->device = std::move(device); }
+void Communicator::use_device(std::shared_ptr<Memory> device) {
+  state_->world->transport->use_device(device);
+  state_->world->device = std::move(device);
+  forget_routes();
+}
 
 void Communicator::give_up(const std::exception& why) {
   state_->give_up(why);

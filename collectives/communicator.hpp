@@ -92,8 +92,8 @@ class Communicator {
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
-  // Who copies, where buffers are on a device and the backend reaches the host alone; for all groups of the world. The
-  // buffers of a call are all on devices or all on the host, on every rank.
+  // Where buffers on a device lie; who copies them, where the backend reaches the host alone. For all groups of the world, before any call
+  // on such buffers. The buffers of a call are all on devices or all on the host, on every rank.
   void use_device(std::shared_ptr<Memory> device);
 
   // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.

@@ -10,6 +10,12 @@
 
 namespace chorale {
 
+namespace {
+
+bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
+
+}  // namespace
+
 Engine::Engine(Clock& clock, bool oversubscribed)
     : waiting_{.clock = clock,
                .timeout_seconds = 600,
@@ -52,7 +58,7 @@ void Engine::examine() {
 World::World(std::shared_ptr<Transport> joined)
     : transport(std::move(joined)),
       allocator(transport->memory(), ledger),
-      device(transport->reaches_devices() ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
+      device(!transport->reaches(false, false) ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
@@ -63,7 +69,7 @@ Communicator::State::~State() {
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   if (route.free.empty()) {
-    if (route.plan.on_device == world->transport->reaches_devices()) return group->prepare(route.plan);
+    if (world->transport->reaches(route.plan.on_device, !route.plan.algorithm)) return group->prepare(route.plan);
     return std::make_unique<StagedOperation>(*group, route.plan, world->device, world->allocator);
   }
   auto operation = std::move(route.free.back());
@@ -98,7 +104,7 @@ void Communicator::State::count(const Route& route) {
 
 void Communicator::State::run(const Call& call) try {
   refuse_after_giving_up();
-  if (is_staged(call)) return Request(launch(call)).wait();
+  if (awaits_input(call)) return Request(launch(call)).wait();
   const std::shared_ptr<Route> route = route_of(call);
   count(*route);
   if (!queue_.empty() || !may_begin())
@@ -159,10 +165,12 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   return pieces;
 }
 
-bool Communicator::State::is_staged(const Call& call) const {
-  const Slice& typed = call.input.count > 0 ? call.input : call.output;
-  return typed.device.is_host() == world->transport->reaches_devices();
+// Buffers that are not where the transport is at home: what is asked of a device for them must have been done before the call starts.
+bool Communicator::State::awaits_input(const Call& call) const {
+  return is_on_device(call) == world->transport->reaches(false, false);
 }
+
+bool Communicator::State::is_staged(const Call& call) const { return !world->transport->reaches(is_on_device(call), false); }
 
 Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();

@@ -136,6 +136,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
+  bool awaits_input(const Call& call) const;
   bool is_staged(const Call& call) const;
   std::vector<Call> pieces_of(const Call& call) const;
   void fly(const std::shared_ptr<Route>& route, const Call& call);

@@ -65,7 +65,7 @@ Json describe_devices() {
     found["why_none"] = why_none;
   else
     found["auto_backend"] = train::best_backend(true, train::joins_here);
-  found["buffers"] = "direct on nccl, staged through pinned host memory on the others";
+  found["buffers"] = "direct on nccl, staged through pinned host memory on shm; mpi and ucx say above which it is";
   return found;
 }
 

@@ -50,7 +50,7 @@ Every option can also be set by CHORALE_NAME=â€¦ in the environment or name = â€
 
 // Names known to any command: CHORALE_ variables may be meant for another one, or for DevicePlugin.
 std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"cuda-plugin"};
+  std::vector<std::string> names{"cuda-plugin", "cuda-aware"};
   for (const CommandRow& row : all_commands())
     for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;

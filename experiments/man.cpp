@@ -73,6 +73,9 @@ of the command, with underscores for hyphens: CHORALE_RUN_DIR.
 .TP
 .B CHORALE_CUDA_PLUGIN
 The CUDA plugin to load, instead of the one beside the program.
+.TP
+.B CHORALE_CUDA_AWARE
+The backends whose libraries take buffers on a device themselves: mpi, ucx, mpi,ucx or none; else the libraries are asked.
 .SH FILES
 .TP
 .I runs/latest/run.h5

@@ -64,6 +64,8 @@ def launches(build, launch, sanitizer):
         yield run(f"mpirun, {ranks} ranks", [*launch, "-n", str(ranks), tests, "[spmd]"], 600, environment)
         yield run(f"mpirun, {ranks} emulated devices", [*launch, "-n", str(ranks), tests, "[spmd][nccl],[spmd][device]"], 600,
                   {**environment, **emulation})
+        yield run(f"mpirun, {ranks} ranks, direct", [*launch, "-n", str(ranks), tests, "[spmd][device]"], 600,
+                  {**environment, **emulation, "CHORALE_CUDA_AWARE": "mpi,ucx", "EMULATED_OPEN": "1"})
     yield run("from outside, in Python", [sys.executable, "tests/outside.py"], 1500, environment)
 
 

@@ -3,6 +3,7 @@
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/cuda_aware.hpp"
 #include "collectives/backends/mpi_messenger.hpp"
 #include "collectives/backends/mpi_native.hpp"
 #include "src/base/error.hpp"
@@ -19,7 +20,11 @@ mpi::Comm duplicate(MPI_Comm of) {
 // What all groups share.
 struct MpiWorld {
   explicit MpiWorld(const mpi::Runtime& runtime)
-      : rank(runtime.rank()), size(runtime.size()), comm(duplicate(runtime.world())), line(runtime.world()) {}
+      : rank(runtime.rank()),
+        size(runtime.size()),
+        comm(duplicate(runtime.world())),
+        line(runtime.world()),
+        takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
   // Messages that nobody took must not come to a later communicator either: see ~ServiceLine.
   ~MpiWorld() {
     if (gave_up) comm.release();
@@ -28,8 +33,10 @@ struct MpiWorld {
   mpi::Comm comm;
   ServiceLine line;
   MpiTags tags;
+  const bool takes_devices;  // all ranks' libraries do
   HostMemory memory;
   Ledger ledger;  // of what operations keep
+  std::optional<DirectDevice> device;
   bool gave_up = false;
 };
 
@@ -43,9 +50,9 @@ class MpiGroup final : public Group {
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     book_.enter(plan);
-    const Allocator workspace(world_.memory, world_.ledger);
+    const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
     if (!plan.algorithm) return std::make_unique<MpiNative>(own_.get(), book_, plan, workspace);
-    return over_messages<MpiMessenger>(book_, plan, workspace, world_.comm.get(), world_.tags);
+    return over_messages<MpiMessenger>(book_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {
@@ -91,6 +98,11 @@ class MpiTransport final : public Transport {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
+  // Not its own collectives: the nonblocking ones, which alone do not hold up others, sum on the host in Open MPI 4 and 5.
+  bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
+  void use_device(const std::shared_ptr<Memory>& memory) override {
+    world_.device = direct_device(world_.takes_devices, memory);
+  }
   Memory& memory() override { return world_.memory; }
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
@@ -106,7 +118,9 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-Availability probe_mpi() { return {true, mpi::library_name()}; }
+Availability probe_mpi() {
+  return {true, mpi::library_name() + "; " + device_buffers_by(is_cuda_aware("mpi", mpi_says_cuda_aware()))};
+}
 
 std::unique_ptr<Transport> open_mpi(const mpi::Runtime& runtime) { return std::make_unique<MpiTransport>(runtime); }
 

@@ -162,7 +162,7 @@ class NcclTransport final : public Transport {
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
   }
-  bool reaches_devices() const override { return true; }
+  bool reaches(bool on_device, bool) const override { return on_device; }
   bool plans_for_all() const override { return true; }  // groups of messages depend on what the others do
   Memory& memory() override { return world_.device->memory(); }
   std::string about_memory() const override { return about_memory_; }

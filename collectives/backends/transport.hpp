@@ -82,7 +82,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
-  virtual bool reaches_devices() const { return false; }  // it takes buffers on a device, and then no others
+  // Whether it takes buffers on the host, or on a device, as they are; and whether its own collectives do. Else they are staged.
+  virtual bool reaches(bool on_device, bool /*native*/) const { return !on_device; }
+  virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // where buffers will lie, if not on the host
   virtual Memory& memory() = 0;  // what peers reach fastest: mapped by all of them, where there is such memory
   virtual std::string about_memory() const { return ""; }  // what a record should say of it: "registered with NCCL"
 

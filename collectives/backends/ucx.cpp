@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/cuda_aware.hpp"
 #include "collectives/backends/ucx_messenger.hpp"
 #include "src/base/error.hpp"
 
@@ -10,14 +11,20 @@ namespace chorale {
 namespace {
 
 struct UcxWorld {
-  explicit UcxWorld(const mpi::Runtime& r) : runtime(r), line(r.world()), board(r) {
+  explicit UcxWorld(const mpi::Runtime& r)
+      : runtime(r),
+        line(r.world()),
+        board(r),
+        takes_devices(mpi::ranks_where(r.world(), !is_cuda_aware("ucx", ucx::says_cuda_aware(board.context()))).empty()) {
     require(r.size() <= 4096, "the backend ucx has 12 bits of a tag for the source: {} ranks are too many", r.size());
   }
   const mpi::Runtime& runtime;
   ServiceLine line;
   ucx::Switchboard board;
+  const bool takes_devices;  // all ranks' libraries do
   HostMemory memory;
   Ledger ledger;  // of what operations keep
+  std::optional<DirectDevice> device;
 };
 
 class UcxGroup final : public Group {
@@ -27,7 +34,8 @@ class UcxGroup final : public Group {
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     require(plan.algorithm != nullptr, "UCX has no collectives of its own, for {}", plan.words);
     book_.enter(plan);
-    return over_messages<ucx::Messenger>(book_, plan, Allocator(world_.memory, world_.ledger), world_.board);
+    const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
+    return over_messages<ucx::Messenger>(book_, plan, workspace, world_.device, world_.board);
   }
 
   std::unique_ptr<Group> pair(int from, int to) override {
@@ -47,6 +55,10 @@ class UcxTransport final : public Transport {
   const char* name() const override { return "ucx"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
+  bool reaches(bool on_device, bool) const override { return !on_device || world_.device; }
+  void use_device(const std::shared_ptr<Memory>& memory) override {
+    world_.device = direct_device(world_.takes_devices, memory);
+  }
   Memory& memory() override { return world_.memory; }
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
@@ -69,7 +81,7 @@ Availability probe_ucx() {
   try {
     const ucx::Context context = ucx::open_context();
     const ucx::Worker worker = ucx::open_worker(context.get());
-    return {true, version};
+    return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {
     return {false, fmt::format("{}: {}", version, error.what())};
   }

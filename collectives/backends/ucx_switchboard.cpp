@@ -22,6 +22,13 @@ Context open_context() {
   return Context(context);
 }
 
+bool says_cuda_aware(ucp_context_h context) {
+  ucp_context_attr_t known{};
+  known.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(ucp_context_query(context, &known), "ucp_context_query");
+  return known.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA);
+}
+
 Worker open_worker(ucp_context_h context) {
   ucp_worker_params_t how{};
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;

@@ -26,12 +26,14 @@ using Worker = Handle<WorkerTraits>;
 
 void check(ucs_status_t status, const char* call, std::source_location where = std::source_location::current());
 Context open_context();
+bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 
 class Switchboard {
  public:
   explicit Switchboard(const mpi::Runtime& runtime);  // on all ranks at once, and so is its end
   ~Switchboard();
+  ucp_context_h context() const { return context_.get(); }
   ucp_worker_h worker() const { return worker_.get(); }
   ucp_ep_h end_to(int peer);
 

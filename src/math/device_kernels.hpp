@@ -34,6 +34,9 @@ struct DeviceKernels {
   // A place in the stream, and the seconds from when it was passed until a later one was: both must have been (moment.hpp).
   std::shared_ptr<void> (*mark)(const Queue& queue);
   double (*seconds_between)(void* mark, void* later);
+  void (*move_mark)(void* mark, const Queue& queue);  // to the place that mark() would give now
+  bool (*passed)(void* mark);                         // does not wait
+  std::shared_ptr<void> (*stream)();                  // of its own: it waits for no other
 
   decltype(&chorale::gelu_forward) gelu_forward;
   decltype(&chorale::gelu_backward) gelu_backward;

@@ -13,6 +13,9 @@
 #include "src/memory/staging.cuh"
 
 namespace chorale {
+
+extern "C" const DeviceKernels* chorale_cuda_kernels();
+
 namespace {
 
 // A refusal is no lasting error of CUDA's: the caller names what was wanted.
@@ -82,6 +85,7 @@ class CudaMemory final : public Memory {
     }
     return std::make_unique<CudaCrossing>(crossing_streams_);
   }
+  const DeviceKernels* kernels() const override { return chorale_cuda_kernels(); }
 
  private:
   void cross(void* to, const void* from, std::int64_t bytes) const {

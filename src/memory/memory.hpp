@@ -17,6 +17,8 @@
 
 namespace chorale {
 
+struct DeviceKernels;  // src/math/device_kernels.hpp
+
 struct Device {
   enum class Kind : std::uint8_t { host, pinned, cuda, file };
   Kind kind = Kind::host;
@@ -57,6 +59,7 @@ class Memory {
   virtual void release(void* /*host*/) noexcept {}
   // Copies that nobody waits for; of memory that says nothing of its own they are done at once.
   virtual std::unique_ptr<Crossing> crossing();
+  virtual const DeviceKernels* kernels() const { return nullptr; }  // who computes there, on a device
 };
 
 class HostMemory final : public Memory {

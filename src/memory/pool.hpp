@@ -24,6 +24,7 @@ class Pool final : public Memory {
   void pin(void* host, std::int64_t bytes) override { from_.pin(host, bytes); }
   void release(void* host) noexcept override { from_.release(host); }
   std::unique_ptr<Crossing> crossing() override { return from_.crossing(); }
+  const DeviceKernels* kernels() const override { return from_.kernels(); }
 
  private:
   void empty() noexcept;

@@ -21,8 +21,8 @@ inline std::shared_ptr<Memory> some_device(bool single_thread) {
 struct FarDevice {
   explicit FarDevice(Communicator& c)
       : own(some_device(c.backend() != "threads")),
-        allocator(c.transport().reaches_devices() ? c.allocator() : Allocator(*own, ledger)) {
-    if (!c.transport().reaches_devices()) c.use_device(own);
+        allocator(c.allocator().device().is_host() ? Allocator(*own, ledger) : c.allocator()) {
+    if (c.allocator().device().is_host()) c.use_device(own);
   }
   Memory& memory() const { return allocator.memory(); }
 

@@ -33,11 +33,11 @@ class Device(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
 
-    def train(self, device, *words, processes=1, steps=3):
+    def train(self, device, *words, processes=1, steps=3, **environment):
         """The folder of a run, and its losses and norms of gradients."""
         folder = os.path.join(self.folder, device)
         result = ranks(processes, chorale, "train", *small, "--train-iters", str(steps), "--device", device, *words,
-                       "--run-dir", folder, **plugin)
+                       "--run-dir", folder, **plugin, **environment)
         self.assertEqual(result.returncode, 0, f"{device} {words}: {result.stderr}")
         run = os.path.realpath(os.path.join(folder, "latest"))
         with xarray.open_dataset(f"{run}/run.h5", group="train") as train:
@@ -63,6 +63,26 @@ class Device(unittest.TestCase):
                           ways=[staged, *([*by_nccl, "--algorithm", name] for name in ("ring", "direct", "native"))])
         self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi,tp=nccl", "--no-save", processes=4)
         self.same_on_both("--layout", "dp2.tp2.pp2", "--no-save", processes=8, ways=[by_nccl])
+
+    @unittest.skipIf(real, "a library that takes a GPU's buffers has to be there")
+    def test_libraries_that_take_device_buffers_are_given_them(self):
+        for layout, backend in (("dp2.z2", "mpi"), ("dp2.z2", "ucx"), ("pp2", "mpi")):
+            words = ["--no-save", "--layout", layout]
+            _, host = self.train("cpu", *words, processes=2)
+            _, direct = self.train("cuda", *words, "--backend", backend, processes=2, CHORALE_CUDA_AWARE=backend, EMULATED_OPEN="1")
+            np.testing.assert_allclose(direct, host, rtol=1e-5)
+
+    def test_info_says_how_device_buffers_travel(self):
+        for said, mpi in (("mpi", "direct: the library is CUDA-aware"), ("none", "staged through pinned memory")):
+            result = start([chorale, "info", "--format", "json"], CHORALE_CUDA_AWARE=said, **plugin)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            details = {backend["name"]: backend.get("detail", "") for backend in json.loads(result.stdout)["backends"]}
+            self.assertIn(f"device buffers: {mpi}", details["mpi"])
+            if details["ucx"]:
+                self.assertIn("device buffers: staged through pinned memory", details["ucx"])
+        result = start([chorale, "info"], CHORALE_CUDA_AWARE="shm")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("set it to mpi, ucx, mpi,ucx or none", result.stderr)
 
     def test_tensors_of_the_host_go_over_nccl(self):
         run, by_nccl = self.train("cpu", "--no-save", "--layout", "dp2.z1", "--backend", "nccl", processes=2)

@@ -7,20 +7,23 @@
 
 namespace chorale {
 
-MessageOperation::MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch,
-                                   Allocator workspace)
-    : plan_(std::move(plan)), messenger_(std::move(messenger)), watch_(std::move(watch)) {
+MessageOperation::MessageOperation(const Plan& plan, MessagePlan flat, std::unique_ptr<Messenger> messenger, CallWatch watch,
+                                   Allocator workspace, const std::optional<DirectDevice>& device)
+    : plan_(std::move(flat)), messenger_(std::move(messenger)), watch_(std::move(watch)) {
+  if (plan.on_device) sums_ = std::make_unique<DeviceSums>(device.value(), plan, plan_);
   if (plan_.workspace_bytes > 0) workspace_ = workspace.allocate(plan_.workspace_bytes, Category::workspace);
   bases_[static_cast<std::size_t>(Place::scratch)] = static_cast<std::byte*>(workspace_.data());
   const std::size_t steps = plan_.steps.size();
   waits_.resize(steps);
   under_way_.resize(steps);
-  receives_.steps.resize(steps);
-  sends_.steps.resize(steps);
-  locals_.steps.resize(steps);
+  for (Line* line : {&receives_, &sends_, &locals_, &summing_}) line->steps.resize(steps);
   int most = 0;
   for (const FlatStep& step : plan_.steps) most = std::max(most, step.addends.last - step.addends.first);
   addends_.resize(static_cast<std::size_t>(most));
+}
+
+void MessageOperation::await_input(const void*) {
+  if (sums_) sums_->follow_caller();
 }
 
 void MessageOperation::start(const Run& run) {
@@ -29,7 +32,7 @@ void MessageOperation::start(const Run& run) {
   bases_[static_cast<std::size_t>(Place::output)] = static_cast<std::byte*>(run.output);
   watch_.start(run);
   messenger_->start(run);
-  for (Queue* queue : {&receives_, &sends_, &locals_}) queue->head = queue->tail = 0;
+  for (Line* line : {&receives_, &sends_, &locals_, &summing_}) line->head = line->tail = 0;
   steps_left_ = static_cast<int>(plan_.steps.size());
   for (int s = 0; s < steps_left_; ++s) {
     const FlatStep& step = flat(s);
@@ -43,14 +46,15 @@ void MessageOperation::start(const Run& run) {
 bool MessageOperation::progress() {
   while (steps_left_ > 0) {
     const std::span<const int> over = messenger_->progress();
-    if (over.empty()) return false;
+    const bool any_summed = sums_ && end_summed();
+    if (over.empty() && !any_summed) return false;
     for (const int message : over) {
       const int step = plan_.messages[static_cast<std::size_t>(message)].step;
       if (--under_way_[static_cast<std::size_t>(step)] == 0) finish(step);
     }
     begin_all();
   }
-  return true;
+  return !sums_ || sums_->divided(bases_[static_cast<std::size_t>(Place::output)]);
 }
 
 void MessageOperation::examine() {
@@ -95,21 +99,37 @@ void MessageOperation::post(int s) {
   if (under_way == 0) finish(s);
 }
 
+// Its messages are over: what is left is its sum, which a device makes in its own time.
 void MessageOperation::finish(int s) {
-  ++moved_;
   const FlatStep& step = flat(s);
-  if (step.kind == Kind::recv_reduce || step.kind == Kind::reduce) reduce_into(step);
+  if (step.kind == Kind::send || step.kind == Kind::recv) return end(s);
+  if (sums_) {
+    sums_->put(s, at(step.dst), addends_of(step));
+    return summing_.add(s);
+  }
   if (step.kind == Kind::copy)
-    std::memmove(at(step.dst), at(plan_.spots[static_cast<std::size_t>(step.addends.first)]),
-                 static_cast<std::size_t>(step.count * size_of(plan_.dtype)));
-  --steps_left_;
-  release(step.over);
+    std::memmove(at(step.dst), addends_of(step)[0], static_cast<std::size_t>(step.count * size_of(plan_.dtype)));
+  else
+    reduce(plan_.op, plan_.dtype, at(step.dst), addends_of(step), step.count);
+  end(s);
 }
 
-void MessageOperation::reduce_into(const FlatStep& step) {
+bool MessageOperation::end_summed() {
+  bool any = false;
+  for (; summing_.any() && sums_->over(summing_.first()); any = true) end(summing_.take());
+  return any;
+}
+
+void MessageOperation::end(int s) {
+  ++moved_;
+  --steps_left_;
+  release(flat(s).over);
+}
+
+std::span<const void* const> MessageOperation::addends_of(const FlatStep& step) {
   const auto count = static_cast<std::size_t>(step.addends.last - step.addends.first);
   for (std::size_t i = 0; i < count; ++i) addends_[i] = at(plan_.spots[static_cast<std::size_t>(step.addends.first) + i]);
-  reduce(plan_.op, plan_.dtype, at(step.dst), {addends_.data(), count}, step.count);
+  return {addends_.data(), count};
 }
 
 }  // namespace chorale

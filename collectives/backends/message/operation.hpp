@@ -3,7 +3,8 @@
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they released → …
 //
-// Nothing is allocated in a run, and progress costs O(messages under way).
+// Nothing is allocated in a run, and progress costs O(messages under way). Of buffers on a device, which a library takes that is CUDA-aware,
+// sums are the device's and polled too (device_sums.hpp); a step is over when its sum is.
 #pragma once
 #include <array>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/device_sums.hpp"
 #include "collectives/backends/message/plan.hpp"
 #include "src/memory/buffer.hpp"
 
@@ -28,7 +30,11 @@ class Messenger {
 
 class MessageOperation final : public Operation {
  public:
-  MessageOperation(MessagePlan plan, std::unique_ptr<Messenger> messenger, CallWatch watch, Allocator workspace);
+  // `device`: where the buffers are on one, for `plan`.
+  MessageOperation(const Plan& plan, MessagePlan flat, std::unique_ptr<Messenger> messenger, CallWatch watch,
+                   Allocator workspace, const std::optional<DirectDevice>& device);
+  void await_input(const void* input) override;
+  bool input_is_there() override { return !sums_ || sums_->caller_is_through(); }
   void start(const Run& run) override;
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
@@ -36,10 +42,11 @@ class MessageOperation final : public Operation {
 
  private:
   // Steps that may begin. Each enters once a run, so a plain array does.
-  struct Queue {
+  struct Line {
     std::vector<int> steps;
     std::size_t head = 0, tail = 0;
     bool any() const { return head < tail; }
+    int first() const { return steps[head]; }
     int take() { return steps[head++]; }
     void add(int step) { steps[tail++] = step; }
   };
@@ -51,27 +58,32 @@ class MessageOperation final : public Operation {
   void begin_all();
   void post(int step);
   void finish(int step);
-  void reduce_into(const FlatStep& step);
+  bool end_summed();
+  void end(int step);
+  std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
+  std::unique_ptr<DeviceSums> sums_;  // none on the host
   Buffer workspace_;
   std::array<std::byte*, 3> bases_{};
   std::vector<int> waits_, under_way_;  // of each step: releases and messages that are still to come
   std::vector<const void*> addends_;
-  Queue receives_, sends_, locals_;
+  Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
 // A plan's operation over messages that a Carrier, which is given `line`, carries for it.
 template <class Carrier, class... Line>
-std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace, Line&&... line) {
+std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace,
+                                         const std::optional<DirectDevice>& device, Line&&... line) {
   MessagePlan flat(plan);
   auto messenger = std::make_unique<Carrier>(line..., book, plan, flat.messages);
   CallWatch watch(book, plan.signature, flat.peers);
-  return std::make_unique<MessageOperation>(std::move(flat), std::move(messenger), std::move(watch), workspace);
+  return std::make_unique<MessageOperation>(plan, std::move(flat), std::move(messenger), std::move(watch), workspace,
+                                            device);
 }
 
 }  // namespace chorale

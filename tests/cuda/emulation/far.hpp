@@ -1,5 +1,5 @@
 // The emulated device's memory: the host cannot touch it, but while a kernel or a copy runs. Who reads a device's bytes with the host's
-// hands is ended by the kernel, here as there.
+// hands is ended by the kernel, here as there. EMULATED_OPEN in the environment leaves it open, for libraries that reach a device themselves.
 #pragma once
 #include <cstddef>
 

@@ -146,9 +146,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     put(stream, pass);
   return cudaSuccess;
 }
-// One that stands behind late copies has not passed yet: a device may be that late.
+// One that stands behind late copies has not passed when it is first asked for: a device may be that late.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (!event->record->late) emulation::advance();
+  if (!std::exchange(event->record->late, false)) emulation::advance();
   return event->record->passed ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

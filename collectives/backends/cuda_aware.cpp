@@ -1,0 +1,45 @@
+#include "collectives/backends/cuda_aware.hpp"
+
+#include <mpi.h>
+#if defined OPEN_MPI && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // MPICH says it in mpi.h
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+bool is_cuda_aware(const std::string& backend, bool says_the_library) {
+  const char* const said = std::getenv("CHORALE_CUDA_AWARE");
+  if (!said || !*said) return says_the_library;
+  const std::vector<std::string> names = split(said, ',');
+  for (const std::string& name : names)
+    if (name != "mpi" && name != "ucx" && (name != "none" || names.size() > 1))
+      usage_error("CHORALE_CUDA_AWARE names no such backend", fmt::format("\"{}\" in \"{}\"", name, said),
+                  "set it to mpi, ucx, mpi,ucx or none");
+  return std::ranges::count(names, backend) > 0;
+}
+
+std::string device_buffers_by(bool cuda_aware) {
+  return cuda_aware ? "device buffers: direct: the library is CUDA-aware" : "device buffers: staged through pinned memory";
+}
+
+bool mpi_says_cuda_aware() {
+  int started = 0;
+  PMPI_Initialized(&started);
+  if (!started) return false;
+#if defined MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() == 1;
+#elif defined MPIX_GPU_SUPPORT_CUDA
+  int is_supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is_supported) == MPI_SUCCESS && is_supported;
+#else
+  return false;
+#endif
+}
+
+}  // namespace chorale
