@@ -64,8 +64,8 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
 const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {
-    const bool lends = device_ ? world.transport().reaches_devices() : world.allocator().device().is_host();
-    if (lends && (!found || backend == "shm")) found = &world;
+    const bool lends_there = world.allocator().device().is_host() == !device_;
+    if (lends_there && (!found || backend == "shm")) found = &world;
   }
   return found;
 }

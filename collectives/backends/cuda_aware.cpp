@@ -1,6 +1,6 @@
 #include "collectives/backends/cuda_aware.hpp"
 
-#include <mpi.h>
+#include "src/base/mpi.hpp"
 #if defined OPEN_MPI && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>  // MPICH says it in mpi.h
 #endif
