@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collectives/backends/nccl_link.cuh"
+#include "src/memory/passed.cuh"
 
 namespace chorale::nccl {
 namespace {
@@ -83,10 +84,9 @@ bool Work::enqueue() {
 }
 
 bool Work::over() {
-  const cudaError_t state = cudaEventQuery(event_);
-  if (state != cudaErrorNotReady) nccl::check(state, "cudaEventQuery");
-  if (state == cudaErrorNotReady) link_.ready();  // it throws when a peer's end of a line broke
-  return state == cudaSuccess;
+  const bool is_over = passed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
+  if (!is_over) link_.ready();  // it throws when a peer's end of a line broke
+  return is_over;
 }
 
 // A schedule: groups of messages, with sums and copies between them.

@@ -8,6 +8,7 @@
 
 #include "src/memory/crossing.hpp"
 #include "src/memory/device_plugin.hpp"
+#include "src/memory/passed.cuh"
 
 namespace chorale {
 
@@ -47,9 +48,7 @@ class CudaCrossing final : public Crossing {
   }
   void send(void* to, const void* from_host, std::int64_t bytes) override { copy(to, from_host, bytes, streams_->sending); }
   bool over() override {
-    const cudaError_t state = cudaEventQuery(event_);
-    if (state != cudaErrorNotReady) check(state, "cudaEventQuery");
-    return state == cudaSuccess;
+    return passed(event_, [](cudaError_t state) { check(state, "cudaEventQuery"); });
   }
 
  private:

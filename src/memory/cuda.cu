@@ -34,8 +34,10 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
 // Copies go by the default stream, which waits for all that was put on the device's other (blocking) streams.
 class CudaMemory final : public Memory {
  public:
-  // What kernels borrow for themselves (cudaMallocAsync) stays at hand: by default it would go back whenever a stream is waited for.
+  // The device is this thread's from now on. What kernels borrow for themselves (cudaMallocAsync) stays at hand: by default it would go back
+  // whenever a stream is waited for.
   explicit CudaMemory(int index, DeviceLender* lender = nullptr) : index_(index), lender_(lender) {
+    cudaSetDevice(index);
     std::uint64_t kept_bytes = UINT64_MAX;
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
@@ -46,8 +48,8 @@ class CudaMemory final : public Memory {
   void* take(std::int64_t bytes) override {
     if (lender_) return lender_->take(bytes);
     void* place = nullptr;
-    if (cudaSetDevice(index_) == cudaSuccess && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess)
-      return place;
+    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // whichever thread asks
+    if (is_there && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
     return refused();
   }
   void give_back(void* place, std::int64_t bytes) noexcept override {

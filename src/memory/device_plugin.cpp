@@ -38,6 +38,9 @@ DevicePlugin::DevicePlugin() {
   const fs::path path = named ? fs::path(named) : beside_the_program();
   why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
   if (path.empty()) return;
+  // Kernels are loaded before they run, not when they are first launched: that may have to wait for the device, and a kernel of NCCL's that
+  // runs there may be waiting for a peer who waits for this one.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   why_not_ = library_ ? "" : dlerror();
   if (!library_) return;

@@ -2,6 +2,7 @@
 #include "src/math/cuda/kernels.cuh"
 
 #include "src/math/cuda/device.cuh"
+#include "src/memory/passed.cuh"
 
 namespace chorale {
 namespace cuda {
@@ -34,9 +35,7 @@ double seconds_between(void* mark, void* later) {
 void move_mark(void* mark, const Queue& queue) { check(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream_of(queue))); }
 
 bool passed(void* mark) {
-  const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(mark));
-  if (state != cudaErrorNotReady) check(state);
-  return state == cudaSuccess;
+  return chorale::passed(static_cast<cudaEvent_t>(mark), [](cudaError_t state) { check(state); });
 }
 
 std::shared_ptr<void> stream() {

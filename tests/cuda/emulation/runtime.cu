@@ -8,8 +8,9 @@
 #include "tests/cuda/emulation/streams.hpp"
 
 namespace {
-cudaError_t last_error = cudaSuccess;  // the only one that is not given back at once is that there is no memory
+cudaError_t last_error = cudaSuccess;
 }
+cudaError_t emulation::remembered(cudaError_t error) { return last_error = error; }
 
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "refused";
@@ -46,7 +47,7 @@ cudaError_t cudaMallocAsync(void** place, std::size_t bytes, cudaStream_t) {
   if (bytes == 0) return cudaErrorInvalidValue;
   emulation::advance();
   *place = emulation::take(bytes);
-  if (!*place) last_error = cudaErrorMemoryAllocation;
+  if (!*place) emulation::remembered(cudaErrorMemoryAllocation);
   return *place ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaMalloc(void** place, std::size_t bytes) {

@@ -146,13 +146,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     put(stream, pass);
   return cudaSuccess;
 }
+namespace {
+
 // One that stands behind late copies has not passed when it is first asked for: a device may be that late.
-cudaError_t cudaEventQuery(cudaEvent_t event) {
+bool passed(cudaEvent_t event) {
   if (!std::exchange(event->record->late, false)) emulation::advance();
-  return event->record->passed ? cudaSuccess : cudaErrorNotReady;
+  return event->record->passed;
+}
+
+}  // namespace
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return passed(event) ? cudaSuccess : emulation::remembered(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (cudaEventQuery(event) == cudaSuccess) return cudaSuccess;
+  if (passed(event)) return cudaSuccess;
   emulation::count_wait();
   streams().catch_up();
   while (!event->record->passed) emulation::advance();

@@ -17,8 +17,9 @@ namespace emulation {
 using Task = std::function<bool()>;  // true: it is over; else it is asked again
 
 void put(cudaStream_t stream, Task task);
-void advance();     // all streams, as far as they go
-void count_wait();  // `chorale_emulated_waits` tells how many there were
+void advance();                             // all streams, as far as they go
+cudaError_t remembered(cudaError_t error);  // as the last one: cudaGetLastError tells it, after the next launch too
+void count_wait();                          // `chorale_emulated_waits` tells how many there were
 
 }  // namespace emulation
 

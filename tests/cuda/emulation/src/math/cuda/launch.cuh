@@ -25,6 +25,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue,
                         [&] { kernel(static_cast<Parameters>(arguments)...); });
     return true;
   });
+  check(cudaGetLastError());
 }
 
 template <class T>
