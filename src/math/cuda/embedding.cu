@@ -1,4 +1,5 @@
-// Rows of a table, positions added and turned, on a device. A block takes a row.
+// Rows of a table, positions added and turned, on a device. A block takes a row, or of a table four: where they lie is itself read first, and with
+// one at a time memory would stand still meanwhile.
 //
 // Memory-bound: a row read and a row written; positions read y and the table too; rotary reads and writes its heads in place. The turns
 // of a row are made once, in f64, by the first threads of its block: some two hundred operations each, for all heads.
@@ -15,7 +16,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 128;
+constexpr int threads = 128, at_once = 4;  // rows of a table
 
 struct alignas(16) Sixteen {
   std::uint64_t halves[2];
@@ -23,11 +24,21 @@ struct alignas(16) Sixteen {
 
 // Whatever the type, a row is so many pieces of 16 bytes, or of 2 where places do not allow it.
 template <class Piece>
-__global__ void gather(const std::int32_t* ids, const Piece* table, std::int64_t first, std::int64_t length,
-                       std::int64_t pieces, Piece* y) {
-  const std::int64_t place = ids[blockIdx.x] - first;
-  for (std::int64_t p = threadIdx.x; p < pieces; p += blockDim.x)
-    y[blockIdx.x * pieces + p] = place >= 0 && place < length ? table[place * pieces + p] : Piece{};
+__global__ void gather(const std::int32_t* ids, std::int64_t rows, const Piece* table, std::int64_t first,
+                       std::int64_t length, std::int64_t pieces, Piece* y) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * at_once;
+  std::int64_t places[at_once];
+#pragma unroll
+  for (int r = 0; r < at_once; ++r) places[r] = row + r < rows ? ids[row + r] - first : -1;
+  for (std::int64_t p = threadIdx.x; p < pieces; p += blockDim.x) {
+    Piece here[at_once];
+#pragma unroll
+    for (int r = 0; r < at_once; ++r)
+      here[r] = places[r] >= 0 && places[r] < length ? table[places[r] * pieces + p] : Piece{};
+#pragma unroll
+    for (int r = 0; r < at_once; ++r)
+      if (row + r < rows) y[(row + r) * pieces + p] = here[r];
+  }
 }
 
 template <class T, int width>
@@ -68,8 +79,8 @@ __global__ void rotate_rows(T* x, Rotary rotary, double log2_base, Tokens tokens
 void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, const Tensor& y, const Queue& queue) {
   const auto run = [&]<class Piece>(Type<Piece>) {
     const std::int64_t pieces = table.dim(1) * size_of(table.dtype()) / static_cast<std::int64_t>(sizeof(Piece));
-    launch(gather<Piece>, {ids.count(), threads}, queue, data<std::int32_t>(ids), data<Piece>(table), first, table.dim(0),
-           pieces, data<Piece>(y));
+    launch(gather<Piece>, {quotient_up(ids.count(), at_once), threads}, queue, data<std::int32_t>(ids), ids.count(),
+           data<Piece>(table), first, table.dim(0), pieces, data<Piece>(y));
   };
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype());
   if (bytes % 16 == 0 && aligned(data<std::byte>(table), data<std::byte>(y)))
