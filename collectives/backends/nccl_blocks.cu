@@ -37,12 +37,15 @@ void* Blocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// A part waits for its next user, whose kernels come behind those of the last: all of ours run in the order of the default stream.
+// Who has a part next may have it written beside all streams (src/memory/crossing.hpp), so the device must be through with it, as in cudaFree.
 void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
-  if (block.parts) return block.parts->give_back(static_cast<std::byte*>(place) - start, rounded(bytes));
-  block.is_over = true;
-  sweep();
+  if (!block.parts) {
+    block.is_over = true;
+    return sweep();
+  }
+  cudaStreamSynchronize(nullptr);
+  block.parts->give_back(static_cast<std::byte*>(place) - start, rounded(bytes));
 }
 
 std::optional<Block> Blocks::holding(const void* place) {

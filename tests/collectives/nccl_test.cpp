@@ -134,6 +134,22 @@ std::string memory_of_somebody_else(Communicator& c) {
   return "";
 }
 
+// What the device has yet to do with memory that was given back must not reach who has it next: host buffers cross to it beside all streams.
+std::string memory_that_is_lent_again(Communicator& c) {
+  auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
+  if (!hold) return "";
+  std::int32_t one = 1, sum = 0;
+  hold(true);
+  {
+    const Buffer gone = c.allocator().allocate(4, Category::comm);
+    c.allocator().memory().clear(gone.data(), 4);
+  }
+  Request request = c.start({Collective::all_reduce, {&one, 1, DType::i32}, {&sum, 1, DType::i32}});
+  hold(false);
+  request.wait();
+  return sum == c.size() ? "" : fmt::format("a sum of host buffers is {}", sum);
+}
+
 std::string memory_that_cannot_be_registered(Communicator& c) {
   const Buffer buffer = c.allocator().allocate(4000, Category::comm);
   const std::int64_t ever = registrations()(nullptr);
@@ -143,10 +159,13 @@ std::string memory_that_cannot_be_registered(Communicator& c) {
   return said == fmt::format("not registered with NCCL, which lends none to rank {}", c.size() - 1) ? "" : said;
 }
 
-constexpr Check checks[] = {
-    {"host buffers on NCCL", host_buffers},   {"messages on devices", messages_on_devices},
-    {"calls that differ", calls_that_differ}, {"memory is registered once", memory_is_registered_once},
-    {"sizes that differ", sizes_that_differ}, {"memory of somebody else", memory_of_somebody_else}};
+constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
+                            {"messages on devices", messages_on_devices},
+                            {"calls that differ", calls_that_differ},
+                            {"memory is registered once", memory_is_registered_once},
+                            {"sizes that differ", sizes_that_differ},
+                            {"memory of somebody else", memory_of_somebody_else},
+                            {"memory that is lent again", memory_that_is_lent_again}};
 
 }  // namespace
 
