@@ -80,6 +80,7 @@ __int128 put_together(std::span<const std::uint64_t> words) {
 }  // namespace
 
 __int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Queue& queue) {
+  if (gradients.empty()) return 0;  // CUDA lends no memory of no bytes
   std::vector<std::uint64_t> words(limbs * gradients.size());
   const std::size_t bytes = words.size() * sizeof(std::uint64_t);
   const Scratch<std::int64_t> sums(std::ssize(words), queue);

@@ -117,6 +117,9 @@ TEST_CASE("device: the exact norm has the host's bits, and stops at its limit", 
     both(values, 0.3);
     both(wholes, 0x1p-40);
   }
+  SquareSum of_none{.exact = 17};  // a rank may hold nothing that counts
+  gpu.exact().add_squares({}, of_none, gpu.queue());
+  CHECK((of_none.exact == 17));
   for (const float bad : {NAN, -INFINITY, 3e38f})
     both(desk.filled({4096}, DType::f32, bad), 1);  // 2^128, were it not stopped
   both(desk.filled({1024}, DType::f32, 8192), 1);   // the sum is at its limit, though no element
