@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -140,6 +141,12 @@ TEST_CASE("CUDA memory lends where a device is, and is refused by name where non
       CHECK_THROWS_WITH(Buffer(*memory, ledger, 1 << 20, Category::workspace),
                         says("memory refused: 1.0 MiB for workspace"));
   }
+}
+
+// Else tests of devices would find none, and pass.
+TEST_CASE("a CUDA plugin that is named can be loaded", "[gpu]") {
+  const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
+  if (named) CHECK(DevicePlugin().why_not() == "");
 }
 
 TEST_CASE("the ranks of a host take its devices in turn") {
