@@ -14,8 +14,8 @@ namespace chorale {
 class Crossing {
  public:
   virtual ~Crossing() = default;  // waits for what is under way
-  virtual void fetch(void* to_host, const void* from,
-                     std::int64_t bytes) = 0;  // once all is done that was asked of the device so far
+  // Once all is done that was asked of the device so far.
+  virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
   virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // now
   virtual bool over() = 0;                                                     // does not wait
 };

@@ -80,9 +80,8 @@ struct DeviceShare {
   int place, ranks, devices;  // this rank's number on its host, how many they are, and what they share
 
   int index() const { return place % devices; }
-  int sharers() const {
-    return (ranks - index() + devices - 1) / devices;
-  }  // who have this rank's device, itself among them
+  // Who have this rank's device, itself among them.
+  int sharers() const { return (ranks - index() + devices - 1) / devices; }
   bool crowded() const { return ranks > devices; }
 };
 DeviceShare share_of_devices(const mpi::Runtime& runtime, const std::vector<CudaDevice>& devices);  // collective
