@@ -1,5 +1,5 @@
 // Where the vectors of attention lie, and the two ways to go about it: any width and type, a warp for a row (attention.cu); heads of 64 or 128
-// in 16 bits, in tiles on tensor cores (attention_tiles.cu).
+// in 16 bits, in tiles on tensor cores (attention_tiles.cu, attention_gradient_tiles.cu).
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"

@@ -1,9 +1,18 @@
-// Tiles of 64 rows of a head in shared memory, and the two products of attention on them, by tensor cores. A warp has 16 rows of a tile:
+// Tiles of rows of a head in shared memory, and the two products of attention on them, by tensor cores. A warp has 32 rows of its own, two
+// fragments of 16, and meets n rows of another tile, so that what is loaded of the other serves both fragments:
 //
-//   scores         s[16,64] = own[16,width]·othersᵀ            own and others are tiles
-//   add_weighted   sum[16,width] += s[16,64]·others[64,width]    s goes from the sums of one product into the other without leaving registers
+//                others, n rows      scores   s[32,n] += own[32,width]·othersᵀ             own and others from shared memory
+//              ┌──────────────┐      packed   s in 16 bits, as the left side of a product     no lane needs what another has
+//   own, 16    │ fragment 0   │      add      sum[32,columns] += s[32,n]·others[n,columns]  others from shared memory
+//        16    │ fragment 1   │
+//              └──────────────┘
 //
-// Rows lie 16 bytes further apart than they are long, so that eight of them, as ldmatrix reads, are in different banks.
+// Cost: multiply() keeps the tensor cores of a processor (SM) of an H200 busy for some 1.6 cycles (62 % of what wgmma reaches); ldmatrix brings
+// 512 bytes, four cycles of shared memory. Loads a product, and the cycles they take:
+//
+//                  16 rows, n = 64      32 rows, n = 32      32 rows, n = 64
+//   scores         5/8     2.5          4/8     2            6/16    1.5
+//   add            1/2     2            1/4     1            1/4     1
 #pragma once
 #include "src/math/cuda/attention.cuh"
 #include "src/math/cuda/instructions.cuh"
@@ -11,62 +20,79 @@
 
 namespace chorale::cuda {
 
-inline constexpr int tile_rows = 64, tile_threads = 128, warp_rows = 16;
+inline constexpr int tile_warps = 4, tile_threads = tile_warps * warp, warp_rows = 32;
 
-template <int width>
-inline constexpr int row_length = width + 8;
-template <int width>
-inline constexpr int tile_length = tile_rows* row_length<width>;
+// f32 of a warp's rows: two fragments, 8 columns a part, four elements of each a lane; and the same as a left side, 16 columns a part.
+template <int columns>
+using Sums = float[2][columns / 8][4];
+template <int columns>
+using Packed = std::uint32_t[2][columns / 16][4];
 
-// Of s, and of sum with width for 64: 8 columns a part, four elements of each a lane.
-using Scores = float[tile_rows / 8][4];
-template <int width>
-using Rows = float[width / 8][4];
+__device__ inline int this_warp() { return static_cast<int>(threadIdx.x) / warp; }
+__device__ inline int this_lane() { return static_cast<int>(threadIdx.x) % warp; }
 
-// Where element e of part j of this lane stands: its row in the tile, its column.
-__device__ inline int row_of(int e) {
-  return static_cast<int>(threadIdx.x) / warp * warp_rows + static_cast<int>(threadIdx.x) % warp / 4 + e / 2 * 8;
-}
-__device__ inline int column_of(int j, int e) { return 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + e % 2; }
+// Where element e of part j of fragment f of this lane stands, from the warp's first row and column on.
+__device__ inline int row_of(int f, int e) { return 16 * f + this_lane() / 4 + e / 2 * 8; }
+__device__ inline int column_of(int j, int e) { return 8 * j + this_lane() % 4 * 2 + e % 2; }
 
-// Rows from `first` on, zeros beyond `count`, on their way. A thread stays in its column: where it reads next is one addition away.
-template <int width, class T>
-__device__ void load_tile(T* tile, const Vectors<const T>& rows, std::int64_t first, std::int64_t count) {
-  constexpr int piece = 16 / sizeof(T), pieces = width / piece, rows_at_once = tile_threads / pieces;
-  const int row = static_cast<int>(threadIdx.x) / pieces, column = static_cast<int>(threadIdx.x) % pieces * piece;
-  const int rows_left = static_cast<int>(count - first);
-  const T* from = rows[first + row] + column;
-  T* const to = tile + row * row_length<width> + column;
+// Calls visit(f, j, e) for all elements of this lane.
+template <int columns, class F>
+__device__ void each_element(F&& visit) {
 #pragma unroll
-  for (int r = 0; r < tile_rows; r += rows_at_once, from += rows_at_once * rows.stride)
-    copy_pack_later(to + r * row_length<width>, from, row + r < rows_left);
+  for (int f = 0; f < 2; ++f)
+#pragma unroll
+    for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) visit(f, j, e);
 }
 
-// Numbers that stand beside the rows, two for each: lse, and behind those D. As above.
-__device__ inline void load_beside(float* beside, const Vectors<const float>& lse, const Vectors<const float>& both,
-                                   std::int64_t first, std::int64_t count) {
-  static_assert(tile_threads == 2 * tile_rows);
-  const int row = static_cast<int>(threadIdx.x) % tile_rows;
-  copy_later(beside + threadIdx.x, (static_cast<int>(threadIdx.x) < tile_rows ? lse : both)[first + row],
-             first + row < count);
+// Where a row's piece of eight elements, 16 bytes, lies in a tile. Each row has an order of its own within 64 columns, so that the same piece of
+// eight rows, as ldmatrix reads it, is in different banks. A tile may be entered at any multiple of 8 rows, and of 64 columns.
+template <int width>
+__device__ int place_of_piece(int row, int piece) {
+  return row * width + 8 * (piece ^ (row & 7));
 }
+// From an even piece on, so many columns further (16 at a time): with four such places a lane reaches all of a row.
+__device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
+// Where this thread begins to read rows from `first` on: sixteen bytes of one in so many.
 template <int width, class T>
-__device__ void scores(const T* own, const T* others, Scores& s) {
-  const int lane = static_cast<int>(threadIdx.x) % warp, rows = static_cast<int>(threadIdx.x) / warp * warp_rows;
-  const T* left = own + (rows + lane % 16) * row_length<width> + lane / 16 * 8;
-  const T* right = others + (lane / 16 * 8 + lane % 8) * row_length<width> + lane / 8 % 2 * 8;
-  for (auto& part : s)
-    for (float& element : part) element = 0;
+__device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first) {
+  constexpr int pieces = width / 8;
+  const int row = static_cast<int>(threadIdx.x) / pieces, piece = static_cast<int>(threadIdx.x) % pieces;
+  return {vectors[first + row] + 8 * piece, vectors.stride};
+}
+
+// So many rows of those, zeros beyond the first `count`, on their way. A thread stays in its column: where it reads next is one addition away.
+template <int width, int rows, class T>
+__device__ void load_tile(T* tile, const Vectors<const T>& vectors, int count) {
+  constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
+  static_assert(rows % rows_at_once == 0 && rows_at_once % 8 == 0);
+  const int row = static_cast<int>(threadIdx.x) / pieces, piece = static_cast<int>(threadIdx.x) % pieces;
+  const T* from = vectors.first;
+  T* const to = tile + place_of_piece<width>(row, piece);
+#pragma unroll
+  for (int r = 0; r < rows; r += rows_at_once, from += rows_at_once * vectors.stride)
+    copy_pack_later(to + r * width, from, row + r < count);
+}
+
+template <int width, int n, class T>
+__device__ void scores(const T* own, const T* others, Sums<n>& s) {
+  const int lane = this_lane(), left = place_of_piece<width>(lane % 16, lane / 16),
+            right = place_of_piece<width>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 #pragma unroll
   for (int k = 0; k < width; k += 16) {
-    std::uint32_t a[4], b[4];
-    load_matrices(a, left + k);
+    std::uint32_t a[2][4], b[4];
 #pragma unroll
-    for (int n = 0; n < tile_rows; n += 16) {
-      load_matrices(b, right + n * row_length<width> + k);
-      multiply(s[n / 8], a, b, Type<T>{});
-      multiply(s[n / 8 + 1], a, b + 2, Type<T>{});
+    for (int f = 0; f < 2; ++f) load_matrices(a[f], own + columns_on(left, k) + 16 * f * width);
+#pragma unroll
+    for (int c = 0; c < n; c += 16) {
+      load_matrices(b, others + columns_on(right, k) + c * width);
+#pragma unroll
+      for (int f = 0; f < 2; ++f) {
+        multiply(s[f][c / 8], a[f], b, Type<T>{});
+        multiply(s[f][c / 8 + 1], a[f], b + 2, Type<T>{});
+      }
     }
   }
 }
@@ -76,37 +102,51 @@ __device__ std::uint32_t pair_of(float low, float high) {
   return narrow(low, Type<T>{}).bits | static_cast<std::uint32_t>(narrow(high, Type<T>{}).bits) << 16;
 }
 
-template <int width, class T>
-__device__ void add_weighted(const Scores& s, const T* others, Rows<width>& sum) {
-  const int lane = static_cast<int>(threadIdx.x) % warp;
-  const T* right = others + (lane / 8 % 2 * 8 + lane % 8) * row_length<width> + lane / 16 * 8;
+template <class T, int n>
+__device__ void pack(const float (&s)[2][n][4], std::uint32_t (&packed)[2][n / 2][4]) {
 #pragma unroll
-  for (int k = 0; k < tile_rows; k += 16) {
-    const auto &near = s[k / 8], &far = s[k / 8 + 1];
-    const std::uint32_t a[4] = {pair_of<T>(near[0], near[1]), pair_of<T>(near[2], near[3]), pair_of<T>(far[0], far[1]),
-                                pair_of<T>(far[2], far[3])};
+  for (int f = 0; f < 2; ++f)
 #pragma unroll
-    for (int n = 0; n < width; n += 16) {
-      std::uint32_t b[4];
-      load_turned(b, right + k * row_length<width> + n);
-      multiply(sum[n / 8], a, b, Type<T>{});
-      multiply(sum[n / 8 + 1], a, b + 2, Type<T>{});
-    }
-  }
+    for (int j = 0; j < n; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        packed[f][j / 2][j % 2 * 2 + half] = pair_of<T>(s[f][j][2 * half], s[f][j][2 * half + 1]);
 }
 
-// The warp's rows, times `scale` of each half of them (rows g, and g + 8), to where they belong.
-template <int width, class T>
-__device__ void store_rows(const Rows<width>& sum, const float (&scale)[2], const Vectors<T>& to, std::int64_t first,
-                           std::int64_t count) {
+template <int width, int n, int columns, class T>
+__device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& sum) {
+  const int lane = this_lane();
+  int right = place_of_piece<width>(lane % 16, lane / 16);
+  asm volatile("" : "+r"(right));  // else its four places are made before the loop over tiles, and registers spill
 #pragma unroll
-  for (int j = 0; j < width / 8; ++j)
+  for (int k = 0; k < n; k += 16)
 #pragma unroll
-    for (int e = 0; e < 4; e += 2) {
-      const std::int64_t row = first + row_of(e);
-      if (row < count)
-        *reinterpret_cast<std::uint32_t*>(to[row] + column_of(j, e)) =
-            pair_of<T>(sum[j][e] * scale[e / 2], sum[j][e + 1] * scale[e / 2]);
+    for (int c = 0; c < columns; c += 16) {
+      std::uint32_t b[4];
+      load_turned(b, others + columns_on(right, c) + k * width);
+#pragma unroll
+      for (int f = 0; f < 2; ++f) {
+        multiply(sum[f][c / 8], weights[f][k / 16], b, Type<T>{});
+        multiply(sum[f][c / 8 + 1], weights[f][k / 16], b + 2, Type<T>{});
+      }
+    }
+}
+
+// The warp's rows, times `scale` of each row a lane has, to where they belong: `first` is that of the warp's first.
+template <int columns, class T>
+__device__ void store_rows(const Sums<columns>& sum, const float (&scale)[2][2], const Vectors<T>& to, int first,
+                           int count) {
+#pragma unroll
+  for (int f = 0; f < 2; ++f)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + row_of(f, 2 * half);
+      if (row >= count) continue;
+      T* const place = to[row] + column_of(0, 0);
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j)
+        *reinterpret_cast<std::uint32_t*>(place + 8 * j) =
+            pair_of<T>(sum[f][j][2 * half] * scale[f][half], sum[f][j][2 * half + 1] * scale[f][half]);
     }
 }
 

@@ -1,0 +1,89 @@
+// What a warp of attention must know of its scores besides their values: which a query may not see, and which weights dropout keeps. The rows
+// are `own`, 32 of them; the columns are `others`, n of them, which begin `ahead` tokens later. Own are queries and others keys, or turned
+// (of_keys).
+//
+//   ahead    −32     0     32           own are queries, n = 32; of_keys the other way round
+//            all   some   none
+#pragma once
+#include <limits>
+#include <numbers>
+
+#include "src/math/cuda/pack.cuh"
+#include "src/math/cuda/tiles.cuh"
+
+namespace chorale::cuda {
+
+// Weights are powers of two: exp(score/√width) = 2^(score·binary).
+template <int width>
+constexpr float inverse_root = width == 64 ? 0.125f : 0.08838834764831845f;
+template <int width>
+constexpr float binary = inverse_root<width>* std::numbers::log2e_v<float>;
+
+enum class Sight { none, some, all };
+
+template <bool of_keys, int n>
+__device__ Sight sight(int ahead) {
+  if (of_keys ? ahead + n <= 0 : ahead >= warp_rows) return Sight::none;
+  return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? Sight::all : Sight::some;
+}
+
+// Scores of keys behind their query become −∞. One branch for the warp, where it sees all.
+template <bool of_keys, int n>
+__device__ void hide_future(float (&s)[2][n][4], int ahead) {
+  if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
+  const int edge =
+      row_of(0, 0) - column_of(0, 0) - ahead;  // how far to the right of its first element this lane's row still sees
+  each_element<8 * n>([&](int f, int j, int e) {
+    const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
+    if (of_keys ? right < edge : right > edge) s[f][j][e] = -std::numeric_limits<float>::infinity();
+  });
+}
+
+// A bit for each of this lane's scores, a word for each fragment: whether dropout keeps its weight.
+using Kept = std::uint32_t[2];
+__device__ inline bool keeps(const Kept& kept, int f, int j, int e) { return kept[f] >> (4 * j + e) & 1; }
+
+// The loop stays one, since random numbers made side by side would take all registers; `place` is that of the first row and column among all
+// weights.
+template <bool of_keys, int n>
+__device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
+  auto factors = factors_of<float>(dropout);
+  const auto sequence = static_cast<std::uint64_t>(dropout.tokens.sequence);
+#pragma unroll
+  for (int f = 0; f < 2; ++f) {
+    kept[f] = 0;
+#pragma unroll 1
+    for (int i = 0; i < n / 2; ++i) {
+      const auto row = static_cast<std::uint64_t>(row_of(f, i % 4)),
+                 column = static_cast<std::uint64_t>(column_of(i / 4, i % 4));
+      const float factor = factors.at(place + (of_keys ? column * sequence + row : row * sequence + column));
+      kept[f] |= (factor > 0 ? 1u : 0u) << i;
+    }
+  }
+}
+
+// Calls f(width, whether weights are dropped) where tiles can be made of such heads. Random numbers cost registers, even where none are drawn.
+template <class F>
+bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
+  if (!aligned || (shape.width != 64 && shape.width != 128)) return false;
+  const auto with_width = [&](auto width) {
+    if (dropout.probability > 0) return f(width, std::true_type{});
+    f(width, std::false_type{});
+  };
+  if (shape.width == 64)
+    with_width(std::integral_constant<int, 64>{});
+  else
+    with_width(std::integral_constant<int, 128>{});
+  return true;
+}
+
+// Which tile of which head of which sample a block has: those with the longest walks stand first in the grid, whatever their head.
+struct Part {
+  int rank, head, sample;
+};
+__device__ inline Part part_of_block(int tiles, int heads) {
+  const int all = static_cast<int>(gridDim.x) / tiles, one = static_cast<int>(blockIdx.x) % all;
+  return {static_cast<int>(blockIdx.x) / all, one % heads, one / heads};
+}
+
+}  // namespace chorale::cuda
