@@ -83,6 +83,7 @@ Availability probe_ucx() {
     const ucx::Worker worker = ucx::open_worker(context.get());
     return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {
+    if (error.exit() == Exit::usage) throw;  // UCX is well: what was said of it is wrong
     return {false, fmt::format("{}: {}", version, error.what())};
   }
 }

@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 import xarray
 
-from programs import build, chorale, ranks, start
+from programs import backends, build, chorale, ranks, start
 
 small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size", "64",
          "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
@@ -80,9 +80,14 @@ class Device(unittest.TestCase):
             self.assertIn(f"device buffers: {mpi}", details["mpi"])
             if details["ucx"]:
                 self.assertIn("device buffers: staged through pinned memory", details["ucx"])
-        result = start([chorale, "info"], CHORALE_CUDA_AWARE="shm")
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("set it to mpi, ucx, mpi,ucx or none", result.stderr)
+
+    def test_libraries_that_are_said_to_take_device_buffers_have_a_name_that_is_known(self):
+        said = 'error: CHORALE_CUDA_AWARE names no such backend\n  "shm" in "shm"\n  set it to mpi, ucx, mpi,ucx or none\n'
+        train = ["train", *small, "--no-save", "--run-dir", self.folder, "--backend"]
+        for words in (["info"], *([*train, backend] for backend in backends() if backend != "shm")):
+            result = ranks(1 if words == ["info"] else 2, chorale, *words, CHORALE_CUDA_AWARE="shm")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(said, result.stderr)
 
     def test_tensors_of_the_host_go_over_nccl(self):
         run, by_nccl = self.train("cpu", "--no-save", "--layout", "dp2.z1", "--backend", "nccl", processes=2)
