@@ -37,9 +37,10 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
+  // Of both, one behind the other; in place they are one vector. Before the operation, whose messages may still come for it after an error.
+  Buffer stand_in_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;
-  Buffer stand_in_;  // of both, one behind the other; in place they are one vector
   std::byte *input_ = nullptr, *output_ = nullptr;
   std::int64_t input_bytes_, output_bytes_;
   void* result_ = nullptr;  // the caller's output

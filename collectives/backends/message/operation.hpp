@@ -63,10 +63,10 @@ class MessageOperation final : public Operation {
   std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
+  std::unique_ptr<DeviceSums> sums_;  // none on the host; whose memory the workspace is of
+  Buffer workspace_;                  // before the messages, which may still come for it after an error
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
-  std::unique_ptr<DeviceSums> sums_;  // none on the host
-  Buffer workspace_;
   std::array<std::byte*, 3> bases_{};
   std::vector<int> waits_, under_way_;  // of each step: releases and messages that are still to come
   std::vector<const void*> addends_;
