@@ -111,7 +111,7 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
             {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
             {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,$(if $(CUDA),built where nccl.h was not found,built without CUDA)))"},
-# What the plugin must be built from too. Of all headers: nobody has to know which of them tell how program and plugin meet.
+# Of the headers that program and plugin must have in common: of all, so that nobody has to know which of them matter.
 plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head -c 16)"
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -130,9 +130,7 @@ TEST_CASE("optimizer steps: a number is rounded by chance to one of its neighbou
   CHECK(std::isnan(static_cast<float>(rounded_by(0xffff, NAN))));
 }
 
-TEST_CASE(
-    "optimizer steps: bf16 without masters moves on average by what is less than its last place, on any slab the same "
-    "bits") {
+TEST_CASE("optimizer steps: bf16 without masters moves by less than its last place, on average, and alike on any slab") {
   constexpr std::int64_t rows = 40, columns = 130;
   const SgdStep plain{.rate = 1, .momentum = 0, .decay = 0};
   constexpr double smaller = 0x1p-12;  // than the half of 2^-7, the last place of 1
