@@ -14,11 +14,11 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/device_sums.hpp"
 #include "collectives/backends/nccl_link.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 namespace {
@@ -93,7 +93,9 @@ class NcclOperation final : public Operation {
  private:
   std::unique_ptr<NcclWork> make() const {
     if (!plan_.algorithm) return group_.link().prepare_native(plan_);
-    return group_.link().prepare(plan_, MessagePlan(plan_), in_groups(schedules_of(plan_), plan_.problem.rank));
+    MessagePlan flat(plan_);
+    require_few_addends(plan_, flat);
+    return group_.link().prepare(plan_, std::move(flat), in_groups(schedules_of(plan_), plan_.problem.rank));
   }
 
   NcclGroup& group_;
@@ -113,8 +115,6 @@ NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(wo
 }
 
 std::unique_ptr<Operation> NcclGroup::prepare(const Plan& plan) {
-  require(plan.problem.size <= static_cast<int>(most_addends),
-          "sums on a device have {} addends at most, and this group {} ranks", most_addends, plan.problem.size);
   book_.enter(plan);
   std::vector<int> peers;
   for (int member = 0; member < plan.problem.size; ++member)

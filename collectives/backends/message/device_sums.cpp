@@ -9,10 +9,14 @@ std::optional<DirectDevice> direct_device(bool library_takes_it, const std::shar
   return DirectDevice{memory, memory->kernels()->stream()};
 }
 
+void require_few_addends(const Plan& plan, const MessagePlan& flat) {
+  require(flat.most_addends <= static_cast<int>(most_addends), "a sum on a device has {} addends at most, and {} one of {}",
+          most_addends, plan.words, flat.most_addends);
+}
+
 DeviceSums::DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat)
     : flat_(flat), device_(std::move(device)), queue_(device_.queue()), marks_(flat.steps.size()) {
-  require(plan.problem.size <= static_cast<int>(most_addends),
-          "sums on a device have {} addends at most, and this group {} ranks", most_addends, plan.problem.size);
+  require_few_addends(plan, flat);
   if (plan.divide) divide_count_ = plan.problem.output_count(), divide_by_ = plan.problem.size;
   mark_ = queue_.device->mark(queue_);
   for (std::size_t s = 0; s < marks_.size(); ++s)

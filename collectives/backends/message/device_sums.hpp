@@ -25,6 +25,9 @@ struct DirectDevice {
 // None where the library does not take a device's buffers, or nobody computes on it.
 std::optional<DirectDevice> direct_device(bool library_takes_it, const std::shared_ptr<Memory>& memory);
 
+// Of so many as one launch takes; few algorithms add those of all ranks at once.
+void require_few_addends(const Plan& plan, const MessagePlan& flat);
+
 class DeviceSums {
  public:
   DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat);

@@ -17,9 +17,7 @@ MessageOperation::MessageOperation(const Plan& plan, MessagePlan flat, std::uniq
   waits_.resize(steps);
   under_way_.resize(steps);
   for (Line* line : {&receives_, &sends_, &locals_, &summing_}) line->steps.resize(steps);
-  int most = 0;
-  for (const FlatStep& step : plan_.steps) most = std::max(most, step.addends.last - step.addends.first);
-  addends_.resize(static_cast<std::size_t>(most));
+  addends_.resize(static_cast<std::size_t>(plan_.most_addends));
 }
 
 void MessageOperation::await_input(const void*) {

@@ -39,6 +39,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   }
   flat.messages.last = static_cast<int>(plan.messages.size());
   flat.addends.last = static_cast<int>(plan.spots.size());
+  plan.most_addends = std::max(plan.most_addends, flat.addends.last - flat.addends.first);
   plan.steps.push_back(flat);
 }
 

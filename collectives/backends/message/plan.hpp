@@ -51,6 +51,7 @@ struct MessagePlan {
   std::vector<int> released;
   std::vector<int> peers;  // all there are, each once
   std::int64_t workspace_bytes = 0;
+  int most_addends = 0;  // of a step
 };
 
 }  // namespace chorale

@@ -1,0 +1,23 @@
+#include "collectives/backends/message/device_sums.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/collectives/planning.hpp"
+
+using namespace chorale;
+
+TEST_CASE("device: how many ranks there are limits only algorithms that add all their numbers at once", "[gpu]") {
+  const DevicePlugin plugin;
+  std::string why_none;
+  if (cuda_devices(plugin, &why_none).empty()) return;
+  const auto device = direct_device(true, cuda_memory(plugin, 0));
+  REQUIRE(device);
+  const auto prepare = [&](const char* algorithm, int ranks) {
+    const Plan plan{.algorithm = &test::named(Collective::all_reduce, algorithm),
+                    .problem = test::even(Collective::all_reduce, 1000, ranks)};
+    const MessagePlan flat(plan);
+    const DeviceSums sums(*device, plan, flat);
+  };
+  prepare("ring", 1000);
+  prepare("direct", static_cast<int>(most_addends));
+  CHECK_THROWS(prepare("direct", static_cast<int>(most_addends) + 1));
+}
