@@ -126,7 +126,7 @@ void Communicator::State::fly(const std::shared_ptr<Route>& route, const Call& c
       engine->wait(
           [&] {
             if (!engine->idle()) engine->progress();
-            return operation->progress();
+            return is_over(*operation);
           },
           operation.get(), route->plan.words.c_str());
   } catch (...) {
@@ -206,13 +206,20 @@ void Communicator::State::move(Request::Flight& flight) try {
   if (flight.over) return;
   if (flight.trouble) std::rethrow_exception(flight.trouble);
   if (flight.sequence == 0 && !begin(flight)) return;
-  if (!flight.operation->progress()) return;
+  if (!is_over(*flight.operation)) return;
   end(*flight.route, std::move(flight.operation), flight.sequence, flight.output);
   flight.over = true;
 } catch (const std::exception& error) {
   flight.trouble = std::current_exception();
   abandon(flight);
   give_up(error);
+}
+
+// Who gave up with one call has told his peers, who answer none of the others either.
+bool Communicator::State::is_over(Operation& operation) const {
+  if (operation.progress()) return true;
+  refuse_after_giving_up();
+  return false;
 }
 
 // Several may await their inputs at once, but they begin in the order of their calls.

@@ -133,6 +133,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::pair<void*, void*> buffers_of(const Call& call);
   bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_the_air; }
   bool begin(Request::Flight& flight);
+  bool is_over(Operation& operation) const;  // throws where it will never be
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);

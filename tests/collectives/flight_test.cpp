@@ -27,6 +27,21 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
+// Who gives up tells his peers, and they answer none of his calls any more: not those either that were in flight beside the one that failed.
+std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
+  if (c.size() < 2) return "";
+  Communicator group = c.split(0, c.rank());
+  std::vector<float> x(100, 1);
+  std::string said = "gave up";
+  if (c.rank() == 0) {
+    Request early = group.start_all_reduce(slice_of(x));
+    group.give_up(std::runtime_error("another call failed"));
+    said = thrown_by([&] { early.wait(); });
+  }
+  c.barrier();
+  return said.find("gave up") != std::string::npos ? "" : "a call of a group that gave up: " + said;
+}
+
 // Of MPI's own collectives a blocking call and a nonblocking one do not meet.
 std::string blocking_and_started_calls_meet(Communicator& c) {
   for (const char* algorithm : {"auto", "native"}) {
@@ -113,6 +128,7 @@ const Check checks[] = {
     {"a refused call leaves the group alone", a_refused_call_leaves_the_group_alone},
     {"an uneven exchange in place", an_uneven_exchange_in_place},
     {"messages outlive the group", messages_outlive_the_group},
+    {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
 // Ten minutes pass in thirty seconds, so that ranks that wait for one another for ever say so soon.
