@@ -136,7 +136,7 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
     if (here != there)
       usage_error("the checkpoint is of another model",
                   fmt::format("tensor \"{}\" is {} in {}, and {} here", tensor.name, there, path().string(), here),
-                  "give the model's options as they were, or load another checkpoint");
+                  "give the options as they were (the model's, --dtype, --no-master-weights), or load another checkpoint");
   }
   for (const StateTensor& tensor : wanted) {
     const StoredTensor& stored = set_->manifest.tensors.at(tensor.name);

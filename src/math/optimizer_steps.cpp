@@ -123,8 +123,9 @@ void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64
 template <class Gradient, class Rule>
 void update_piece(const Rule& rule, double decay, const UpdateRange& range, std::int64_t first, std::int64_t count) {
   const auto run = [&]<class T>(T* weights) {
-    rule(weights, std::array{pointer<T>(range.moments[0]) + first, pointer<T>(range.moments[1]) + first},
-         pointer<Gradient>(range.gradient) + first, range.scale, decay, count);
+    const auto moment = [&](const Slice& slice) { return slice.data ? pointer<T>(slice) + first : nullptr; };  // sgd has one
+    rule(weights, std::array{moment(range.moments[0]), moment(range.moments[1])}, pointer<Gradient>(range.gradient) + first,
+         range.scale, decay, count);
   };
   if (range.weights.dtype == DType::f64) return run(pointer<double>(range.weights) + first);
   if (range.weights.dtype == DType::bf16) {
