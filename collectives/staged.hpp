@@ -1,7 +1,7 @@
 // A call whose buffers lie where the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. They are copied into
 // stand-ins that it does reach, the call is made there, and what came of it is copied back. So one file serves every backend.
 //
-//   device   input ─┐ copy_out                      copy_in ┌─▶ output
+//   device   input ─┐ fetch                            send ┌─▶ output
 //   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           for nccl the other way round
 //
 // Stand-ins are made once for an operation, in the transport's own memory (of shm: mapped, so that peers read them directly), and those on

@@ -22,16 +22,15 @@ float scaled(Gradient gradient, double scale) {
 // The references in floats, each rounding written down. Slices do not overlap: that is what ivdep says.
 struct AdamRule {
   static constexpr std::size_t moments = 2;
-  const AdamStep& step;
+  AdamStep step;
 
   template <class Gradient>
-  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, double decay_rate,
-                  std::int64_t count) const {
+  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, std::int64_t count) const {
     const auto beta1 = static_cast<float>(step.beta1), rest1 = static_cast<float>(1 - step.beta1);
     const auto beta2 = static_cast<float>(step.beta2), rest2 = static_cast<float>(1 - step.beta2);
     const auto correction1 = static_cast<float>(step.correction1), correction2 = static_cast<float>(step.correction2);
     const auto epsilon = static_cast<float>(step.epsilon), rate = static_cast<float>(step.rate);
-    const auto decay = static_cast<float>(decay_rate);
+    const auto decay = static_cast<float>(step.decay);
     const auto [m, v] = moment;
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) {
@@ -43,23 +42,20 @@ struct AdamRule {
     }
   }
   template <class Gradient>
-  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale, double decay,
+  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale,
                   std::int64_t count) const {
-    AdamStep with = step;
-    with.decay = decay;
-    reference::adamw(with, w, moment[0], moment[1], gradient, scale, count);
+    reference::adamw(step, w, moment[0], moment[1], gradient, scale, count);
   }
 };
 
 struct SgdRule {
   static constexpr std::size_t moments = 1;
-  const SgdStep& step;
+  SgdStep step;
 
   template <class Gradient>
-  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, double decay_rate,
-                  std::int64_t count) const {
+  void operator()(float* w, std::array<float*, 2> moment, const Gradient* gradient, double scale, std::int64_t count) const {
     const auto momentum = static_cast<float>(step.momentum), rate = static_cast<float>(step.rate);
-    const auto decay = static_cast<float>(decay_rate);
+    const auto decay = static_cast<float>(step.decay);
     float* const m = moment[0];
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) {
@@ -69,11 +65,9 @@ struct SgdRule {
     }
   }
   template <class Gradient>
-  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale, double decay,
+  void operator()(double* w, std::array<double*, 2> moment, const Gradient* gradient, double scale,
                   std::int64_t count) const {
-    SgdStep with = step;
-    with.decay = decay;
-    reference::sgd(with, w, moment[0], gradient, scale, count);
+    reference::sgd(step, w, moment[0], gradient, scale, count);
   }
 };
 
@@ -121,11 +115,11 @@ void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64
 }
 
 template <class Gradient, class Rule>
-void update_piece(const Rule& rule, double decay, const UpdateRange& range, std::int64_t first, std::int64_t count) {
+void update_piece(const Rule& rule, const UpdateRange& range, std::int64_t first, std::int64_t count) {
   const auto run = [&]<class T>(T* weights) {
     const auto moment = [&](const Slice& slice) { return slice.data ? pointer<T>(slice) + first : nullptr; };  // sgd has one
     rule(weights, std::array{moment(range.moments[0]), moment(range.moments[1])}, pointer<Gradient>(range.gradient) + first,
-         range.scale, decay, count);
+         range.scale, count);
   };
   if (range.weights.dtype == DType::f64) return run(pointer<double>(range.weights) + first);
   if (range.weights.dtype == DType::bf16) {
@@ -144,11 +138,11 @@ void update_piece(const Rule& rule, double decay, const UpdateRange& range, std:
 template <class Rule>
 void update(const Rule& rule, std::span<const UpdateRange> ranges, const Queue& queue) {
   for (const UpdateRange& range : ranges) {
-    const double decay = range.decays ? rule.step.decay : 0;
+    Rule here = rule;
+    if (!range.decays) here.step.decay = 0;
     with_gradient_type(range.gradient.dtype, [&]<class G>(Type<G>) {
       parallel_for(queue.threads, range.weights.count, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t at = first; at < last; at += piece)
-          update_piece<G>(rule, decay, range, at, std::min(piece, last - at));
+        for (std::int64_t at = first; at < last; at += piece) update_piece<G>(here, range, at, std::min(piece, last - at));
       });
     });
   }

@@ -2,8 +2,7 @@
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// An argument has 4 KiB at most, so a long list is several launches. Where parameters are many and small this is what counts: a launch for
-// each of GPT-2's 148 would take longer than the update of all.
+// An argument has 4 KiB at most, so a long list is several launches: five for the update of GPT-2's 148 parameters.
 #pragma once
 #include <algorithm>
 #include <span>
