@@ -5,6 +5,7 @@
 
    order      a file includes only from the folders its own folder may know (docs/architecture.md)
    size       no file over 400 lines, no function over 80
+   root       only what is named below stands beside the Makefile
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    text       no tabs, no spaces at the end of a line, one newline at the end of the file
    format     as clang-format 14 would have it (Debian 12's; other versions differ in small things, and are not asked)
@@ -29,6 +30,8 @@ may_include = {
     "examples": ["src", "collectives", "layers", "parallel"],
     "tests": ["src", "collectives", "layers", "parallel", "experiments"],
 }
+at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "collectives", "data",
+               "docs", "examples", "experiments", "layers", "parallel", "src", "tests"}
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
 most_file_lines, most_function_lines = 400, 80
@@ -39,9 +42,14 @@ def sources(root):
     git = ["git", "-C", root, "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(git, capture_output=True, text=True) if shutil.which("git") else None
     if listed and listed.returncode == 0:
-        return [f for f in listed.stdout.splitlines() if os.path.isfile(os.path.join(root, f))]
+        return [f for f in listed.stdout.splitlines() if os.path.lexists(os.path.join(root, f))]
     return [os.path.relpath(os.path.join(folder, f), root) for folder, _, files in os.walk(root) for f in files
             if not re.search(r"/(build|runs|\.git)(/|$)", folder)]
+
+
+def unknown_at_the_root(files):
+    for name in sorted({file.split("/")[0] for file in files} - at_the_root):
+        yield f"{name}: does not belong at the root of the repository; move it, or name it in tests/lint.py"
 
 
 def home_of(file):
@@ -112,8 +120,9 @@ def formatting(root, files):
 
 
 def complaints(root):
-    found = []
-    files = [f for f in sources(root) if f.endswith((*cpp, ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
+    listed = sources(root)
+    found = list(unknown_at_the_root(listed))
+    files = [f for f in listed if f.endswith((*cpp, ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
     for file in files:
         with open(os.path.join(root, file), encoding="utf-8") as stream:
             content = stream.read()

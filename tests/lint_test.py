@@ -52,6 +52,12 @@ class Lint(unittest.TestCase):
         self.assertIn("spaces at the end", self.complaints(src__base__a_cpp="int x; \n"))
         self.assertIn("one newline", self.complaints(src__base__a_cpp="int x;"))
 
+    def test_nothing_unknown_stands_at_the_root(self):
+        self.assertEqual(self.complaints(**{"data__README.md": "# Data\n", "Makefile": "all:\n"}), "")
+        found = self.complaints(**{"latest": "", "step-30__manifest.json": "{}", "Makefile": "all:\n"})
+        self.assertIn("latest: does not belong at the root", found)
+        self.assertIn("step-30: does not belong at the root", found)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,12 @@ std::string environment(const char* name, const std::string& otherwise) {
   return value ? value : otherwise;
 }
 
+std::string needed(const char* name) {
+  if (const char* value = std::getenv(name)) return value;
+  throw Error(Exit::usage, fmt::format("{} is not set", name), "this case is a part of a test in Python, which sets it",
+              "run that test instead, or set it by hand");
+}
+
 void ThreadRank::barrier() {
   // Everybody counts up once; the crowd is through when the count reaches the next multiple of its size.
   const int all = ++barriers_ * crowd_.size;

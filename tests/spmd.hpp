@@ -23,6 +23,7 @@ namespace chorale::test {
 const mpi::Runtime& world();                   // of this launch; only in [spmd] tests
 std::string ranks_that_failed(bool this_one);  // collective; "" when none did, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
+std::string needed(const char* name);  // of the environment; throws where it is missing
 
 // What the ranks of one on_threads share.
 struct Crowd {

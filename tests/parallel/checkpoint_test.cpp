@@ -176,13 +176,13 @@ TEST_CASE("parts that leave a gap are not saved") {
 // Programs for checkpoint_test.py: one saves step after step, one says which step loads from each folder in TEST_FOLDER.
 TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
   for (const std::int64_t step : {10, 20, 30, 40, 30}) {
-    save_step(environment("TEST_FOLDER", "."), step);
+    save_step(needed("TEST_FOLDER"), step);
     std::printf("saved %lld\n", static_cast<long long>(step)), std::fflush(stdout);
   }
 }
 
 TEST_CASE("load checkpoints below TEST_FOLDER", "[.checkpoint-reader]") {
-  for (const auto& entry : fs::directory_iterator(environment("TEST_FOLDER", "."))) {
+  for (const auto& entry : fs::directory_iterator(needed("TEST_FOLDER"))) {
     std::string loaded;
     try {
       loaded = fmt::format("{}", step_loaded(entry.path()));

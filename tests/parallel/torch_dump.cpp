@@ -2,7 +2,6 @@
 // `start`, for each step `gradient-N`, and numbers.json with the batches, losses and logits.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,7 @@
 #include "parallel/training.hpp"
 #include "parallel/weights.hpp"
 #include "src/data/synthetic.hpp"
-#include "tests/catch.hpp"
+#include "tests/spmd.hpp"
 
 namespace chorale {
 namespace {
@@ -78,10 +77,9 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
 }
 
 TEST_CASE("steps of training for torch_test.py", "[.][torch]") {
-  const char* folder = std::getenv("TEST_FOLDER");
-  REQUIRE(folder);
+  const std::filesystem::path folder = test::needed("TEST_FOLDER");
   for (const ModelPreset& preset : model_presets())
-    if (std::string(preset.name).starts_with("tiny")) dump(preset, std::filesystem::path(folder) / preset.name);
+    if (std::string(preset.name).starts_with("tiny")) dump(preset, folder / preset.name);
 }
 
 }  // namespace

@@ -38,15 +38,13 @@ void write_sample_record(const std::filesystem::path& folder) {
   recorder.finish("ok");
 }
 
-TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") {
-  write_sample_record(environment("TEST_FOLDER", "."));
-}
+TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") { write_sample_record(needed("TEST_FOLDER")); }
 
 // Says on stdout how many rows have been acknowledged: what may never be lost again. Ends well when told to stop.
 TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
   Signals signals;
   SystemClock clock;
-  Recorder recorder(environment("TEST_FOLDER", "."), {}, clock);
+  Recorder recorder(needed("TEST_FOLDER"), {}, clock);
   recorder.dimension({.name = "rank", .size = 3});
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
   Table& phases = recorder.table<PhaseRow>(

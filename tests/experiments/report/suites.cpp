@@ -7,9 +7,9 @@ namespace chorale::test {
 
 TEST_CASE("adopt TEST_RECORDS, divided by commas, into TEST_FOLDER", "[.suite-record]") {
   SystemClock clock;
-  Recorder recorder(environment("TEST_FOLDER", "."), {{"run_id", "suite"}}, clock);
+  Recorder recorder(needed("TEST_FOLDER"), {{"run_id", "suite"}}, clock);
   std::size_t number = 0;
-  for (const std::string& record : split(environment("TEST_RECORDS", ""), ','))
+  for (const std::string& record : split(needed("TEST_RECORDS"), ','))
     recorder.adopt("runs/run-" + std::to_string(number++), record);
   recorder.finish("ok");
 }
