@@ -6,6 +6,7 @@
    order      a file includes only from the folders its own folder may know (docs/architecture.md)
    size       no file over 400 lines, no function over 80
    root       only what is named below stands beside the Makefile
+   one        no type or inline function is defined by two files (one_definition.py)
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    text       no tabs, no spaces at the end of a line, one newline at the end of the file
    format     as clang-format 14 would have it (Debian 12's; other versions differ in small things, and are not asked)
@@ -15,6 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+from one_definition import doubles
 
 # Each folder, and what it may include besides itself. Longest prefix first.
 may_include = {
@@ -32,6 +35,7 @@ may_include = {
 }
 at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "collectives", "data",
                "docs", "examples", "experiments", "layers", "parallel", "src", "tests"}
+programs_of_their_own = ("examples/", "experiments/peers/", "tests/cuda/emulation/")  # linked with nothing that lint compares them to
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
 most_file_lines, most_function_lines = 400, 80
@@ -121,18 +125,20 @@ def formatting(root, files):
 
 def complaints(root):
     listed = sources(root)
-    found = list(unknown_at_the_root(listed))
+    found, program = list(unknown_at_the_root(listed)), []
     files = [f for f in listed if f.endswith((*cpp, ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
     for file in files:
         with open(os.path.join(root, file), encoding="utf-8") as stream:
             content = stream.read()
         lines = content.splitlines()
+        if file.endswith(cpp) and not file.startswith(programs_of_their_own):
+            program.append((file, content))
         checks = [text, opening] + ([order, size] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
             found.append(f"{file}:{len(lines)}: wants one newline at its end")
-    return found + formatting(root, [f for f in files if f.endswith(cpp)])
+    return found + list(doubles(program)) + formatting(root, [f for f in files if f.endswith(cpp)])
 
 
 if __name__ == "__main__":

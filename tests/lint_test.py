@@ -58,6 +58,27 @@ class Lint(unittest.TestCase):
         self.assertIn("latest: does not belong at the root", found)
         self.assertIn("step-30: does not belong at the root", found)
 
+    def test_no_type_is_defined_by_two_files(self):
+        part = "namespace chorale {{\n{}\n}}\n"
+        for what, name in [("struct Part { int a; };", "Part"), ("template <class T>\nclass Part final : public Base<T> {};", "Part"),
+                           ("struct alignas(64) Part {};", "Part"), ("enum class Part : int { one };", "Part"),
+                           ("class [[nodiscard]] Part {};", "Part"), ("struct A { struct Part {}; };", "A::Part")]:
+            found = self.complaints(src__base__a_cpp=part.format(what), layers__a_cpp="\n" + part.format(what))
+            self.assertRegex(found, rf"defines chorale::{name}, as (layers|src/base)/a.cpp:[23] does", what)
+
+    def test_no_inline_function_is_defined_by_two_files(self):
+        for one, other in [("inline int f(int x) { return x; }", "inline double f(int y) { return y; }"),
+                           ("template <class T>\nT f(const T& x, int n = 3) { return x; }", "template <class T> T f(const T& y, int m) { return y; }")]:
+            found = self.complaints(src__base__a_cpp=f"namespace n {{\n{one}\n}}\n", layers__a_cpp=f"namespace n {{\n{other}\n}}\n")
+            self.assertIn("defines n::f(", found, one)
+
+    def test_what_belongs_to_one_file_may_have_any_name(self):
+        for one in ["namespace { struct Part {}; }", "void f() { struct Part {}; }", "// struct Part {};", 'auto t = "struct Part {";',
+                    "struct Part;", "static inline int f(int x) { return x; }", "#define PART struct Part {"]:
+            self.assertEqual(self.complaints(src__base__a_cpp=f"{one}\n", layers__a_cpp=f"{one}\n"), "", one)
+        self.assertEqual(self.complaints(src__base__a_cpp="namespace a { struct Part {}; }\n", layers__a_cpp="namespace b { struct Part {}; }\n"), "")
+        self.assertEqual(self.complaints(src__base__a_cpp="inline int f(int x) { return x; }\n", layers__a_cpp="inline int f(long x) { return x; }\n"), "")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -49,7 +49,7 @@ struct Silent final : Messenger {
 };
 
 Plan sum_of(int size) {
-  Plan plan{.algorithm = named(Collective::all_reduce, "direct")};
+  Plan plan{.algorithm = &named(Collective::all_reduce, "direct")};
   plan.problem = Problem::even(Collective::all_reduce, 100, size);
   return plan;
 }

@@ -9,7 +9,7 @@ namespace {
 
 // Every rank makes a call of its own; the first whose call fails gives up, as a communicator does.
 std::string thrown_by(Group& group, const Plan& plan) {
-  Trial call(group, plan);
+  GroupCall call(group, plan);
   try {
     call.start(1);
     finish({call.operation.get()}, 5);
@@ -38,12 +38,12 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
   const int size = world().size(), rank = world().rank();
   if (size == 1) return;
   const auto all_reduce = [&](Redop op) {
-    return plan_of(named(Collective::all_reduce, "recursive_doubling"), Problem::even(Collective::all_reduce, 64, size),
+    return plan_of(&named(Collective::all_reduce, "recursive_doubling"), Problem::even(Collective::all_reduce, 64, size),
                    DType::f32, op);
   };
-  const auto all_gather = plan_of(named(Collective::all_gather, "ring"), Problem::even(Collective::all_gather, 64, size));
+  const auto all_gather = plan_of(&named(Collective::all_gather, "ring"), Problem::even(Collective::all_gather, 64, size));
   const auto from = [&](int root) {
-    return plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, 64, size, root));
+    return plan_of(&named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, 64, size, root));
   };
   const bool odd_one = rank == size - 1;
   for (const Line& line : open_all()) {
@@ -60,7 +60,7 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
     check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, other sums
     check(from(odd_one ? 0 : size - 1), "called broadcast");                    // nobody sends anything
     Plan longer =
-        plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
+        plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
     longer.signature = 0;  // not compared, and still no corruption
     check(longer, " bytes from rank ");
   }
@@ -74,7 +74,7 @@ TEST_CASE("who receives sees the difference, also when the sender has gone on", 
     std::uint32_t id = 1;
     const auto check = [&](std::int64_t count, std::uint64_t signature, const std::string& words) {
       const auto group = line.transport->join(everybody(id++));
-      Plan plan = plan_of(named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
+      Plan plan = plan_of(&named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
       plan.signature = signature;
       const std::string thrown = thrown_by(*group, plan);
       INFO("thrown: " << thrown);
@@ -117,7 +117,7 @@ TEST_CASE("letters that nobody read do not reach the next world", "[spmd][messag
 TEST_CASE("messages that nobody took do not reach the next world", "[spmd][messages]") {
   const int size = world().size();
   const bool is_root = world().rank() == 0;
-  const Plan plan = plan_of(named(Collective::broadcast, "direct"), Problem::even(Collective::broadcast, 4, size));
+  const Plan plan = plan_of(&named(Collective::broadcast, "direct"), Problem::even(Collective::broadcast, 4, size));
   for (int round = 0; round < 2; ++round) {
     const auto transport = backend_named("mpi").open(world());
     const auto group = transport->join(everybody(1));

@@ -9,7 +9,7 @@ namespace {
 
 // Runs the plan twice, as callers do, and tells what came out wrong.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
-  Trial call(group, plan);
+  GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {
     call.start(++sequence, blocking);
     finish({call.operation.get()});
@@ -78,17 +78,18 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
     std::vector<Plan> plans;
     for (const std::int64_t count : {40, 4000, 4000, 20000})  // two that only their sequence tells apart
 
-      plans.push_back(plan_of(named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
-    std::vector<std::unique_ptr<Trial>> calls;
-    for (const Plan& plan : plans) calls.push_back(std::make_unique<Trial>(*all, plan));
+      plans.push_back(plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
+    std::vector<std::unique_ptr<GroupCall>> calls;
+    for (const Plan& plan : plans) calls.push_back(std::make_unique<GroupCall>(*all, plan));
     std::unique_ptr<Group> some;
     if (rank >= size / 2) {
       some = line.transport->join(group_of(upper, 2));
       Problem gather = Problem::even(Collective::all_gather, 500, size - size / 2);
       gather.rank = rank - size / 2;
-      Plan plan = plan_of(named(Collective::all_gather, "bruck"), gather);
+      Plan plan = plan_of(&named(Collective::all_gather, "bruck"), gather);
       plan.problem.rank = gather.rank;
-      calls.insert(calls.begin() + rank % 3, std::make_unique<Trial>(*some, plan));  // each rank starts it at another time
+      calls.insert(calls.begin() + rank % 3,
+                   std::make_unique<GroupCall>(*some, plan));  // each rank starts it at another time
     }
     std::uint64_t sequence = 0;
     bool right = true;
@@ -121,7 +122,7 @@ TEST_CASE("a one-shot sum over messages is made in rank order, our own contribut
   for (const Line& line : open_all()) {
     const auto group = line.transport->join(everybody(1));
     const auto operation = group->prepare(
-        plan_of(named(Collective::all_reduce, "one_shot"), Problem::even(Collective::all_reduce, count, size), DType::f32));
+        plan_of(&named(Collective::all_reduce, "one_shot"), Problem::even(Collective::all_reduce, count, size), DType::f32));
     operation->start({inputs[static_cast<std::size_t>(world().rank())].data(), sum.data(), 1, 0, true});
     finish({operation.get()});
     INFO(line.backend->name);

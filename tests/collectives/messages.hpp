@@ -6,6 +6,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "src/base/random.hpp"
+#include "tests/collectives/planning.hpp"
 #include "tests/spmd.hpp"
 
 namespace chorale::test {
@@ -33,11 +34,6 @@ inline Membership everybody(std::uint32_t id) {
   std::vector<int> members;
   for (int rank = 0; rank < world().size(); ++rank) members.push_back(rank);
   return group_of(members, id);
-}
-
-inline const Algorithm* named(Collective what, const std::string& name) {
-  if (const Algorithm* algorithm = find_algorithm(what, name)) return algorithm;
-  throw std::runtime_error("no algorithm " + name);
 }
 
 inline Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dtype = DType::i32, Redop op = Redop::sum) {
@@ -81,9 +77,9 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   return all;
 }
 
-// One call with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
-struct Trial {
-  Trial(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
+// One call on a group, with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
+struct GroupCall {
+  GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;
     const std::int64_t whole = std::max(problem.blocks.total(), problem.output_count());
     input.resize(bytes(problem.in_place ? whole : problem.input_count()) + 1);

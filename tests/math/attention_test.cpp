@@ -54,10 +54,6 @@ struct Truth {
   std::vector<double> out, lse, dqkv;
 };
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return std::memcmp(a.slice().data, b.slice().data, static_cast<std::size_t>(a.bytes())) == 0;
-}
-
 // One group's part of a tensor [rows, groups, …], of `rows` rows from `first`.
 Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
             std::int64_t group) {

@@ -1,6 +1,7 @@
-// What tests of kernels share: tensors of random values, the distance between two, refusals, and gradients by central differences.
+// What tests of kernels share: tensors of random values, equality of bits, the distance between two, refusals, and gradients by central differences.
 #pragma once
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ struct Desk {
     return t;
   }
 };
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.slice().data, b.slice().data, static_cast<std::size_t>(a.bytes())) == 0;
+}
 
 inline std::vector<double> doubles(const Tensor& tensor) {
   std::vector<double> all;

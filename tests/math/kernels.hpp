@@ -1,5 +1,5 @@
 // What tests of kernels of rows and elements share besides checks.hpp: the types they take, how near each must come to the reference in
-// double, sizes that are no multiple of any vector, and equality of bits.
+// double, and sizes that are no multiple of any vector.
 #pragma once
 #include <cstring>
 
@@ -14,10 +14,6 @@ inline constexpr std::int64_t odd_sizes[] = {1, 3, 17, 31, 33, 100};
 
 inline double tolerance(DType dtype) {
   return dtype == DType::f64 ? 1e-13 : dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 5e-4 : 4e-3;
-}
-
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.slice().data, b.slice().data, static_cast<std::size_t>(a.bytes())) == 0;
 }
 
 inline Tensor copy_of(Desk& desk, const Tensor& tensor) {

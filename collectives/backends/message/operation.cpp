@@ -66,8 +66,8 @@ void MessageOperation::enqueue(int step) {
   (kind == Kind::send ? sends_ : is_local ? locals_ : receives_).add(step);
 }
 
-void MessageOperation::release(Part part) {
-  for (int i = part.first; i < part.last; ++i) {
+void MessageOperation::release(Indices steps) {
+  for (int i = steps.first; i < steps.last; ++i) {
     const int step = plan_.released[static_cast<std::size_t>(i)];
     if (--waits_[static_cast<std::size_t>(step)] == 0) enqueue(step);
   }

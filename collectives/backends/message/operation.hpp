@@ -54,7 +54,7 @@ class MessageOperation final : public Operation {
   void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
   FlatStep& flat(int step) { return plan_.steps[static_cast<std::size_t>(step)]; }
   void enqueue(int step);
-  void release(Part part);
+  void release(Indices steps);
   void begin_all();
   void post(int step);
   void finish(int step);

@@ -71,7 +71,7 @@ MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
   const auto append = [this](const std::vector<int>& list) {
     const int first = static_cast<int>(released.size());
     released.insert(released.end(), list.begin(), list.end());
-    return Part{first, static_cast<int>(released.size())};
+    return Indices{first, static_cast<int>(released.size())};
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     steps[i].over = append(over[i]);

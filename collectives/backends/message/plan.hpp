@@ -27,17 +27,17 @@ struct FlatMessage {
   std::int64_t bytes = 0;
 };
 
-struct Part {  // of one of the plan's arrays
+struct Indices {  // a range of one of the plan's arrays
   int first = 0, last = 0;
 };
 
 struct FlatStep {
   Kind kind = Kind::send;
-  Part messages, addends;  // addends: of `spots`, in the order of the sum; a copy's source
+  Indices messages, addends;  // addends: of `spots`, in the order of the sum; a copy's source
   Spot dst;
   std::int64_t count = 0;  // of dst
   int waits = 0;           // how many releases it takes until it may begin
-  Part over, posted;       // of `released`: steps that wait until this one is over, or only until its messages are posted
+  Indices over, posted;    // of `released`: steps that wait until this one is over, or only until its messages are posted
 };
 
 struct MessagePlan {

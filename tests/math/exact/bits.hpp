@@ -1,4 +1,4 @@
-// What tests of exact numerics share: equality of bits, and parts of matrices, as ranks and micro-batches have them.
+// What tests of exact numerics share: parts of matrices, as ranks and micro-batches have them.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -7,10 +7,6 @@
 #include "tests/math/checks.hpp"
 
 namespace chorale {
-
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.slice().data, b.slice().data, static_cast<std::size_t>(a.bytes())) == 0;
-}
 
 inline Tensor columns_of(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t length) {
   const Tensor part = desk.empty({whole.dim(0), length}, whole.dtype());
