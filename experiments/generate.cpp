@@ -11,6 +11,7 @@
 
 #include "experiments/command.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/generation.hpp"
 #include "parallel/resume.hpp"
@@ -37,6 +38,7 @@ class Generate final : public Command {
     o.add("numerics", numerics_, "fast or exact").one_of({"fast", "exact"});
     o.add("threads", threads_, "of a rank; 0: its share of the cores").range(0, 4096);
     layout_flags_.declare_layout(o);
+    memory_.declare(o);
     device_.declare(o);
   }
 
@@ -63,7 +65,9 @@ class Generate final : public Command {
     Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
     const int share = threads_of_a_rank(runtime, gather_rank_facts(runtime, session.clock));
     const int threads = threads_ ? static_cast<int>(threads_) : share;
-    train::Team team(layout_flags_.choice(runtime.size()), device_, session);
+    const train::ParallelChoice choice = layout_flags_.choice(runtime.size());
+    require_room_for(choice.layout, runtime);
+    train::Team team(choice, device_, session);
     Mesh mesh = team.mesh();
     HostMemory host;
     Ledger ledger;
@@ -83,6 +87,23 @@ class Generate final : public Command {
   }
 
  private:
+  // Before anything is allocated. A damaged checkpoint does not tell its shape at a glance: nothing is planned then.
+  void require_room_for(const Layout& layout, const mpi::Runtime& runtime) {
+    if (!device_.asked()) memory_.settle(runtime);
+    const auto shape = shape_stored_in(load_);
+    if (!shape || memory_.bytes() == 0) return;
+    const GenerationOptions options{*shape, dtype_named(dtype_), numerics_};
+    const auto bytes = [&](const Layout& on) { return planned_bytes(options, on, static_cast<std::int64_t>(ids_.size())); };
+    if (bytes(layout) <= memory_.bytes()) return;
+    const LayoutLimits any_batch{*shape, runtime.size(), layout.ranks() << 20, 1};
+    throw NoRoom(Exit::usage, "the weights overflow the memory of a rank",
+                 fmt::format("{}: {} of weights, keys and values; {} {}", to_string(layout), human_bytes(bytes(layout)),
+                             memory_.about(), human_bytes(memory_.bytes())),
+                 how_to_fit(
+                     layout, any_batch, [&](const Layout& on) { return !on.sequence && bytes(on) <= memory_.bytes(); },
+                     "generate in a smaller --dtype, or with a smaller model"));
+  }
+
   // Text `first` and those after it, one on each replica. Replicas go along even where no text is left: they may need one another's weights.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
@@ -137,6 +158,7 @@ class Generate final : public Command {
   }
 
   train::LayoutFlags layout_flags_;
+  train::MemoryLimit memory_;
   train::ComputeDevice device_;
   std::string load_, prompt_, tokenizer_name_, dtype_ = "f32", numerics_ = "fast";
   std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;

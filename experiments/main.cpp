@@ -14,6 +14,7 @@
 
 #include "experiments/command.hpp"
 #include "experiments/same_settings.hpp"
+#include "parallel/plan.hpp"
 #include "src/base/built.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
@@ -123,6 +124,11 @@ int guarded(const std::vector<std::string>& words) {
     return code;
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
+    if (runtime && dynamic_cast<const NoRoom*>(&error)) {
+      if (launch.rank == 0) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
+      runtime.reset();  // no launcher need sound the alarm
+      return exit_code_of(error);
+    }
     const bool usage = ours && ours->exit() == Exit::usage;
     if (usage && !runtime) return refuse(launch, *ours);
     const Descriptor word = usage ? ask_for_the_word() : Descriptor();

@@ -23,9 +23,11 @@
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/device.hpp"
 #include "experiments/train/flags.hpp"
+#include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/assemble.hpp"
 #include "parallel/fingerprint.hpp"
+#include "parallel/plan.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
@@ -43,6 +45,7 @@ class Prove final : public Command {
 
   void declare(Options& o) override {
     flags_.declare(o);
+    memory_.declare(o);
     device_.declare(o);
     for (const Preset& preset : presets())
       if (preset.name == "tiny")
@@ -74,6 +77,7 @@ class Prove final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     device_.open(runtime);
     TrainingOptions options = flags_.training(1, {});
+    require_room_for_one(options, runtime);
     device_.complete(options);
     const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, runtime),
                      train::algorithms_by_axis(algorithm_), options};
@@ -109,6 +113,16 @@ class Prove final : public Command {
   }
 
  private:
+  // What all are compared with is one rank alone, and several such rows are proved side by side.
+  void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
+    if (!device_.asked()) memory_.settle(runtime);
+    memory_.complete(options);
+    if (const auto shortage = shortage_of(
+            Layout(), [&](const Layout&) { return options; }, memory_.about()))
+      throw NoRoom(Exit::usage, shortage->what, shortage->numbers,
+                   "every layout is compared with one rank alone: prove a smaller model or batch");
+  }
+
   // Up to its last step, or to what went wrong: then the layout's other ranks are told, who would wait for this one.
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) const {
     History history;
@@ -227,6 +241,7 @@ class Prove final : public Command {
   }
 
   train::Flags flags_;
+  train::MemoryLimit memory_;
   train::ComputeDevice device_;
   std::vector<std::string> layouts_{"all"}, vary_;
   std::int64_t steps_ = 10;

@@ -15,6 +15,7 @@
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/gantt.hpp"
+#include "experiments/train/memory_limit.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
@@ -42,6 +43,7 @@ class Train final : public Command {
   void declare(Options& o) override {
     flags_.declare(o);
     layout_flags_.declare(o);
+    memory_.declare(o);
     device_.declare(o);
     o.section("data and records");
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
@@ -79,8 +81,9 @@ class Train final : public Command {
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
-    throw refused.with_fix(
-        how_to_fit(layout, flags_.limits(flags_.training(1, layout), world), options_within(refused.room_bytes())));
+    const OptionsOf options_of = options_within(refused.room_bytes());
+    throw refused.with_fix(how_to_fit(layout, flags_.limits(flags_.training(1, layout), world),
+                                      [&](const Layout& other) { return has_room(other, options_of); }));
   }
 
  private:
@@ -97,13 +100,16 @@ class Train final : public Command {
       flags_.take_shape(weights->shape);
     }
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
+    if (!device_.asked()) memory_.settle(*session.runtime);
     TrainingOptions options = flags_.training(threads, choice.layout);
     layout_flags_.complete(options);
+    memory_.complete(options);
     require_place(choice.layout, world);
     const train::Dataset data(data_, options.shape, options.seed);
 
     train::Team team(choice, device_, session);
-    if (device_.memory())  // backends and kernels want some too: what escapes this is refused when it is asked for
+    if (device_.memory() &&
+        !memory_.lifted())  // backends and kernels want some too: what escapes this is refused when it is asked for
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "what its GPU has free for it is");
     device_.complete(options);
@@ -153,6 +159,7 @@ class Train final : public Command {
   TrainingOptions options_on(const Layout& layout) const {
     TrainingOptions options = flags_.training(1, layout);
     layout_flags_.complete(options);
+    memory_.complete(options);
     device_.complete(options);
     return options;
   }
@@ -168,7 +175,8 @@ class Train final : public Command {
   void require_place(const Layout& layout, std::int64_t world) const {
     const LayoutLimits limits = flags_.limits(flags_.training(1, layout), world);
     require_fits(layout, limits);
-    require_room(layout, limits, [&](const Layout& other) { return options_on(other); });
+    require_room(
+        layout, limits, [&](const Layout& other) { return options_on(other); }, memory_.about());
   }
 
   void announce(RunRecord& run, const train::Team& team, Training& training, const train::Dataset& data) const {
@@ -266,6 +274,7 @@ class Train final : public Command {
 
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
+  train::MemoryLimit memory_;
   train::ComputeDevice device_;
   std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;

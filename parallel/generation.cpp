@@ -37,6 +37,21 @@ void require_generates(const Layout& layout) {
               fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
 }
 
+std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens) {
+  GenerationOptions on_host = options;  // what stores nothing needs no GPU either
+  on_host.device = nullptr;
+  std::int64_t most = 0;
+  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) {
+    PhantomMemory nothing;
+    const auto rank = static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1);
+    Generator generator(
+        on_host, Mesh::pretended(layout, rank, {{"", "shm"}}, {{"", "ring"}}, std::make_shared<const Selector>()), nothing);
+    generator.read(std::vector<std::int32_t>(static_cast<std::size_t>(std::min(tokens, options.shape.sequence))));
+    most = std::max(most, generator.ledger().total_peak());
+  }
+  return most;
+}
+
 Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory)
     : options_(options),
       mesh_(std::move(mesh)),
@@ -66,7 +81,8 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   context.joint = joint_.get();
   context.cache = &cache_;
   const Tensor ids = context.typed({count}, DType::i32, Category::data);
-  with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
+  if (!ids.phantom())
+    with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
   const Tensor last = through_stages(ids, context);
   cache_.past += count;
   return mesh_.last_stage() ? gathered(last) : std::vector<float>();
@@ -99,6 +115,7 @@ std::vector<float> Generator::gathered(const Tensor& columns) {
   cast(columns.slice(), all.slice().narrow(mine.first, columns.count()), options_.queue());
   mesh_.tensor().all_reduce(all.as(DType::i32));
   std::vector<float> logits;
+  if (all.phantom()) return logits;
   with_values<float>(all, Use::read, [&](auto here) { logits.assign(here.begin(), here.end()); });
   return logits;
 }

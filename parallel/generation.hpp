@@ -29,6 +29,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
+// What a rank of the fullest stage, of its last shard, will hold at most, if so many tokens are read at once: a plan, by the same code on phantom memory.
+std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
  public:
@@ -36,6 +38,7 @@ class Generator {
   Generator(const Generator&) = delete;
 
   const Mesh& mesh() const { return mesh_; }
+  const Ledger& ledger() const { return ledger_; }
   std::vector<Owned> weights() const { return buckets_->owned(); }  // to be written to, once: their values are undefined
 
   // `on_token` sees each token as it comes, and ends the generation by returning false: on all ranks alike, as all see the same.

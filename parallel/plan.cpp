@@ -60,12 +60,24 @@ class Pretence {
   Training training_;
 };
 
+// A plan with fewer micro-batches, which holds as much: under 1f1b a stage has at most `pipeline` of them in flight, and from the second on
+// all are alike.
+TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
+  if (layout.schedule == Layout{}.schedule)
+    options.global_batch = std::min(options.global_batch, 2 * layout.pipeline * layout.data * options.micro_batch);
+  return options;
+}
+
+RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
+  return plan_rank({.options = options, .layout = layout},
+                   static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1));
+}
+
 // Its number, and what a rank of it needs.
-std::pair<std::int64_t, RankPlan> fullest_stage(const Layout& layout, const OptionsOf& options_of) {
-  const PlanRequest request{.options = options_of(layout), .layout = layout};
+std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
   for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) {
-    RankPlan plan = plan_rank(request, static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1));
+    RankPlan plan = plan_stage(options, layout, stage);
     if (plan.peak_bytes > fullest.second.peak_bytes) fullest = {stage, std::move(plan)};
   }
   return fullest;
@@ -80,20 +92,35 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// Up to three layouts that do fit: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
-std::vector<std::string> with_room(const Layout& asked, const LayoutLimits& limits, const OptionsOf& options_of) {
+// As much as every rank must hold of weights and gradients, if they are shared as evenly as the layout does. It takes no plan to know.
+std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
+  const std::int64_t sharers = layout.tensor * layout.pipeline * (layout.zero == 3 ? layout.data : 1);
+  return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
+}
+
+// Other layouts of the same ranks: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
+std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.data > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
   for (const Layout& other : all_layouts(limits))
     if (std::tuple(other.data, other.tensor, other.pipeline) != std::tuple(asked.data, asked.tensor, asked.pipeline))
       layouts.push_back(other);
   layouts.resize(std::min<std::size_t>(layouts.size(), 32));
+  return layouts;
+}
+
+// Of layouts that differ in ZeRO alone, those that need least.
+std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
+  std::vector<Layout> layouts = all_layouts(limits);
+  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.data > 1 ? 3 : 0); });
+  return layouts;
+}
+
+std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_room) {
   std::vector<std::string> words;
   for (const Layout& layout : layouts)
-    if (words.size() < 3 && go_together(options_of(layout), layout) &&
-        fullest_stage(layout, options_of).second.peak_bytes <= options_of(layout).memory_limit)
-      words.push_back(to_string(layout));
-  return words;
+    if (words.size() < 3 && has_room(layout)) words.push_back(to_string(layout));
+  return either(words);
 }
 
 }  // namespace
@@ -154,12 +181,12 @@ std::string difference(const Accounts& planned, const Accounts& made) {
   return "";
 }
 
-void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
-                  const std::string& limit_is) {
-  const std::int64_t limit = options_of(layout).memory_limit;
-  if (limit == 0) return;
-  const auto [stage, plan] = fullest_stage(layout, options_of);
-  if (plan.peak_bytes <= limit) return;
+std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is) {
+  const TrainingOptions options = options_of(layout);
+  const std::int64_t limit = options.memory_limit;
+  if (limit == 0) return std::nullopt;
+  const auto [stage, plan] = fullest_stage(briefly(options, layout), layout);
+  if (plan.peak_bytes <= limit) return std::nullopt;
   std::string overflows;
   std::vector<std::string> sum;
   std::int64_t so_far = 0;
@@ -169,15 +196,36 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
     so_far += plan.peak[c];
     if (so_far > limit && overflows.empty()) overflows = category_names[c];
   }
-  throw NoRoom(Exit::usage, fmt::format("{} overflows the memory of a rank", overflows),
-               fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); {} {}", to_string(layout), stage,
-                           human_bytes(plan.peak_bytes), join(sum, ", "), limit_is, human_bytes(limit)),
-               how_to_fit(layout, limits, options_of));
+  return Shortage{fmt::format("{} overflows the memory of a rank", overflows),
+                  fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); {} {}", to_string(layout), stage,
+                              human_bytes(plan.peak_bytes), join(sum, ", "), limit_is, human_bytes(limit))};
 }
 
-std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
-  const std::vector<std::string> others = with_room(layout, limits, options_of);
-  return others.empty() ? "recompute activations, take a smaller batch or model, or more ranks" : "try " + either(others);
+void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
+                  const std::string& limit_is) {
+  if (const auto shortage = shortage_of(layout, options_of, limit_is))
+    throw NoRoom(Exit::usage, shortage->what, shortage->numbers,
+                 how_to_fit(layout, limits, [&](const Layout& other) { return has_room(other, options_of); }));
+}
+
+bool has_room(const Layout& layout, const OptionsOf& options_of) {
+  const TrainingOptions options = options_of(layout), brief = briefly(options, layout);
+  if (!go_together(options, layout) || least_bytes(options, layout) > options.memory_limit) return false;
+  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage)
+    if (plan_stage(brief, layout, stage).peak_bytes > options.memory_limit) return false;
+  return true;
+}
+
+std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
+                       const std::string& otherwise) {
+  constexpr std::int64_t most_ranks = 4096;
+  if (const std::string words = first_three(others_of(layout, limits), has_room); !words.empty()) return "try " + words;
+  for (LayoutLimits more = limits; more.world < most_ranks;) {
+    more.world *= 2;
+    if (const std::string words = first_three(thrifty_layouts(more), has_room); !words.empty())
+      return fmt::format("start {} ranks with as much memory each and try {}", more.world, words);
+  }
+  return otherwise;
 }
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {

@@ -10,6 +10,7 @@
 // What only a run can know: under a pipeline a message stays until its taker has it, so a measured peak may hold some messages more.
 #pragma once
 #include <array>
+#include <optional>
 
 #include "parallel/training.hpp"
 #include "src/base/error.hpp"
@@ -34,19 +35,29 @@ struct RankPlan {
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
-// Not a mistake in what was asked for, but what there is too little of: a comparison keeps it as what a layout came to.
+// Not a mistake in what was asked for, but what there is too little of: a comparison keeps it as what a layout came to. Every rank of a run
+// throws it alike, so MPI can be ended in order.
 class NoRoom : public Error {
   using Error::Error;
 };
 
-// A usage error if ranks of `layout` would need more than the memory limit of their options: what overflows, the sum, and layouts of the
-// same ranks that do not. One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the
-// vocabulary. What escapes this is refused when it is asked for.
+// What ranks of `layout` would need beyond the memory limit of their options: what overflows, and the sum. None: they have room, or no limit.
+// One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the vocabulary. What escapes
+// this is refused when it is asked for.
+struct Shortage {
+  std::string what, numbers;
+};
 using OptionsOf = std::function<TrainingOptions(const Layout&)>;
+std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is);
+// A usage error where there is one, with layouts that have room.
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
                   const std::string& limit_is = "the limit is");
-// Layouts of the same ranks that need no more, or what else may help.
-std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of);
+// The fix for it: up to three layouts that have room, of the same ranks, or else of the fewest, by doubling, with as much memory each. Where
+// there are none, `otherwise`.
+using HasRoom = std::function<bool(const Layout&)>;
+std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
+                       const std::string& otherwise = "recompute activations, or take a smaller batch or model");
+bool has_room(const Layout& layout, const OptionsOf& options_of);
 // Of a training that ran, or pretended to, one step since its axes' accounts were cleared.
 RankPlan observed(const Training& training);
 

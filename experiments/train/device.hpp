@@ -15,6 +15,7 @@ namespace chorale::train {
 class ComputeDevice {
  public:
   void declare(Options& options);
+  bool asked() const { return name_ != "cpu"; }
   // A usage error where the device was asked for and is not there: before MPI starts.
   void check();
   void open(const mpi::Runtime& runtime);  // collective; this rank's GPU

@@ -104,7 +104,6 @@ void LayoutFlags::declare(Options& o) {
       .range(0, 1e15);
   o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)");
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
-  o.add_bytes("memory-limit", memory_limit_, "of a rank; 0: what there is").range(0, 1e15);
 }
 
 Layout LayoutFlags::asked() const {
@@ -142,7 +141,6 @@ void LayoutFlags::complete(TrainingOptions& options) const {
   options.reducer = reducer_;
   options.partition_activations = partition_activations_;
   if (bucket_bytes_ > 0) options.bucket_bytes = bucket_bytes_;
-  options.memory_limit = memory_limit_;
 }
 
 }  // namespace chorale::train

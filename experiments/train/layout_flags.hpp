@@ -29,14 +29,14 @@ class LayoutFlags {
   Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;
   ParallelChoice choice(const LayoutLimits& limits) const;  // as much, and names layouts that fit these
-  void complete(TrainingOptions& options) const;            // with the reducer, its buckets, and the limit of memory
+  void complete(TrainingOptions& options) const;            // with the reducer and its buckets
 
  private:
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
   std::int64_t data_ = 0, tensor_ = 0, pipeline_ = 0, chunks_ = 0;  // 0: as the word says
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
-  std::int64_t bucket_bytes_ = 0, memory_limit_ = 0;
+  std::int64_t bucket_bytes_ = 0;
 };
 
 }  // namespace chorale::train

@@ -33,6 +33,15 @@ std::string outside(const Option& option, double value) {
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
+// A size into the field and the option's text; returns what was expected when it cannot.
+std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
+  const auto value = parse_bytes(text);
+  if (!value) return "a size such as 8, 64K or 1M";
+  if (std::string expected = outside(option, static_cast<double>(*value)); !expected.empty()) return expected;
+  field = *value;
+  return option.text = fmt::format("{}", field), "";
+}
+
 std::string quoted_toml(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -105,12 +114,17 @@ Option& Options::add(const std::string& name, std::int64_t& field, const std::st
 Option& Options::add_bytes(const std::string& name, std::int64_t& field, const std::string& about) {
   Option& option = add(name, field, about);
   option.metavar = "BYTES";
+  option.assign = [&field, &option](const std::string& text) { return assign_bytes(text, field, option); };
+  return option;
+}
+
+Option& Options::add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "BYTES|auto", .text = "auto"});
+  if (field) option.text = fmt::format("{}", *field);
   option.assign = [&field, &option](const std::string& text) -> std::string {
-    const auto value = parse_bytes(text);
-    if (!value) return "a size such as 8, 64K or 1M";
-    if (const auto expected = outside(option, static_cast<double>(*value)); !expected.empty()) return expected;
-    field = *value;
-    return option.text = fmt::format("{}", field), "";
+    if (text == "auto") return field.reset(), option.text = text, "";
+    std::string expected = assign_bytes(text, field.emplace(), option);
+    return expected.empty() ? expected : expected + ", or auto";
   };
   return option;
 }

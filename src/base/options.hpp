@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Of any suffix that people give sizes: 8, 64K, 1.5M, 2G, powers of 1024.
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
+  Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about);  // none: auto
   // A source of settings, which `resolve` reads by name; what it says is folded into the others.
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);

@@ -19,6 +19,7 @@ struct Fields {
   double rate = 0.5;
   bool check = false;
   std::int64_t most = 1024;
+  std::optional<std::int64_t> limit;
   std::string dtype = "f32";
   Words backends{"mpi"}, files;
   Options options{"chorale test"};
@@ -30,6 +31,7 @@ struct Fields {
     options.add("dtype", dtype, "a type").one_of({"f32", "bf16"});
     options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
     options.add_bytes("most", most, "the largest size").alias("e");
+    options.add_bytes("limit", limit, "a size, or what there is").range(0, 1e6);
     options.add("config", "a file");
     options.add("preset", "a set");
     options.add_positional("file", files, "files");
@@ -148,6 +150,19 @@ TEST_CASE("sizes take suffixes, and an option may have a letter") {
   CHECK(contains(refused({"-e", "1X"}), "most takes a size such as 8, 64K or 1M"));
   CHECK(contains(refused({"-q", "1"}), "unknown flag -q"));
   CHECK(contains(f.options.help_text(), "also -e"));
+}
+
+TEST_CASE("a size may be left to the program") {
+  Fields f;
+  CHECK((!f.limit && contains(f.options.toml(), "limit = \"auto\"") && contains(f.options.help_text(), "(default auto)")));
+  f.resolve({"--limit", "64K"});
+  CHECK((f.limit == 65536 && contains(f.options.toml(), "limit = \"65536\"")));
+  f.resolve({"--limit", "auto"});
+  CHECK(!f.limit);
+  f.resolve({"--limit", "0"});
+  CHECK(f.limit == 0);
+  CHECK(contains(refused({"--limit", "2M"}), "limit takes 0 to 1000000, or auto"));
+  CHECK(contains(refused({"--limit", "some"}), "limit takes a size such as 8, 64K or 1M, or auto"));
 }
 
 TEST_CASE("the help shows names, choices and defaults") {

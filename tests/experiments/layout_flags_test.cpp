@@ -66,10 +66,10 @@ TEST_CASE("backends and algorithms are chosen for all axes or for each") {
   CHECK((choice_for(mixed.algorithms, "dp") == "ring" && choice_for(mixed.algorithms, "tp") == "direct"));
 }
 
-TEST_CASE("the reducer, its buckets and the limit of memory go to the training") {
+TEST_CASE("the reducer and its buckets go to the training") {
   TrainingOptions o;
-  Fields({"--reducer", "naive", "--bucket-size", "1M", "--memory-limit", "2G"}).flags.complete(o);
-  CHECK((o.reducer == "naive" && o.bucket_bytes == 1 << 20 && o.memory_limit == std::int64_t{2} << 30));
+  Fields({"--reducer", "naive", "--bucket-size", "1M"}).flags.complete(o);
+  CHECK((o.reducer == "naive" && o.bucket_bytes == 1 << 20));
 }
 
 TEST_CASE("what is no axis, backend or algorithm is refused with the nearest") {

@@ -234,6 +234,29 @@ class Train(unittest.TestCase):
                 states = file["memory/bytes"][-1, :, :3].sum(axis=1)
                 self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
 
+    # 2.6 TiB of states. A rank that began to allocate them would be ended by the kernel without a word.
+    def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
+        with open(f"{self.folder}/config.json", "w") as file:  # a model of a folder whose weights nobody has
+            json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96, "n_embd": 12288,
+                       "n_positions": 2048, "vocab_size": 50257}, file)
+        big = ["--preset", "gpt3-175b", "--run-dir", self.folder]
+        for words, says in ((["train", *big, "--train-iters", "1"], r"start \d+ ranks with as much memory each and try dp.*tp"),
+                            (["prove", *big, "--steps", "1"], "compared with one rank alone"),
+                            (["generate", "--load", self.folder], r"start \d+ ranks with as much memory each and try dp")):
+            for processes in (1, 2):
+                with self.subTest(words=words, processes=processes):
+                    result = ranks(processes, "bash", "-c", 'ulimit -v 16777216; exec "$@"', "limited", chorale, *words)
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+                    self.assertNotIn("MPI_ABORT", result.stderr)
+                    self.assertRegex(result.stderr, r"memory available here \(--memory-limit auto\) is [0-9.]+ [MG]iB\n  .*" + says)
+        self.assertEqual(os.listdir(self.folder), ["config.json"])
+
+    def test_a_limit_of_0_is_none(self):
+        result = start([chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--memory-limit", "0"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("0: no limit", start([chorale, "train", "--help"]).stdout)
+
     def test_a_layout_that_does_not_fit_is_refused(self):
         result = ranks(2, chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--layout", "tp5")
         self.assertEqual(result.returncode, 2, result.stderr)

@@ -195,6 +195,26 @@ TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "
   }
 }
 
+TEST_CASE("a generation holds what was planned", "[threads]") {
+  for (const ModelShape& shape : shapes_of_layouts())
+    for (const int world : {1, 2, 4})
+      for (const Layout& layout : generating_layouts(world)) {
+        const GenerationOptions options{.shape = shape};
+        const std::int64_t planned = planned_bytes(options, layout, 5);
+        INFO(shape.family << ", " << to_string(layout) << ", " << planned << " bytes planned");
+        CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+                Generator generator(options, std::move(mesh), memory);
+                for (const Owned& owned : generator.weights()) clear(owned.value);
+                generator.read({1, 2, 3, 4, 5});
+                std::int64_t most = 0;
+                for (const std::string& held :
+                     generator.mesh().world().exchange(std::to_string(generator.ledger().total_peak())))
+                  most = std::max<std::int64_t>(most, std::stoll(held));
+                return most == planned ? "" : fmt::format("the fullest rank held {} bytes", most);
+              }) == "");
+      }
+}
+
 TEST_CASE("sequence parallelism is refused where tokens come one by one") {
   CHECK_THROWS_WITH(require_generates(parse_layout("dp2.tp2.sp", 4)), says("generate on dp2.tp2: it loads"));
 }

@@ -218,6 +218,45 @@ TEST_CASE("the flops of all ranks are the model's") {
       }
 }
 
+// All micro-batches of the step are planned here; shortage_of and has_room plan a few where more hold no more.
+std::int64_t most_bytes(const PlanRequest& request) {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
+    most = std::max(most, plan_rank(request, rank).peak_bytes);
+  return most;
+}
+
+TEST_CASE("a layout has room from the byte on that its fullest rank holds") {
+  std::vector<Layout> layouts = all_layouts({request_for({}, "ring").options.shape, 4, 24, 1});
+  for (const char* word : {"dp1", "dp1.pp2", "dp2.pp2.gpipe", "dp1.pp4.zb-h1", "dp1.pp2.v2"})
+    layouts.push_back(parse_layout(word, 0));
+  for (const Layout& layout : layouts) {
+    PlanRequest request = request_for(layout, "ring");
+    request.options.shape.vocabulary =
+        60;  // whole blocks of it, or the first of the tensor ranks has one more than the last
+    request.options.global_batch = 24, request.options.micro_batch = 1;
+    const OptionsOf options_of = [&](const Layout&) { return request.options; };
+    const std::int64_t most = most_bytes(request);
+    INFO(to_string(layout) << ", " << most << " bytes");
+    request.options.memory_limit = most;
+    CHECK((!shortage_of(layout, options_of, "") && has_room(layout, options_of)));
+    request.options.memory_limit = most - 1;
+    CHECK((shortage_of(layout, options_of, "") && !has_room(layout, options_of)));
+    request.options.memory_limit = 0;
+    CHECK(!shortage_of(layout, options_of, ""));
+  }
+}
+
+TEST_CASE("where no layout of the ranks has room, more ranks and their layouts are named") {
+  TrainingOptions options = request_for({}, "ring").options;
+  options.micro_batch = 1;
+  const LayoutLimits one{options.shape, 1, options.global_batch, 1};
+  const auto has_ranks = [](std::int64_t ranks) { return [ranks](const Layout& l) { return l.ranks() >= ranks; }; };
+  CHECK_THAT(how_to_fit(Layout(), one, has_ranks(3)), says("start 4 ranks with as much memory each and try dp4.z3, "));
+  CHECK_THAT(how_to_fit(Layout(), {options.shape, 2, 12, 1}, has_ranks(2)), says("try dp"));
+  CHECK(how_to_fit(Layout(), one, has_ranks(1 << 20)) == "recompute activations, or take a smaller batch or model");
+}
+
 // The vocabulary is such that the head is as much work as a block, so that stages of two are equal.
 TEST_CASE("the planned bubble of equal stages is the closed form") {
   for (const std::int64_t stages : {2, 4})

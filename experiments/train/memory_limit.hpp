@@ -1,0 +1,33 @@
+// `--memory-limit`: the most bytes that a rank may hold. A plan that needs more is refused before anything is allocated.
+//
+//   auto     the rank's share of what its host can give (src/base/available_memory.hpp), less a little for the program itself, found when a
+//            run begins; on a GPU, what that has free
+//   8G       as it says
+//   0        no limit: what does not fit is ended by the kernel
+#pragma once
+#include <optional>
+#include <string>
+
+#include "parallel/training.hpp"
+#include "src/base/mpi.hpp"
+#include "src/base/options.hpp"
+
+namespace chorale::train {
+
+class MemoryLimit {
+ public:
+  void declare(Options& options);
+  // Finds what auto comes to, the same on all ranks: the smallest share of any. Collective.
+  void settle(const mpi::Runtime& runtime);
+
+  void complete(TrainingOptions& options) const { options.memory_limit = bytes(); }
+  std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before it is settled
+  bool lifted() const { return asked_ == 0; }
+  std::string about() const;  // as an error has it: "the limit is"
+
+ private:
+  std::optional<std::int64_t> asked_;  // none: auto
+  std::int64_t share_ = 0;
+};
+
+}  // namespace chorale::train
