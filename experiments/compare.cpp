@@ -12,13 +12,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <random>
 
 #include "experiments/compare/earlier.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
+#include "experiments/random_order.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
@@ -121,15 +121,11 @@ class Compare final : public Command {
   std::vector<Turn> in_turns(int started) const {
     std::vector<Turn> turns;
     std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
-    for (std::int64_t repetition = 1; repetition <= suite_.repetitions; ++repetition) {
-      std::vector<std::size_t> order(suite_.runs.size());
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
-      for (const std::size_t i : order) {
+    for (std::int64_t repetition = 1; repetition <= suite_.repetitions; ++repetition)
+      for (const std::size_t i : random_order(suite_.runs.size(), random)) {
         const SuiteRun& run = suite_.runs[i];
         turns.push_back({&run, repetition, run.ranks ? run.ranks : started});
       }
-    }
     return turns;
   }
 
@@ -183,7 +179,7 @@ class Compare final : public Command {
     if (part.rank() < 0) return {};
     try {
       const Prepared run = prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
-      const std::string words = command_line(run->options);
+      const std::string words = join({run->options.command(), join(run->options.words(), " ")}, " ");
       Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
       const auto code = static_cast<Exit>(run->command->run(inner));
       if (code == Exit::check) return {code, "its own checks failed: see its log"};

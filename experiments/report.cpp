@@ -2,7 +2,7 @@
 //
 //   report run.h5                              every group as a table, its newest rows
 //   report suite.h5 --html                     one page with figures, beside the record; or where a name on .html says
-//   report A.h5 B.h5 --compare                 each metric of both, with intervals, and whether they differ
+//   report A.h5 B.h5 --compare                 what differs between them, then each metric of both and whether it differs
 //   report new.h5 --check old.h5               the same, and exit 3 where a speed fell past the threshold and not by chance
 #include <fmt/format.h>
 
@@ -13,6 +13,7 @@
 
 #include "experiments/command.hpp"
 #include "experiments/report/comparison.hpp"
+#include "experiments/report/conditions.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/report/record_tables.hpp"
 #include "src/base/error.hpp"
@@ -41,8 +42,9 @@ class Report final : public Command {
     options.add("compare", compare_, "hold the second record against the first");
     options
         .add("check", reference_,
-             "hold the records against this one: exit 3 where a speed fell, past the threshold and not by chance")
-        .words("FILE.h5");
+             "hold the records against these: exit 3 where a speed fell, past the threshold and not by chance; 2 where too "
+             "few launches can tell")
+        .words("FILE.h5,…");
     options.add("threshold", threshold_, "how much slower is too much").words("PERCENT");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options
@@ -74,10 +76,10 @@ class Report final : public Command {
 
   int run(Session& session) override {
     if (html_) return write_page();
-    if (compare_)
-      return print_comparison(
-          report::compare(report::read_records({files_[0]}, warm_up_), report::read_records({files_[1]}, warm_up_))
-              .differences);
+    if (compare_) {
+      compared({files_[0]}, {files_[1]});
+      return 0;
+    }
     if (!reference_.empty()) return check_speed();
     if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs want all of them
     report::print_tables(records_, {group_, rows_ == 0 ? -1 : rows_, format_});
@@ -98,39 +100,53 @@ class Report final : public Command {
     return 0;
   }
 
-  int print_comparison(const std::vector<report::Difference>& differences) const {
-    if (differences.empty())
+  // Prints what differs between the two, then the table. What a program reads on stdout is the table alone.
+  report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
+    const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
+    const auto found = report::compare(report::metrics_of(before), report::metrics_of(after));
+    if (found.differences.empty())
       usage_error("the records have no metric in common",
                   "training runs compare by label, benchmarks by operation, backend, algorithm and size",
                   "chorale report FILE.h5 shows what each of them holds");
-    fmt::print("{}", report::table_of(differences).print(format_));
-    if (format_ != "text") return 0;
-    if (std::any_of(differences.begin(), differences.end(),
-                    [](const report::Difference& d) { return !d.one.has_interval || !d.other.has_interval; }))
-      fmt::print("fewer than six samples have no interval of 95 %: their extremes stand for it\n");
-    fmt::print("~: no significant difference (Mann-Whitney, p ≥ {})\n", significant);
-    return 0;
+    const bool is_text = format_ == "text";
+    const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
+    say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
+    if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
+      say(differing.print("text"));
+    if (is_text) fmt::print("\n");
+    fmt::print("{}", report::table_of(found.differences).print(format_));
+    if (is_text) fmt::print("{}", report::legend_of(found.differences));
+    return found;
   }
 
   int check_speed() const {
-    const auto [differences, missing] =
-        report::compare(report::read_records({reference_}, warm_up_), report::read_records(files_, warm_up_));
-    print_comparison(differences);
+    const auto [differences, missing] = compared(reference_, files_);
     const auto slower = report::slower(differences, share_);
     for (const report::Difference& d : slower)
-      fmt::print(stderr, "slower: {}, by {:.1f} % of {} (p = {:.2g})\n", d.name, 100 * d.loss, reference_, d.p);
-    for (const std::string& name : missing) fmt::print(stderr, "not compared: {}, which only {} has\n", name, reference_);
-    const auto perhaps = std::count_if(differences.begin(), differences.end(),
-                                       [&](const report::Difference& d) { return d.is_speed && d.loss > share_; });
-    if (slower.empty())
-      fmt::print(stderr, "no speed fell by more than {:.4g} %{}\n", 100 * share_,
-                 perhaps ? fmt::format(" and by more than chance; of {} more samples would tell", perhaps) : "");
-    return static_cast<int>(slower.empty() ? Exit::ok : Exit::check);
+      fmt::print(stderr, "slower: {}, by {:.1f} % of {} (p = {:.2g})\n", d.name, 100 * d.loss, join(reference_, ", "), d.p);
+    for (const std::string& name : missing)
+      fmt::print(stderr, "not compared: {}, which only {} has\n", name, join(reference_, ", "));
+    if (!slower.empty()) return static_cast<int>(Exit::check);
+    std::int64_t speeds = 0, told = 0, perhaps = 0;
+    for (const report::Difference& d : differences) {
+      if (!d.is_speed) continue;
+      ++speeds, told += d.contrast.enough(), perhaps += d.contrast.enough() && d.loss > share_;
+    }
+    if (told == 0)
+      usage_error("too few runs to tell whether a speed fell",
+                  fmt::format("A has {}, B has {}", differences[0].launches_of_one, differences[0].launches_of_other),
+                  fmt::format("{} launches of each would: chorale bench --launches {}, or so many records", fewest_blocks,
+                              fewest_blocks));
+    fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
+               perhaps ? fmt::format(" and by more than chance; {} may have, and more launches would tell", perhaps) : "",
+               told < speeds ? fmt::format("; {} of {} have too few to tell", speeds - told, speeds) : "");
+    return static_cast<int>(Exit::ok);
   }
 
   std::vector<std::string> files_;
   std::vector<report::RecordFile> records_;
-  std::string group_, format_ = "text", page_, reference_, threshold_ = "5%";
+  std::vector<std::string> reference_;
+  std::string group_, format_ = "text", page_, threshold_ = "5%";
   bool html_ = false, compare_ = false;
   double share_ = 0;
   std::int64_t rows_ = 10, warm_up_ = report::by_rule;

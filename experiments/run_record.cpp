@@ -8,6 +8,7 @@
 #include <set>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/tuning.hpp"
 #include "src/base/built.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -48,6 +49,7 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
               {"cmdline", session.command_line},
               {"hostname", host_name()},
               {"hostlist", join({hosts.begin(), hosts.end()}, ",")},
+              {"machine", machine_signature()},
               {"chorale_version", version},
               {"hdf5_version", fmt::format("{}.{}.{}", major, minor, release)}};
   for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));

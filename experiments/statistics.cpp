@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "src/base/error.hpp"
@@ -9,7 +10,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::size_t most_counted = 20;
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 // How many samples may be left out at each end: the largest j for which j heads or fewer come in at most 2.5 % of cases.
 std::size_t left_out(std::size_t n) {
@@ -23,26 +24,49 @@ std::size_t left_out(std::size_t n) {
   return 0;
 }
 
-// In how many ways n of these ranks can be chosen, by their sum.
-std::vector<double> choices_by_sum(const std::vector<std::size_t>& ranks, std::size_t n) {
-  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0));  // by how many are chosen of those so far
-  ways[0][0] = 1;
-  for (const std::size_t rank : ranks)
-    for (std::size_t chosen = n; chosen > 0; --chosen)
-      for (std::size_t sum = most; sum >= rank; --sum) ways[chosen][sum] += ways[chosen - 1][sum - rank];
-  return ways[n];
+// The regularized incomplete beta function, by its continued fraction, whose partial numerators come in pairs (DLMF 8.17.22):
+//
+//   I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) · 1 / (1 + d1 / (1 + d2 / (1 + …)))
+//
+// It is evaluated from below, from a depth at which terms are behind the last bit. That is some times the root of a and b for
+// x < (a + 1) / (a + b + 2); the other half follows by symmetry.
+double incomplete_beta(double x, double a, double b) {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(1 - x, b, a);
+  double fraction = 1;
+  for (int m = 20 + static_cast<int>(6 * std::sqrt(std::max(a, b))); m >= 1; --m) {
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    const double odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1));
+    fraction = 1 + odd / (1 + even / fraction);
+  }
+  const double log_front = a * std::log(x) + b * std::log1p(-x) + std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b);
+  return std::exp(log_front) / (a * fraction);
 }
 
-double counted(const std::vector<std::size_t>& ranks, std::size_t n, std::size_t of_first) {
-  const std::vector<double> ways = choices_by_sum(ranks, n);
-  double all = 0, below = 0, above = 0;
-  for (std::size_t sum = 0; sum < ways.size(); ++sum) {
-    all += ways[sum];
-    if (sum <= of_first) below += ways[sum];
-    if (sum >= of_first) above += ways[sum];
-  }
-  return std::min(1.0, 2 * std::min(below, above) / all);
+struct Moments {
+  double mean = 0, variance_of_mean = 0, freedom = 0;
+};
+
+Moments moments(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  if (n < 2) return {n > 0 ? values[0] : 0, 0, 0};
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, squares / (n - 1) / n, n - 1};
+}
+
+// The error of a difference of two means, whose variances need not be equal (Welch 1947).
+Moments difference(const Moments& one, const Moments& other) {
+  const double v = one.variance_of_mean, w = other.variance_of_mean;
+  const double freedom = v + w > 0 ? (v + w) * (v + w) / (v * v / one.freedom + w * w / other.freedom) : one.freedom;
+  return {other.mean - one.mean, v + w, freedom};
+}
+
+std::vector<double> logs_of(const ByBlock& blocks) {
+  std::vector<double> logs;
+  for (const auto& [name, value] : blocks) logs.push_back(std::log(value));
+  return logs;
 }
 
 }  // namespace
@@ -62,37 +86,70 @@ Summary summarize(std::vector<double> samples) {
           n >= 6};
 }
 
-double mann_whitney(const std::vector<double>& one, const std::vector<double>& other) {
-  if (one.empty() || other.empty()) return 1;
-  struct Sample {
-    double value;
-    bool first;
-  };
-  std::vector<Sample> all;
-  for (const double value : one) all.push_back({value, true});
-  for (const double value : other) all.push_back({value, false});
-  std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.value < b.value; });
+Summary summarize(const ByBlock& blocks) {
+  std::vector<double> values;
+  for (const auto& [name, value] : blocks) values.push_back(value);
+  return summarize(std::move(values));
+}
 
-  std::vector<std::size_t> doubled;  // ranks, those that tie sharing theirs: twice a rank is a whole number
-  std::size_t of_first = 0;
-  double ties = 0;  // of each tie t³ − t
-  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    while (end < all.size() && all[end].value == all[begin].value) ++end;
-    const auto tied = static_cast<double>(end - begin);
-    for (std::size_t i = begin; i < end; ++i) {
-      doubled.push_back(begin + end + 1);
-      of_first += all[i].first ? doubled.back() : 0;
-    }
-    ties += tied * tied * tied - tied;
+double t_tails(double t, double freedom) { return incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5); }
+
+double t_value(double p, double freedom) {
+  double low = 0, high = 1;
+  while (t_tails(high, freedom) > p) high *= 2;
+  while (high - low > 1e-12 * high) {
+    const double middle = (low + high) / 2;
+    (t_tails(middle, freedom) > p ? low : high) = middle;
   }
-  if (std::max(one.size(), other.size()) <= most_counted) return counted(doubled, one.size(), of_first);
+  return high;
+}
 
-  const auto n = static_cast<double>(one.size()), m = static_cast<double>(other.size());
-  const double pairs = static_cast<double>(of_first) / 2 - n * (n + 1) / 2;
-  const double variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)));
-  if (variance <= 0) return 1;  // all are equal
-  const double away = std::max(0.0, std::abs(pairs - n * m / 2) - 0.5) / std::sqrt(variance);
-  return std::erfc(away / std::sqrt(2.0));
+Contrast contrast(const ByBlock& one, const ByBlock& other) {
+  ByBlock ratios;
+  for (const auto& [name, value] : one)
+    if (const auto partner = other.find(name); partner != other.end()) ratios[name] = partner->second / value;
+  const bool paired = !ratios.empty();
+  const Moments mean = paired ? moments(logs_of(ratios)) : difference(moments(logs_of(one)), moments(logs_of(other)));
+  Contrast found{.blocks = paired ? ratios.size() : std::min(one.size(), other.size()), .paired = paired};
+  found.ratio = found.blocks > 0 && std::isfinite(mean.mean) ? std::exp(mean.mean) : unknown;
+  found.low = found.high = found.p = unknown;
+  if (!found.enough() || std::isnan(found.ratio)) return found;
+  const double error = std::sqrt(mean.variance_of_mean), wide = error * t_value(significant, mean.freedom);
+  found.low = std::exp(mean.mean - wide), found.high = std::exp(mean.mean + wide);
+  found.p = error > 0 ? t_tails(mean.mean / error, mean.freedom) : mean.mean == 0 ? 1 : 0;
+  return found;
+}
+
+void correct_by_holm(std::vector<double>& p) {
+  std::vector<std::size_t> rising;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (!std::isnan(p[i])) rising.push_back(i);
+  std::sort(rising.begin(), rising.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  double least = 0;
+  for (std::size_t i = 0; i < rising.size(); ++i) {
+    least = std::max(least, std::min(1.0, static_cast<double>(rising.size() - i) * p[rising[i]]));
+    p[rising[i]] = least;
+  }
+}
+
+std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds) {
+  std::vector<double> p;  // of the pairs (0, 1), (0, 2), …, (1, 2), …
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    for (std::size_t j = i + 1; j < kinds.size(); ++j) p.push_back(contrast(kinds[i], kinds[j]).p);
+  correct_by_holm(p);
+  p.insert(p.begin(), 1);  // the first from itself
+  p.resize(kinds.size());
+  return p;
+}
+
+double p_of_being_first(const std::vector<ByBlock>& kinds) {
+  double largest = 0;
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
+    const double p = contrast(kinds[0], kinds[i]).p;
+    if (std::isnan(p)) return unknown;
+    largest = std::max(largest, p);
+  }
+  return largest;
 }
 
 }  // namespace chorale

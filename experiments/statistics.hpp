@@ -1,11 +1,18 @@
-// What a series of times says: the median, where it lies with 95 % confidence, and how wide the series is; and whether two series
-// differ by more than chance would have it. Neither needs to know how times are distributed.
+// What measured times say: the median of a series and where it lies, and whether two kinds of run differ.
 //
-//   interval        of n samples, j lie below the true median as heads fall in n tosses of a coin, so the interval between two order
-//                   statistics covers it with a probability that can be counted (Le Boudec, "Performance Evaluation", 2010)
-//   mann_whitney    of all pairs, one from each series, in how many the first is larger: were both of one kind, every order of all
-//                   samples would be as likely as any other, which can be counted as well (Mann & Whitney 1947)
+// The calls of one launch, and the steps of one run, share their pages, their cores and whatever else the machine did meanwhile.
+// A thousand of them are therefore one measurement, repeated: they say how that launch went, and nothing of the next one. So a
+// comparison takes one number from each launch, or from each repetition that was run in turns with the others (a block):
+//
+//   block        1      2      3      4      5      6         paired: what slows a block slows both
+//   one          a1     a2     a3     a4     a5     a6
+//   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
+//
+// Launches that were not made in turns have no partner, and get Welch's t-test. With fewer than six blocks the answer is that
+// there are too few.
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 namespace chorale {
@@ -16,12 +23,41 @@ struct Summary {
   bool has_interval = true;  // fewer than six samples have none of 95 %: they give their extremes
 };
 
+// The interval lies between two order statistics: of n samples, j lie below the true median as heads fall in n tosses of a coin (Le Boudec,
+// "Performance Evaluation", 2010). It supposes nothing about how samples are distributed, but that they are independent.
 Summary summarize(std::vector<double> samples);
 
-// How probable a difference at least this large would be, either way, if there were none. Counted for up to 20 samples each, by
-// the normal distribution beyond; 1 where a series is empty.
-double mann_whitney(const std::vector<double>& one, const std::vector<double>& other);
+inline constexpr std::size_t fewest_blocks = 6;  // in a comparison
+inline constexpr double significant = 0.05;      // a less probable result than this is taken for a difference
 
-inline constexpr double significant = 0.05;  // what is less probable than this is taken for a difference
+// What one kind of run measured: a number for each block, by the block's name.
+using ByBlock = std::map<std::string, double>;
+Summary summarize(const ByBlock& blocks);
+
+struct Contrast {
+  std::size_t blocks = 0;  // compared; of launches without a partner, those of the side that has fewer
+  bool paired = false;
+  double ratio = 1, low = 1, high = 1;  // other over one: the geometric mean, and its 95 % interval; NaN where it is unknown
+  double p = 1;  // how probable so large a difference would be, either way, if there were none; NaN where it is unknown
+  bool enough() const { return blocks >= fewest_blocks; }
+};
+
+// ByBlock of the same name are partners. Numbers must be positive, or their ratio is unknown.
+Contrast contrast(const ByBlock& one, const ByBlock& other);
+
+// Of many comparisons, one in twenty would look like a difference by chance. Holm's correction (1979) raises the p-values of all comparisons
+// that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN stays out of it.
+void correct_by_holm(std::vector<double>& p);
+
+// Of several kinds of run: how probable each one's distance from the first would be if there were none. Which kind is first was seen in the same
+// numbers, so the correction is for all pairs, not only for those with the first.
+std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
+
+// Whether the first is ahead of all others needs less: the test against its nearest rival holds although it was chosen (Hung & Fithian 2019).
+double p_of_being_first(const std::vector<ByBlock>& kinds);
+
+// Student's distribution: how probable a value at least as far from 0 is, either way; and the value for which that is p.
+double t_tails(double t, double freedom);
+double t_value(double p, double freedom);
 
 }  // namespace chorale

@@ -18,12 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* failure = "failure.txt";
 
-std::string attribute_of(const Reader& record, const std::string& wanted) {
-  for (const auto& [name, value] : record.attributes())
-    if (name == wanted) return value;
-  return "";
-}
-
 }  // namespace
 
 void require_can_go_on(const fs::path& folder, const Launch& launch) {
@@ -31,11 +25,11 @@ void require_can_go_on(const fs::path& folder, const Launch& launch) {
     usage_error("there is no comparison to go on with", fmt::format("{} has no suite.toml", folder.string()),
                 "name the folder that chorale compare made: --resume runs/<id>");
   const Reader begun(folder / "run.h5");
-  const std::string ranks = attribute_of(begun, "jobsize");
+  const std::string ranks = begun.attribute("jobsize");
   if (ranks != std::to_string(launch.size))
     usage_error("the comparison was begun on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
                 fmt::format("mpirun -n {} chorale compare --resume {}", ranks, folder.string()));
-  if (attribute_of(begun, "status") == "running" && attribute_of(begun, "hostname") == host_name())
+  if (begun.attribute("status") == "running" && begun.attribute("hostname") == host_name())
     for (const Variable& pids : begun.variables("/ranks"))
       if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)
         usage_error("the comparison is still running", fmt::format("process {} writes {}", pids.cells[0], folder.string()),
@@ -64,7 +58,7 @@ void leave_failure(const fs::path& folder_of_turn, const std::string& what) {
   write_file(folder_of_turn / failure, what + "\n");
 }
 
-std::string status_of(const fs::path& record) try { return attribute_of(Reader(record), "status"); } catch (const Error&) {
+std::string status_of(const fs::path& record) try { return Reader(record).attribute("status"); } catch (const Error&) {
   return "";
 }
 

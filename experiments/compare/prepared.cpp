@@ -43,7 +43,8 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
     const Prepared alone = fresh(run.command);
     for (const Setting& setting : run.settings) {
       const auto line = static_cast<std::size_t>(std::atoll(setting.origin.substr(setting.origin.rfind(':') + 1).c_str()));
-      if (setting.key == "config" || setting.key == "run-dir" || setting.key == "out" || setting.key == "log-level")
+      if (setting.key == "config" || setting.key == "run-dir" || setting.key == "out" || setting.key == "log-level" ||
+          setting.key == "launches")
         mistakes.push_back({line, fmt::format("{} is not a run's to say: the suite sees to it", setting.key)});
       const auto same = [&](const Setting& other) { return other.key == setting.key; };
       if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
@@ -69,14 +70,6 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
 }
 
 }  // namespace
-
-std::string command_line(const Options& options) {
-  std::string words = options.command();
-  for (const Option& option : options.all())
-    if (option.origin != "default" && !option.origin.starts_with("preset") && !option.is_source)
-      words += option.positional ? " " + option.text : fmt::format(" --{} {}", option.name, option.text);
-  return words;
-}
 
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch) {
   Prepared made = fresh(run.command);

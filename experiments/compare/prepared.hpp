@@ -6,7 +6,6 @@
 namespace chorale::compare {
 
 using Prepared = std::unique_ptr<DeclaredCommand>;
-std::string command_line(const Options& options);  // with what is not by default
 
 // Its record comes into folder/name; with no name it is only checked, and `folder` is where records would come.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);

@@ -14,6 +14,7 @@ constexpr const char* conditions[] = {"dtype", "redop", "root", "in_place", "cac
 constexpr const char* tells_apart[] = {"ranks", "chunks"};
 
 struct Found {
+  std::string block;
   std::map<std::string, std::vector<std::string>> words;
   std::map<std::string, std::vector<double>> numbers;
   std::size_t rows = 0;
@@ -30,7 +31,7 @@ struct Found {
 };
 
 Found find_in(const Run& run) {
-  Found found;
+  Found found{.block = run.block};
   const Group group = run.group("series");
   for (const char* column :
        {"op", "backend", "algorithm", "chosen", "dtype", "redop", "root", "in_place", "cache", "memory", "ranks", "chunks"})
@@ -61,7 +62,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       for (const char* column : tells_apart) seen[column].insert(found.word(column, row));
     }
   std::vector<BenchRow> rows;
-  std::set<std::string> taken;  // of records that repeat each other, the first
+  std::map<std::string, std::size_t> places;  // in the rows
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string op = found.word("op", row);
@@ -70,14 +71,38 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       if (seen["ranks"].size() > 1) name += fmt::format(", {} ranks", found.word("ranks", row));
       if (seen["chunks"].size() > 1) name += fmt::format(", {} chunks", found.word("chunks", row));
       const auto number = [&](const char* column) { return found.number(column, row); };
-      if (!taken.insert(fmt::format("{}/{}/{}", op, name, number("bytes"))).second) continue;
-      rows.push_back({op, name, found.word("chosen", row), static_cast<std::int64_t>(number("ranks")),
-                      static_cast<std::int64_t>(number("count")), static_cast<std::int64_t>(number("chunks")),
-                      static_cast<std::int64_t>(number("root")), number("bytes"), number("median"), number("ci_low"),
-                      number("ci_high"), number("predicted"), number("ceiling"), number("bytes_sent"),
-                      number("bytes_predicted")});
+      const auto [place, is_new] = places.emplace(fmt::format("{}/{}/{}", op, name, number("bytes")), rows.size());
+      if (is_new)
+        rows.push_back({op,
+                        name,
+                        found.word("chosen", row),
+                        static_cast<std::int64_t>(number("ranks")),
+                        static_cast<std::int64_t>(number("count")),
+                        static_cast<std::int64_t>(number("chunks")),
+                        static_cast<std::int64_t>(number("root")),
+                        {},
+                        number("bytes"),
+                        number("median"),
+                        number("ci_low"),
+                        number("ci_high"),
+                        number("predicted"),
+                        number("ceiling"),
+                        number("bytes_sent"),
+                        number("bytes_predicted")});
+      rows[place->second].blocks.emplace(found.block, number("median"));
     }
+  for (BenchRow& row : rows) {
+    if (row.blocks.size() == 1) continue;  // it has the interval of its own calls
+    const Summary all = summarize(row.blocks);
+    row.median = all.median, row.ci_low = all.ci_low, row.ci_high = all.ci_high;
+  }
   return rows;
+}
+
+std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows) {
+  std::size_t fewest = rows.empty() ? 0 : rows.front().blocks.size();
+  for (const BenchRow& row : rows) fewest = std::min(fewest, row.blocks.size());
+  return fewest;
 }
 
 std::vector<std::string> operations_of(const std::vector<BenchRow>& rows) {

@@ -6,25 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/training.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {
-
-void add(std::vector<Metric>& metrics, const std::string& label, const Metric& kind, const std::vector<double>& samples) {
-  std::vector<double> finite;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(finite),
-               [](double value) { return std::isfinite(value); });
-  if (finite.empty()) return;
-  const std::string name = (label.empty() ? "" : label + ": ") + kind.name;
-  auto found = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& metric) { return metric.name == name; });
-  if (found == metrics.end()) {
-    metrics.push_back(kind);
-    found = metrics.end() - 1;
-    found->name = name;
-  }
-  found->samples.insert(found->samples.end(), finite.begin(), finite.end());
-}
 
 // Of every step, the mean of the ranks.
 std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
@@ -42,12 +29,20 @@ std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
   return means;
 }
 
-void add_training(std::vector<Metric>& metrics, const std::string& label, const Run& run) {
-  const Group train = run.group("train");
-  add(metrics, label, {"tokens_per_s", Unit::per_second, true, true, {}}, run.steady(train.numbers("tokens_per_s")));
-  add(metrics, label, {"step_time", Unit::seconds, false, true, {}}, run.steady(train.numbers("step_time")));
+void add_training(std::vector<Metric>& metrics, const std::string& label, const std::vector<const Run*>& runs) {
+  const auto add = [&](const Metric& kind, const Samples& steps) {
+    Metric metric = kind;
+    if (!label.empty()) metric.name = label + ": " + kind.name;
+    metric.launches = per_launch(runs, [&](const Run& run) { return run.steady(steps(run)); });
+    if (!metric.launches.empty()) metrics.push_back(std::move(metric));
+  };
+  const auto of_train = [](const char* column) {
+    return [column](const Run& run) { return run.group("train").numbers(column); };
+  };
+  add({"tokens_per_s", Unit::per_second, true, true}, of_train("tokens_per_s"));
+  add({"step_time", Unit::seconds, false, true}, of_train("step_time"));
   for (const char* phase : {"forward", "backward", "optimizer", "comm_exposed", "bubble"})
-    add(metrics, label, {phase, Unit::seconds, false, false, {}}, run.steady(phase_of_steps(run, phase)));
+    add({phase, Unit::seconds}, [phase](const Run& run) { return phase_of_steps(run, phase); });
 }
 
 // The name of each row of /series: what was measured, with the conditions that are not the usual ones.
@@ -78,21 +73,40 @@ std::vector<std::string> series_names(const Group& series) {
   return names;
 }
 
-// A call takes as long as on its slowest rank.
-void add_bench(std::vector<Metric>& metrics, const Run& run) {
-  const std::vector<std::string> names = series_names(run.group("series"));
-  const Group samples = run.group("samples");
-  const auto series = samples.numbers("series"), repetition = samples.numbers("repetition"), time = samples.numbers("time");
-  std::map<std::pair<std::size_t, double>, double> slowest;
-  for (std::size_t i = 0; i < std::min({series.size(), repetition.size(), time.size()}); ++i) {
-    if (!(series[i] >= 0) || series[i] >= static_cast<double>(names.size())) continue;
-    double& most = slowest[{static_cast<std::size_t>(series[i]), repetition[i]}];
-    most = std::max(most, time[i]);
+// The median of a series stands in its row; it is of the slowest rank of each call.
+void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
+  std::map<std::string, std::map<const Run*, double>> medians;  // by series
+  std::vector<std::string> names;                               // in order
+  for (const Run* run : runs) {
+    const Group series = run->group("series");
+    const auto of_run = series_names(series);
+    const auto median = series.numbers("median");
+    for (std::size_t row = 0; row < std::min(of_run.size(), median.size()); ++row) {
+      if (!std::count(names.begin(), names.end(), of_run[row])) names.push_back(of_run[row]);
+      medians[of_run[row]].emplace(run, median[row]);
+    }
   }
-  std::vector<std::vector<double>> calls(names.size());
-  for (const auto& [call, seconds] : slowest) calls[call.first].push_back(seconds);
-  for (std::size_t row = 0; row < names.size(); ++row)
-    add(metrics, names[row], {"latency", Unit::seconds, false, true, {}}, calls[row]);
+  for (const std::string& name : names) {
+    const auto& of_series = medians[name];
+    const ByBlock launches = per_launch(runs, [&](const Run& run) {
+      const auto found = of_series.find(&run);
+      return found == of_series.end() ? std::vector<double>{} : std::vector<double>{found->second};
+    });
+    metrics.push_back({name + ": latency", Unit::seconds, false, true, launches});
+  }
+}
+
+double median_of(const ByBlock& launches) { return summarize(launches).median; }
+
+std::string verdict_on(const Difference& d) {
+  if (!d.contrast.enough()) return "too few runs to tell";
+  if (std::isnan(d.p)) return "-";
+  if (!d.real()) return "~";
+  return d.loss > 0 ? (d.is_speed ? "slower" : "more") : d.is_speed ? "faster" : "less";
+}
+
+std::string number_or_dash(const char* format, double value) {
+  return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
 }  // namespace
@@ -100,51 +114,78 @@ void add_bench(std::vector<Metric>& metrics, const Run& run) {
 std::vector<Metric> metrics_of(const RecordSet& records) {
   std::vector<Metric> metrics;
   const auto training = records.labelled("train");
-  for (const auto& same : training)
-    for (const Run* run : same) add_training(metrics, training.size() == 1 ? "" : same.front()->label, *run);
-  for (const auto& same : records.labelled("series"))
-    for (const Run* run : same) add_bench(metrics, *run);
+  for (const auto& same : training) add_training(metrics, training.size() == 1 ? "" : same.front()->label, same);
+  for (const auto& same : records.labelled("series")) add_bench(metrics, same);
   return metrics;
 }
 
-Comparison compare(const RecordSet& one, const RecordSet& other) {
-  const std::vector<Metric> before = metrics_of(one), after = metrics_of(other);
+Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other) {
   Comparison all;
-  for (const Metric& metric : before) {
-    const auto same = std::find_if(after.begin(), after.end(), [&](const Metric& m) { return m.name == metric.name; });
-    if (same == after.end()) {
+  std::vector<double> p;
+  for (const Metric& metric : one) {
+    const auto same = std::find_if(other.begin(), other.end(), [&](const Metric& m) { return m.name == metric.name; });
+    if (same == other.end()) {
       if (metric.is_speed) all.missing.push_back(metric.name);
       continue;
     }
-    Difference d{metric.name, metric.unit, summarize(metric.samples), summarize(same->samples)};
-    d.ratio = d.one.median == 0 ? (d.other.median == 0 ? 1 : std::nan("")) : d.other.median / d.one.median;
-    d.p = mann_whitney(metric.samples, same->samples);
-    d.loss = metric.more_is_better ? 1 - d.ratio : d.ratio - 1;
+    Difference d{metric.name,
+                 metric.unit,
+                 median_of(metric.launches),
+                 median_of(same->launches),
+                 metric.launches.size(),
+                 same->launches.size(),
+                 contrast(metric.launches, same->launches)};
+    d.loss = metric.more_is_better ? 1 - d.contrast.ratio : d.contrast.ratio - 1;
     d.is_speed = metric.is_speed;
+    p.push_back(d.contrast.p);
     all.differences.push_back(std::move(d));
   }
+  correct_by_holm(p);
+  for (std::size_t i = 0; i < p.size(); ++i) all.differences[i].p = p[i];
   return all;
 }
 
 TextTable table_of(const std::vector<Difference>& differences) {
-  TextTable table({"metric", "A", "95 % interval of A", "B", "95 % interval of B", "B / A", "p", ""});
-  for (const Difference& d : differences)
-    table.add({d.name, quantity(d.one.median, d.unit),
-               quantity(d.one.ci_low, d.unit) + " to " + quantity(d.one.ci_high, d.unit), quantity(d.other.median, d.unit),
-               quantity(d.other.ci_low, d.unit) + " to " + quantity(d.other.ci_high, d.unit),
-               std::isfinite(d.ratio) ? fmt::format("{:.3f}", d.ratio) : "-", fmt::format("{:.2g}", d.p),
-               !d.real()    ? "~"
-               : d.loss > 0 ? (d.is_speed ? "slower" : "more")
-               : d.is_speed ? "faster"
-                            : "less"});
+  TextTable table({"metric", "A", "B", "launches", "B / A", "95 % interval", "p", "verdict"});
+  for (const Difference& d : differences) {
+    const Contrast& c = d.contrast;
+    table.add({d.name, quantity(d.one, d.unit), quantity(d.other, d.unit),
+               c.paired ? fmt::format("{} pair{}", c.blocks, c.blocks == 1 ? "" : "s")
+                        : fmt::format("{} and {}", d.launches_of_one, d.launches_of_other),
+               number_or_dash("{:.4g}", c.ratio),
+               std::isfinite(c.low) ? fmt::format("{:.4g} to {:.4g}", c.low, c.high) : "-", number_or_dash("{:.2g}", d.p),
+               verdict_on(d)});
+  }
   return table;
 }
 
+std::string legend_of(const std::vector<Difference>& differences) {
+  std::size_t told = 0;
+  bool paired = false, alone = false, few = false;
+  for (const Difference& d : differences) {
+    const bool tested = d.contrast.enough() && !std::isnan(d.p);
+    told += tested, few |= !d.contrast.enough();
+    paired |= tested && d.contrast.paired, alone |= tested && !d.contrast.paired;
+  }
+  std::vector<std::string> tests;
+  if (paired) tests.push_back("paired t-test on log ratios of launches that alternated");
+  if (alone) tests.push_back("Welch's t-test on logs of launches");
+  std::string text;
+  if (told > 0)
+    text += fmt::format("p: {}, corrected for {} comparison{} (Holm); ~: p ≥ {}, no difference was found\n",
+                        join(tests, ", "), told, told == 1 ? "" : "s", significant);
+  if (alone)
+    text += "launches of A and B did not alternate: what the machine did meanwhile is in the ratio (bench --against)\n";
+  if (few)
+    text += fmt::format("too few runs to tell: a comparison takes {} launches of each (bench --launches {})\n",
+                        fewest_blocks, fewest_blocks);
+  return text;
+}
+
 std::vector<Difference> slower(const std::vector<Difference>& differences, double threshold) {
-  const auto speeds = std::count_if(differences.begin(), differences.end(), [](const Difference& d) { return d.is_speed; });
   std::vector<Difference> found;
   for (const Difference& d : differences)
-    if (d.is_speed && d.loss > threshold && d.p * static_cast<double>(speeds) < significant) found.push_back(d);
+    if (d.is_speed && d.loss > threshold && d.real()) found.push_back(d);
   return found;
 }
 

@@ -1,5 +1,8 @@
-// Two records, or two sets of them, held against each other: every metric that both have, with its median and interval on each side, and
-// whether they differ by more than chance. This is what finds that a change made something slower.
+// Two records, or two sets of them, held against each other: every metric that both have, and whether it differs by more than chance. This is
+// what finds that a change made something slower.
+//
+// What is compared is launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches of one name
+// and one session alternated (`bench --against`) and are partners. A suite runs in one launch, so two of its records are too few.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,14 +14,13 @@
 
 namespace chorale::report {
 
-// A series of samples: of the steps behind the warm-up, or of the calls of a benchmark. What repetitions measured is put together.
 struct Metric {
-  std::string
-      name;  // "dp2.tp2: step_time", "all_reduce shm ring f32 64 KiB: latency"; without the run's name where there is one alone
+  // "dp2.tp2: step_time", "all_reduce shm ring f32 64 KiB: latency"; without the run's name where there is one alone
+  std::string name;
   Unit unit;
   bool more_is_better = false;
   bool is_speed = false;  // the others say why: they are shown, not checked
-  std::vector<double> samples;
+  ByBlock launches = {};
 };
 
 std::vector<Metric> metrics_of(const RecordSet& records);
@@ -26,9 +28,10 @@ std::vector<Metric> metrics_of(const RecordSet& records);
 struct Difference {
   std::string name;
   Unit unit;
-  Summary one, other;
-  double ratio = 1;  // of the medians, other over one
-  double p = 1;
+  double one = 0, other = 0;  // medians of the launches
+  std::size_t launches_of_one = 0, launches_of_other = 0;
+  Contrast contrast;
+  double p = 1;     // corrected by Holm for all that were compared; NaN where it is unknown
   double loss = 0;  // by how much the other is slower, as a part of the one; negative where it is faster
   bool is_speed = false;
   bool real() const { return p < significant; }
@@ -39,12 +42,13 @@ struct Comparison {
   std::vector<std::string> missing;  // speeds that the one has and the other has not
 };
 
-Comparison compare(const RecordSet& one, const RecordSet& other);
+Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);
 
+// The table, and what its last columns mean in lines below it.
 TextTable table_of(const std::vector<Difference>& differences);
+std::string legend_of(const std::vector<Difference>& differences);
 
-// Speeds that fell by more than the threshold and not by chance. Of many comparisons some are significant by chance: each has to
-// be so much less probable as there are comparisons (Bonferroni).
+// Speeds that fell by more than the threshold and not by chance.
 std::vector<Difference> slower(const std::vector<Difference>& differences, double threshold);
 
 }  // namespace chorale::report

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "experiments/statistics.hpp"
 #include "experiments/train/layout_flags.hpp"
@@ -21,8 +22,8 @@ const std::set<std::string> said_by_layout{
 const std::set<std::string> said_by_shape{
     "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
     "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};
-const std::set<std::string> says_nothing{"run-dir", "out",  "log-level", "log-interval", "save-interval",
-                                         "no-save", "load", "format",    "config",       "trace-steps"};
+const std::set<std::string> says_nothing{"run-dir", "out",    "log-level", "log-interval", "save-interval", "no-save",
+                                         "load",    "format", "config",    "trace-steps",  "launches",      "order"};
 
 double number_in(const std::string& cell) {
   char* end = nullptr;
@@ -58,7 +59,7 @@ std::set<std::string> differing_settings(const std::vector<Run>& runs, const std
       for (const auto& [key, value] : run.settings) values[key].insert(value);
   std::set<std::string> keys;
   for (const auto& [key, seen] : values)
-    if (seen.size() > 1 && !says_nothing.count(key)) keys.insert(key);
+    if (seen.size() > 1 && tells_runs_apart(key)) keys.insert(key);
   return keys;
 }
 
@@ -67,7 +68,7 @@ void label_all(std::vector<Run>& runs) {
     const std::set<std::string> keys = differing_settings(runs, run.command);
     std::vector<std::string> words;
     if (run.command == "train")
-      words.push_back(layout_of(run));
+      words.push_back(run.layout = layout_of(run));
     else
       words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
     if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
@@ -75,6 +76,28 @@ void label_all(std::vector<Run>& runs) {
     for (const std::string& key : keys)
       if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(words_for(key, run.setting(key)));
     run.label = join(words, ", ");
+  }
+}
+
+// Of a suite, which repetition each run was, by its id.
+std::map<std::string, std::string> repetitions_in(const Source& source) {
+  std::map<std::string, std::string> repetitions;
+  if (!std::count(source.groups.begin(), source.groups.end(), "/summary")) return repetitions;
+  const Group summary(source.reader.variables("/summary"), by_rule);
+  const auto ids = summary.words("id"), numbers = summary.words("repetition");
+  for (std::size_t run = 0; run < std::min(ids.size(), numbers.size()); ++run) repetitions[ids[run]] = numbers[run];
+  return repetitions;
+}
+
+// The runs of a suite share a launch. Launches of one session alternated with those of another record, so they go by the session's name.
+void name_launches(std::span<Run> runs, const Source& source) {
+  const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
+  const bool holds_launches = !source.reader.attribute("launches").empty();
+  const auto repetitions = repetitions_in(source);
+  for (Run& run : runs) {
+    const auto repetition = repetitions.find(run.id);
+    run.launch = (session.empty() ? record : session) + (holds_launches ? "/" + run.id : "");
+    run.block = run.launch + "/" + (repetition == repetitions.end() ? run.id : repetition->second);
   }
 }
 
@@ -97,12 +120,13 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
 }
 
 std::int64_t told_by(const Reader& suite) {
-  for (const auto& [name, value] : suite.attributes())
-    if (name == "warm_up") return std::atoll(value.c_str());
-  return by_rule;
+  const std::string warm_up = suite.attribute("warm_up");
+  return warm_up.empty() ? by_rule : std::atoll(warm_up.c_str());
 }
 
 }  // namespace
+
+bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
 
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
   const auto steps = static_cast<std::int64_t>(of_steps.size());
@@ -214,7 +238,9 @@ RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_
         ordered.push_back("/runs/" + parts[2]);
     }
     if (ordered.empty()) ordered.push_back("");
+    const std::size_t before = set.runs.size();
     for (const std::string& prefix : ordered) set.runs.push_back(read_run(source, prefix));
+    name_launches(std::span(set.runs).subspan(before), *source);
   }
   label_all(set.runs);
   return set;

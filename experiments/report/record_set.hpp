@@ -3,6 +3,8 @@
 //   run.h5      its groups stand at the root            /train, /phases, /config …
 //   suite.h5    each run's groups below one of its own  /runs/<id>/train …
 //
+//   bench.h5    with --launches: each launch's           /runs/launch-1/series …
+//
 // Runs are told apart by what they do not have in common: the label of a run is its layout and those of its settings that differ between
 // the runs of its command. Runs of one label are repetitions of each other.
 #pragma once
@@ -48,7 +50,8 @@ struct Source {
 };
 
 struct Run {
-  std::string id, label, command, status;
+  std::string id, label, layout, command, status;
+  std::string launch, block;  // which launch it was part of, and which repetition in it: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
   std::shared_ptr<const Source> source;
   std::string prefix;  // of its groups: "", or "/runs/<id>"
@@ -69,6 +72,8 @@ struct RecordSet {
   std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;
 };
+
+bool tells_runs_apart(const std::string& setting);  // where a run is kept, and what it prints, does not
 
 RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule);
 

@@ -189,6 +189,12 @@ Variable read_variable(hid_t group, const std::string& name, std::int64_t commit
 
 Reader::Reader(const std::filesystem::path& path) : path_(path), file_(open_record_file(path)) {}
 
+std::string Reader::attribute(const std::string& wanted) const {
+  for (const auto& [name, value] : attributes())
+    if (name == wanted) return value;
+  return "";
+}
+
 std::vector<std::pair<std::string, std::string>> Reader::attributes(const std::string& group) const {
   const auto object = own<h5::Group>(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT));
   std::vector<std::pair<std::string, std::string>> all;

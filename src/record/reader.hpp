@@ -29,7 +29,8 @@ class Reader {
   explicit Reader(const std::filesystem::path& path);
 
   std::vector<std::pair<std::string, std::string>> attributes(const std::string& group = "/") const;  // as text
-  std::vector<std::string> groups() const;  // those with variables, "/" for the root
+  std::string attribute(const std::string& wanted) const;  // of the root; "" when it has none
+  std::vector<std::string> groups() const;                 // those with variables, "/" for the root
   // `most` limits the rows read along the first dimension to the newest; -1 for all.
   std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;
   std::int64_t rows(const std::string& group) const;  // committed; -1 when the group is no table

@@ -99,7 +99,29 @@ class Compare(unittest.TestCase):
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^all_reduce +8192 +shm (ring|direct)")
-        self.assertIn("is the fastest in", result.stdout)
+        self.assertIn("has the lowest median in", result.stdout)
+        self.assertIn("Too few runs to tell whether winners stand alone (?): 1 of each, and 6 launches or repetitions in turns would.", result.stdout)
+        six = self.compare(suite, "--repetitions", "6")
+        self.assertEqual(six.returncode, 0, six.stderr)
+        self.assertIn("paired t-test over 6 blocks, Holm's correction", six.stdout)
+        self.assertNotIn("?", six.stdout)
+
+    def test_two_repetitions_are_too_few_to_tell_the_fastest(self):
+        result = self.compare(small)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range +of the fastest")
+        self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ \(\?\): 2 of each, and 6 repetitions in turns would\.$")
+        for word in ("~", "significant", "is the fastest"):
+            self.assertNotIn(word, result.stdout)
+
+    def test_six_repetitions_of_training_are_told_apart_or_not(self):
+        suite = self.suite('repetitions = 6\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\nthreads = 1\n'
+                           'eval-samples = 4\nno-save = true\nvary.layout = ["dp2", "tp2"]\n')
+        result = self.compare(suite)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +95 % interval")
+        self.assertRegex(result.stdout, r"paired t-test over 6 repetitions, Holm's correction, p [<≥] 0\.05")
+        self.assertNotIn("?", result.stdout)
 
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'

@@ -12,7 +12,7 @@ import unittest
 import h5py
 import numpy
 
-from programs import chorale, ranks, start, tests_run
+from programs import chorale, launch, ranks, start, tests_run
 
 # Finds texts of one picture that lie on each other or outside it, and a page that is wider than its window.
 LOOK = """<script>
@@ -85,6 +85,10 @@ class Report(unittest.TestCase):
         cls.home = holder.name
         cls.runs = [train(f"{cls.home}/{layout}", count, "--layout", layout)
                     for layout, count in (("dp1", 1), ("dp2", 2), ("pp2", 2), ("dp2.z3", 2))]
+        cls.launches = f"{cls.home}/launches.h5"
+        result = start([chorale, "bench", "all_reduce", "--backend", "shm", "--begin", "1K", "--end", "2K", "-f", "2", "-n", "3", "-w", "1", "--in-place", "no",
+                        "--ceiling", "0", "--launches", "6", "--out", cls.launches], MPIRUN=" ".join(launch))
+        assert result.returncode == 0, result.stderr
         cls.bench = f"{cls.home}/bench.h5"
         result = ranks(2, chorale, "bench", "all_reduce", "broadcast", "barrier", "--backend", "shm", "--algorithm", "all", "--begin", "1K", "--end", "64K",
                        "-n", "8", "-w", "1", "--in-place", "no", "--out", cls.bench)
@@ -127,17 +131,29 @@ class Report(unittest.TestCase):
             change(file)
         return copy
 
+    def timed(self, slower=1.0, apart=True, launches=6):
+        """A record of launches whose medians we choose: a microsecond, a few percent to and fro. Apart, it is of another session."""
+        def change(file):
+            if apart:
+                file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # of fixed length, as the recorder writes it
+            for number in range(6):
+                run = file[f"runs/launch-{number + 1}"]
+                run["series/median"][:] = 1e-6 * slower * (1 + 0.01 * (number * 3 % 5))
+                if number >= launches:
+                    del file[f"runs/launch-{number + 1}"]
+        return self.changed(self.launches, change)
+
     def test_figures_of_several_runs_and_their_findings(self):
         page = self.page(*self.runs)
         self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
-        for said in ("4 runs of chorale train", "is the fastest with", "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
+        for said in ("4 runs of chorale train", "has the highest median", "Too few runs to tell whether they differ (?): 1 of each, and 6 repetitions in turns would", "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for want of data: .*bandwidth")
 
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
         self.assertEqual(page.figures, ["winners", "bandwidth", "pairs"])
-        for said in ("is the fastest in", "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
+        for said in ("has the lowest median in", "Too few runs to tell whether winners stand alone (?): 1 of each", "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
             self.assertIn(said, page.text)
 
     def test_a_suite_is_as_its_runs(self):
@@ -186,55 +202,101 @@ class Report(unittest.TestCase):
         self.assertEqual(page.figures, [])
         self.assertIn("There is nothing to draw", page.text)
 
-    def test_a_record_is_no_slower_than_itself(self):
-        for record in (self.runs[1], self.bench):
-            result = start([chorale, "report", record, record, "--compare"])
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("~", result.stdout)
-            self.assertNotIn("slower", result.stdout)
-            self.assertEqual(start([chorale, "report", record, "--check", record]).returncode, 0)
-        rows = json.loads(start([chorale, "report", self.runs[1], self.runs[1], "--compare", "--format", "json"]).stdout)
-        self.assertEqual({row["B / A"] for row in rows if row["metric"] in ("tokens_per_s", "step_time")}, {1})
-
-    def test_a_slower_run_fails_the_check_past_the_threshold(self):
+    def test_one_launch_of_each_tells_nothing(self):
         def slow(file):
             file["train/step_time"][:] = file["train/step_time"][:] * 10
             file["train/tokens_per_s"][:] = file["train/tokens_per_s"][:] / 10
-        slower = self.changed(self.runs[1], slow)
-        result = start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "5%"])
+        for one, other in ((self.runs[1], self.runs[1]), (self.runs[1], self.changed(self.runs[1], slow)), (self.bench, self.bench),
+                           (self.timed(launches=5), self.timed(3, launches=5))):
+            result = start([chorale, "report", one, other, "--compare"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("too few runs to tell", result.stdout)
+            for word in ("~", "slower", "faster", "significant"):
+                self.assertNotIn(word, result.stdout)
+            checked = start([chorale, "report", other, "--check", one])
+            self.assertEqual(checked.returncode, 2, checked.stderr)
+            self.assertIn("error: too few runs to tell whether a speed fell", checked.stderr)
+
+    def test_a_record_of_launches_is_no_slower_than_itself_or_its_like(self):
+        for other, how in ((self.launches, "6 pairs"), (self.timed(apart=False), "6 pairs"), (self.timed(), "6 and 6")):
+            result = start([chorale, "report", other, "--check", self.launches])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(how, result.stdout)
+            self.assertIn("no speed fell by more than 5 %", result.stderr)
+        rows = json.loads(start([chorale, "report", self.launches, self.launches, "--compare", "--format", "json"]).stdout)
+        self.assertEqual({(row["B / A"], row["p"], row["verdict"]) for row in rows}, {(1, 1, "~")})
+
+    def test_a_slower_record_fails_the_check_past_the_threshold(self):
+        before = self.timed()
+        for apart, test in ((True, "Welch's t-test"), (False, "paired t-test")):
+            slower = self.timed(1.2, apart=apart)
+            reference = before if apart else self.timed(apart=False)
+            result = start([chorale, "report", slower, "--check", reference, "--threshold", "5%"])
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn(test, result.stdout)
+            self.assertIn("slower: all_reduce shm auto f32 1 KiB, 2 ranks: latency, by 20.0 %", result.stderr)
+            self.assertEqual(start([chorale, "report", slower, "--check", reference, "--threshold", "25%"]).returncode, 0)
+            self.assertEqual(start([chorale, "report", reference, "--check", slower]).returncode, 0)
+
+    def test_several_records_of_one_launch_each_are_launches(self):
+        def launch_of(number, slower=1.0):
+            def change(file):
+                file.attrs["run_id"] = numpy.bytes_(f"{number} {slower}")
+                file["train/step_time"][:] = 0.1 * slower * (1 + 0.01 * (number * 3 % 5))
+                file["train/tokens_per_s"][:] = 1000 / file["train/step_time"][:]
+            return self.changed(self.runs[1], change)
+        before, after = [launch_of(number) for number in range(6)], [launch_of(number, 1.5) for number in range(6)]
+        result = start([chorale, "report", *after, "--check", ",".join(before)])
         self.assertEqual(result.returncode, 3, result.stderr)
-        self.assertIn("slower: step_time, by 900.0 %", result.stderr)
-        self.assertIn("slower: tokens_per_s, by 90.0 %", result.stderr)
-        self.assertEqual(start([chorale, "report", slower, "--check", self.runs[1], "--threshold", "1000%"]).returncode, 0)
-        self.assertEqual(start([chorale, "report", self.runs[1], "--check", slower]).returncode, 0)
-        self.assertNotIn("extremes", result.stdout)
-        few = start([chorale, "report", slower, "--check", self.runs[1], "--warm-up", "9"])  # three steps: p is 0.1 at least
-        self.assertIn("fewer than six samples have no interval of 95 %", few.stdout)
-        self.assertEqual(few.returncode, 0, few.stderr)
-        self.assertIn("and by more than chance; of 2 more samples would tell", few.stderr)
+        self.assertIn("slower: step_time, by 50.0 %", result.stderr)
+        self.assertIn("slower: tokens_per_s, by 33.3 %", result.stderr)
+        self.assertEqual(start([chorale, "report", *before, "--check", ",".join(before)]).returncode, 0)
+
+    def test_a_comparison_says_first_what_differs(self):
+        for one, other, differs in ((self.runs[0], self.runs[1], [("layout", "dp1", "dp2"), ("ranks", "1", "2")]),
+                                    (self.runs[1], self.changed(self.runs[1], lambda file: file.attrs.modify("machine", numpy.bytes_("an abacus"))),
+                                     [("machine", "", "an abacus")]),
+                                    (self.runs[1], self.changed(self.runs[1], self.larger), [("num-layers", "", "9")])):
+            result = start([chorale, "report", one, other, "--compare"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            said, table = result.stdout.split("\n\n", 1)
+            self.assertIn("metric", table)
+            self.assertIn(f"A: {one}\nB: {other}\nwhat differs", said)
+            for words in differs:
+                self.assertRegex(said, "(?m)^" + ".*".join(map(re.escape, words)))
+        alike = start([chorale, "report", self.runs[1], self.runs[1], "--compare"])
+        self.assertNotIn("what differs", alike.stdout)
+        machine = start([chorale, "report", self.runs[0], self.runs[1], "--compare", "--format", "json"])
+        json.loads(machine.stdout)
+        self.assertIn("what differs", machine.stderr)
+
+    @staticmethod
+    def larger(file):
+        toml = re.sub(r"(?m)^num-layers = \d+", "num-layers = 9", file["config/toml"][()].decode())
+        del file["config/toml"]
+        file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
 
     def test_a_check_says_which_speeds_are_no_longer_there(self):
         def lose(file):
-            del file["runs/run-2"]
-        suite = self.suite(*self.runs[:3])
-        result = start([chorale, "report", self.changed(suite, lose), "--check", suite])
+            for number in range(6):
+                file[f"runs/launch-{number + 1}/series/bytes"][1] = 7
+        result = start([chorale, "report", self.changed(self.launches, lose), "--check", self.launches])
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"not compared: pp2: step_time, which only {suite} has", result.stderr)
+        self.assertIn(f"not compared: all_reduce shm auto f32 2 KiB, 2 ranks: latency, which only {self.launches} has", result.stderr)
         self.assertIn("no speed fell by more than 5 %\n", result.stderr)
 
     def test_large_speeds_are_whole_numbers(self):
         def fast(file):
             file["train/tokens_per_s"][:] = 23456
         page = self.page(self.changed(self.runs[1], fast))
-        self.assertIn("dp2 trains 23456 tokens a second (95 % interval of the median 23456 to 23456)", page.text)
+        self.assertIn("dp2 trains 23456 tokens a second (95 % interval of its steps' median 23456 to 23456)", page.text)
         self.assertNotIn("e+04", page.text)
-        self.assertNotIn("extremes", page.text)
 
     def test_few_steps_have_no_interval(self):
         out = f"{self.folder}/few.html"
         self.assertEqual(start([chorale, "report", self.runs[1], "--warm-up", "7", "--html", out]).returncode, 0)
         with open(out, encoding="utf-8") as page:
-            self.assertIn("Fewer than six steps have no interval of 95 %: their extremes stand for it.", page.read())
+            self.assertRegex(page.read(), r"dp2 trains \S+ tokens a second \(range of its steps ")
 
     def test_refusals(self):
         for words, says in (([self.bench, "--compare"], "--compare wants two records"),

@@ -1,12 +1,78 @@
+// Medians, and comparisons of blocks: against values from tables, and against what they are for, seeded measurements with launch effects. False
+// alarms must stay at the rate that was promised, and a real difference must be found.
 #include "experiments/statistics.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "tests/catch.hpp"
 
-using chorale::mann_whitney;
-using chorale::summarize;
+using namespace chorale;
+
+namespace {
+
+ByBlock blocks(const std::vector<double>& values, const std::string& prefix = "") {
+  ByBlock named;
+  for (std::size_t i = 0; i < values.size(); ++i) named[prefix + std::to_string(100 + i)] = values[i];
+  return named;
+}
+
+ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix = "") {
+  std::vector<double> values;
+  for (const double log : logs) values.push_back(std::exp(log));
+  return blocks(values, prefix);
+}
+
+// A machine as it is: launches differ by several percent, their calls by more and not independently, since a slow moment lasts for many calls.
+class Machine {
+ public:
+  explicit Machine(unsigned seed) : random_(seed) {}
+  double gauss(double deviation) { return deviation * normal_(random_); }
+
+  // The median of a launch's calls, `slower` times as long as they would be.
+  double launch(double slower = 1) {
+    const double effect = gauss(0.06);
+    double mood = 0;
+    std::vector<double> calls;
+    for (int call = 0; call < 60; ++call) {
+      mood = 0.9 * mood + gauss(0.03);
+      calls.push_back(slower * std::exp(effect + mood + std::abs(gauss(0.1))));
+    }
+    return summarize(calls).median;
+  }
+  ByBlock launches(std::size_t count, const std::string& prefix, double slower = 1) {
+    std::vector<double> medians;
+    for (std::size_t i = 0; i < count; ++i) medians.push_back(launch(slower));
+    return blocks(medians, prefix);
+  }
+
+ private:
+  std::mt19937 random_;
+  std::normal_distribution<double> normal_;
+};
+
+// In how many of so many trials.
+template <class Trial>
+double share(int trials, Trial&& trial) {
+  int found = 0;
+  for (int i = 0; i < trials; ++i) found += trial();
+  return static_cast<double>(found) / trials;
+}
+
+bool finds_one(std::vector<double> p) {
+  correct_by_holm(p);
+  return std::ranges::any_of(p, [](double value) { return value < significant; });
+}
+
+// One in twenty, give or take what so many trials leave open (three deviations).
+void check_one_in_twenty(double rate, int trials) {
+  const double open = 3 * std::sqrt(significant * (1 - significant) / trials);
+  INFO(rate << " of " << trials);
+  CHECK(rate <= significant + open);
+}
+
+}  // namespace
 
 TEST_CASE("medians, and their intervals from the tables of order statistics") {
   std::vector<double> samples;
@@ -18,32 +84,148 @@ TEST_CASE("medians, and their intervals from the tables of order statistics") {
   samples.resize(0);
   for (int i = 1; i <= 20; ++i) samples.push_back(i);
   CHECK((summarize(samples).ci_low == 6 && summarize(samples).ci_high == 15));
-  CHECK((summarize({3, 1, 2}).median == 2 && summarize({3, 1, 2}).ci_low == 1 && summarize({3, 1, 2}).ci_high == 3));
-  CHECK((summarize({1, 2, 3, 4, 5, 6}).has_interval && !summarize({1, 2, 3, 4, 5}).has_interval));  // 1 − 2/2⁶ and 1 − 2/2⁵
-  CHECK((summarize({7}).median == 7 && summarize({7}).p95 == 7));
+  const std::vector<double> three{3, 1, 2};
+  CHECK((summarize(three).median == 2 && summarize(three).ci_low == 1 && summarize(three).ci_high == 3));
+  const std::vector<double> six{1, 2, 3, 4, 5, 6}, five{1, 2, 3, 4, 5}, one{7};
+  CHECK((summarize(six).has_interval && !summarize(five).has_interval));  // 1 − 2/2⁶ and 1 − 2/2⁵
+  CHECK((summarize(one).median == 7 && summarize(one).p95 == 7));
 }
 
-TEST_CASE("Mann-Whitney gives the probabilities that R and SciPy print for their own examples") {
-  // SciPy's manual: mannwhitneyu(males, females, method="exact"); R's: wilcox.test(x, y), whose one-sided p is 0.1272.
-  CHECK(mann_whitney({19, 22, 16, 29, 24}, {20, 11, 17, 12}) == Approx(1.0 / 9).epsilon(1e-9));
-  const std::vector<double> x{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}, y{1.15, 0.88, 0.90, 0.74, 1.21};
-  CHECK(mann_whitney(x, y) == Approx(0.2544).margin(5e-5));
-  CHECK(mann_whitney(y, x) == Approx(mann_whitney(x, y)));
-  CHECK(mann_whitney({1, 2, 3}, {4, 5, 6}) == Approx(0.1));  // two of twenty orders are as far apart
+TEST_CASE("Student's distribution as tables print it") {
+  const std::tuple<double, double, double> table[] = {{12.7062, 1, 0.05},    {2.570582, 5, 0.05},  {4.032143, 5, 0.01},
+                                                      {2.228139, 10, 0.05},  {1.812461, 10, 0.1},  {1.0, 1, 0.5},
+                                                      {0.0, 7, 1.0},         {6.868827, 5, 0.001}, {2.042272, 30, 0.05},
+                                                      {1.983972, 100, 0.05}, {31.8205, 1, 0.02},   {0.2602, 15, 0.7982}};
+  for (const auto& [t, freedom, p] : table) {
+    INFO(t << " with " << freedom);
+    CHECK(t_tails(t, freedom) == Approx(p).epsilon(1e-4));
+    CHECK(t_tails(-t, freedom) == Approx(t_tails(t, freedom)));
+    if (t > 0) CHECK(t_value(p, freedom) == Approx(t).epsilon(1e-3));
+  }
+  for (const double t : {0.1, 1.0, 3.0, 30.0}) CHECK(t_tails(t, 1) == Approx(1 - 2 * std::atan(t) / M_PI).epsilon(1e-10));
+  for (const double t : {0.1, 1.0, 3.0, 30.0}) CHECK(t_tails(t, 2) == Approx(1 - t / std::sqrt(2 + t * t)).epsilon(1e-10));
 }
 
-TEST_CASE("Mann-Whitney with ties, many samples, and none") {
-  // Of the 126 ways to choose four of these nine, 15 have ranks that sum to no more than 14.5.
-  CHECK(mann_whitney({1, 2, 2, 4}, {2, 3, 4, 5, 3}) == Approx(2 * 15.0 / 126).epsilon(1e-9));
-  CHECK(mann_whitney({1, 1, 1}, {2, 2, 2}) == Approx(0.1));  // as without ties: a normal distribution would say 0.047
-  CHECK(mann_whitney({5, 5, 5}, {5, 5}) == 1);
-  CHECK(mann_whitney({}, {1, 2}) == 1);
-  std::vector<double> low, high;
-  for (int i = 0; i < 50; ++i) low.push_back(i), high.push_back(i + 10.5);
-  CHECK(mann_whitney(low, high) == Approx(0.001209).margin(1e-6));
-  CHECK(mann_whitney(low, low) == Approx(1));
-  // U = 90 of 484 pairs; the variance 22·22/12 · (45 − (990 + 19656 + 336) / 1892) = 1367.7; z = (|U − 242| − 0.5) / 36.98
-  std::vector<double> ones_and_twos(10, 1), twos_and_threes(15, 2);
-  ones_and_twos.resize(22, 2), twos_and_threes.resize(22, 3);
-  CHECK(mann_whitney(ones_and_twos, twos_and_threes) == Approx(4.194e-05).epsilon(1e-3));
+TEST_CASE("paired and Welch's test give what R prints for Student's own data") {
+  // R: t.test(extra ~ group, data = sleep), t = -1.8608, df = 17.776, p = 0.07939; paired: t = -4.0621, df = 9, p = 0.002833,
+  // 95 % interval -2.4598858 to -0.7001142.
+  const std::vector<double> one{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0},
+      other{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
+  const Contrast alone = contrast(exponentials(one, "a"), exponentials(other, "b"));
+  CHECK((!alone.paired && alone.blocks == 10));
+  CHECK(alone.p == Approx(0.07939).epsilon(1e-3));
+  CHECK(std::log(alone.ratio) == Approx(1.58));
+  const Contrast paired = contrast(exponentials(one), exponentials(other));
+  CHECK((paired.paired && paired.blocks == 10));
+  CHECK(paired.p == Approx(0.002833).epsilon(1e-3));
+  CHECK(std::log(paired.low) == Approx(0.7001142).epsilon(1e-6));
+  CHECK(std::log(paired.high) == Approx(2.4598858).epsilon(1e-6));
+}
+
+TEST_CASE("partners are found by name, and too few of them tell nothing") {
+  ByBlock one = blocks({1, 1, 1, 1, 1, 1, 1}), other = blocks({2, 2.1, 1.9, 2, 2.05, 1.95});
+  CHECK(contrast(one, other).blocks == 6);
+  CHECK(contrast(one, other).p < 1e-6);
+  CHECK(contrast(one, other).ratio == Approx(2).epsilon(0.01));
+  other.erase("100");
+  const Contrast few = contrast(one, other);
+  CHECK((few.blocks == 5 && !few.enough() && std::isnan(few.p) && std::isnan(few.low)));
+  CHECK(few.ratio == Approx(2).epsilon(0.02));
+  CHECK(!contrast(blocks({1, 2, 3, 4, 5, 6}, "a"), blocks({1, 2, 3, 4, 5}, "b")).enough());
+  CHECK(contrast(one, one).p == 1);  // a record and itself
+  CHECK(contrast(one, one).ratio == 1);
+  CHECK(std::isnan(contrast(blocks({0, 0, 0, 0, 0, 0}), blocks({1, 1, 1, 1, 1, 1})).p));
+  CHECK(std::isnan(contrast({}, one).ratio));
+}
+
+TEST_CASE("Holm's correction as R's p.adjust makes it") {
+  std::vector<double> p{0.03, 0.01, std::nan(""), 0.02, 0.04};
+  correct_by_holm(p);
+  CHECK(p[1] == Approx(0.04));
+  CHECK((p[3] == Approx(0.06) && p[0] == Approx(0.06) && p[4] == Approx(0.06)));
+  CHECK(std::isnan(p[2]));
+  p = {0.9, 0.6};
+  correct_by_holm(p);
+  CHECK((p[0] == 1 && p[1] == 1));
+}
+
+TEST_CASE("launches of one program raise a false alarm in one comparison of twenty") {
+  constexpr int trials = 1000;
+  Machine machine(1);
+  const auto apart = [&] { return contrast(machine.launches(6, "a"), machine.launches(6, "b")).p; };
+  const double alone = share(trials, [&] { return finds_one({apart()}); });
+  check_one_in_twenty(alone, trials);
+  CHECK(alone > 0.02);  // or the test would hardly find anything
+  check_one_in_twenty(share(trials / 4,
+                            [&] {
+                              return finds_one({apart(), apart(), apart(), apart(), apart(), apart()});
+                            }),
+                      trials / 4);
+}
+
+TEST_CASE("launches that alternate are compared well on a machine that drifts") {
+  constexpr int trials = 1000;
+  Machine machine(2);
+  const auto alternate = [&](double slower) {
+    double drift = 0;
+    std::vector<double> one, other;
+    for (int launch = 0; launch < 6; ++launch) {
+      drift += 0.3 + machine.gauss(0.3);  // by half from launch to launch
+      one.push_back(std::exp(drift) * machine.launch());
+      other.push_back(std::exp(drift) * machine.launch(slower));
+    }
+    return contrast(blocks(one), blocks(other));
+  };
+  const double alarms = share(trials, [&] { return alternate(1).p < significant; });
+  check_one_in_twenty(alarms, trials);
+  CHECK(alarms > 0.02);
+  CHECK(share(200, [&] {
+          const Contrast c = alternate(1.5);
+          return c.p < significant && c.low > 1;
+        }) > 0.99);
+  const double covered = share(trials, [&] {
+    const Contrast c = alternate(1.2);
+    return c.low < 1.2 && c.high > 1.2;
+  });
+  CHECK(std::abs(covered - 0.95) < 0.03);
+}
+
+TEST_CASE("a fifth is found among many cases that did not change") {
+  Machine machine(3);
+  const double found = share(100, [&] {
+    std::vector<double> p{contrast(machine.launches(8, "a"), machine.launches(8, "b", 1.2)).p};
+    for (int same = 0; same < 5; ++same) p.push_back(contrast(machine.launches(8, "a"), machine.launches(8, "b")).p);
+    correct_by_holm(p);
+    return p[0] < significant;
+  });
+  CHECK(found > 0.95);
+}
+
+TEST_CASE("the fastest of equals is not told from the others, although it was chosen for being fastest") {
+  constexpr int trials = 1000;
+  Machine machine(4);
+  const auto equals = [&](std::size_t kinds) {
+    std::vector<ByBlock> all;
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      std::vector<double> times;
+      for (int block = 0; block < 6; ++block) times.push_back(std::exp(machine.gauss(0.05)));
+      all.push_back(blocks(times));
+    }
+    std::ranges::sort(all, {}, [](const ByBlock& kind) { return summarize(kind).median; });
+    return all;
+  };
+  check_one_in_twenty(share(trials,
+                            [&] {
+                              const auto p = p_from_the_first(equals(12));
+                              return std::ranges::any_of(p, [](double value) { return value < significant; });
+                            }),
+                      trials);
+  for (const std::size_t kinds : {2, 3, 8})
+    check_one_in_twenty(share(trials, [&] { return p_of_being_first(equals(kinds)) < significant; }), trials);
+  std::vector<ByBlock> one_ahead = equals(3);
+  for (auto& [block, time] : one_ahead[0]) time /= 1.5;
+  CHECK(p_of_being_first(one_ahead) < significant);
+  CHECK((p_from_the_first(one_ahead)[0] == 1 && p_from_the_first(one_ahead)[2] < significant));
+  one_ahead[2].clear();
+  CHECK(std::isnan(p_of_being_first(one_ahead)));
 }

@@ -1,12 +1,13 @@
-// The runs side by side: speed with its interval, and what it costs. A run that is not significantly slower than the fastest is marked ~.
+// The runs side by side: speed with its interval, and what it costs. Which is fastest is told from blocks (blocks.hpp), each of them one repetition
+// of all runs. A run that cannot be told from the fastest is marked ~; where there are too few blocks to tell, it is marked ?.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
-#include "experiments/statistics.hpp"
 
 namespace chorale::report {
 namespace {
@@ -14,21 +15,19 @@ namespace {
 struct Row {
   std::string label;
   std::size_t runs = 0;
-  std::vector<double> speed;
+  ByBlock speed;
   Summary of_speed;
   double mfu = absent, peak = absent, sent = absent, bubble = absent, loss = absent;
 };
 
 Row row_of(const std::vector<const Run*>& runs) {
   Row row{.label = runs.front()->label, .runs = runs.size()};
-  std::vector<double> mfu;
-  for (const Run* run : runs) {
-    const Group train = run->group("train");
-    for (const double value : run->steady(train.numbers("tokens_per_s"))) row.speed.push_back(value);
-    for (const double value : run->steady(train.numbers("mfu"))) mfu.push_back(value);
-  }
-  if (!row.speed.empty()) row.of_speed = summarize(row.speed);
-  if (!mfu.empty()) row.mfu = summarize(mfu).median;
+  const auto steps = [](const char* column) {
+    return [column](const Run& run) { return run.steady(run.group("train").numbers(column)); };
+  };
+  row.speed = per_block(runs, steps("tokens_per_s"));
+  if (!row.speed.empty()) row.of_speed = spread_of(runs, steps("tokens_per_s"));
+  if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const Run& first = *runs.front();
   row.peak = largest_peak(first), row.sent = bytes_per_step(first), row.bubble = bubble_share(first),
   row.loss = last_loss(first);
@@ -39,6 +38,30 @@ std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4);
 
 std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
 
+// Whether the others can be told from the fastest, the first.
+std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
+  const Row &best = rows.front(), &worst = rows.back();
+  if (rows.size() == 1)
+    return fmt::format("{} trains {} tokens a second ({} {}).", best.label, tokens(best.of_speed.median),
+                       best.runs > 1                ? spread_name(blocks)
+                       : best.of_speed.has_interval ? "95 % interval of its steps' median"
+                                                    : "range of its steps",
+                       interval(best.of_speed));
+  const std::string test =
+      fmt::format("paired t-test over {} repetitions, Holm's correction, p {} {}", blocks, alike ? "≥" : "<", significant);
+  if (unknown == 0 && alike == 0)
+    return fmt::format(
+        "{} is the fastest with {} tokens a second, {:.2f} times {}, the slowest; all others are significantly slower ({}).",
+        best.label, tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label, test);
+  const std::string ahead =
+      fmt::format("{} has the highest median, {} tokens a second, {:.2f} times that of {}, the lowest", best.label,
+                  tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label);
+  if (unknown > 0)
+    return fmt::format("{}. Too few runs to tell whether they differ (?): {} of each, and {} repetitions in turns would.",
+                       ahead, blocks, fewest_blocks);
+  return fmt::format("{}; {} other{} be told from it (~, {}).", ahead, alike, alike == 1 ? " cannot" : "s cannot", test);
+}
+
 }  // namespace
 
 std::optional<Figure> layouts(const RecordSet& records) {
@@ -48,38 +71,32 @@ std::optional<Figure> layouts(const RecordSet& records) {
   if (rows.empty()) return {};
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.of_speed.median > b.of_speed.median; });
+  std::vector<ByBlock> speeds;
+  for (const Row& row : rows) speeds.push_back(row.speed);
+  const std::vector<double> p = p_from_the_first(speeds);
+  const auto fewest = std::ranges::min_element(rows, {}, [](const Row& row) { return row.speed.size(); })->speed.size();
 
-  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", "95 % interval", "of the fastest", "MFU",
+  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread_name(fewest), "of the fastest", "MFU",
                                       "memory of a rank", "bytes a step", "bubble", "loss"}),
                 .numbers_first = true};
   BarChart chart{.title = "Tokens a second",
-                 .description = "A bar a layout, the fastest first, with the 95 % interval of its median.",
-                 .axis = {.name = "tokens a second, median of the steps"},
+                 .description = fmt::format("A bar a layout, the fastest first; whiskers: {}.", spread_name(fewest)),
+                 .axis = {.name = "tokens a second, median of the runs"},
                  .parts = {"tokens/s"}};
-  std::size_t as_fast = 0;
-  for (const Row& row : rows) {
-    const double p = mann_whitney(rows.front().speed, row.speed), ratio = row.of_speed.median / rows.front().of_speed.median;
-    const bool alike = &row != &rows.front() && p >= significant;
-    as_fast += alike;
-    figure.numbers.add({row.label, fmt::format("{}", row.runs), tokens(row.of_speed.median), interval(row.of_speed),
-                        fmt::format("{}{:.2f}", alike ? "~ " : "", ratio), quantity(row.mfu, Unit::percent),
-                        quantity(row.peak, Unit::bytes), quantity(row.sent, Unit::bytes),
+  std::size_t alike = 0, unknown = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const bool is_alike = i > 0 && p[i] >= significant, is_unknown = std::isnan(p[i]);
+    alike += is_alike, unknown += is_unknown;
+    const std::string mark = is_unknown ? "? " : is_alike ? "~ " : "";
+    const Summary& speed = row.of_speed;
+    figure.numbers.add({row.label, fmt::format("{}", row.runs), tokens(speed.median), interval(speed),
+                        fmt::format("{}{:.2f}", mark, speed.median / rows.front().of_speed.median),
+                        quantity(row.mfu, Unit::percent), quantity(row.peak, Unit::bytes), quantity(row.sent, Unit::bytes),
                         quantity(row.bubble, Unit::percent), quantity(row.loss, Unit::plain, 4)});
-    chart.bars.push_back(
-        {(alike ? "~ " : "") + row.label, {row.of_speed.median}, row.of_speed.ci_low, row.of_speed.ci_high});
+    chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
   }
-  const Row &best = rows.front(), &worst = rows.back();
-  if (rows.size() == 1)
-    figure.finding = fmt::format("{} trains {} tokens a second (95 % interval of the median {}).", best.label,
-                                 tokens(best.of_speed.median), interval(best.of_speed));
-  else
-    figure.finding = fmt::format("{} is the fastest with {} tokens a second, {:.2f} times {}, the slowest{}.", best.label,
-                                 tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label,
-                                 as_fast ? fmt::format("; {} other{} not significantly slower (~, Mann-Whitney, p ≥ {})",
-                                                       as_fast, as_fast == 1 ? " is" : "s are", significant)
-                                         : "; all others are significantly slower (Mann-Whitney)");
-  if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.of_speed.has_interval; }))
-    figure.finding += " Fewer than six steps have no interval of 95 %: their extremes stand for it.";
+  figure.finding = finding_of(rows, alike, unknown, fewest);
   figure.charts.push_back(draw(chart));
   return figure;
 }

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
+#include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
-#include "experiments/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -19,6 +19,7 @@ namespace {
 struct Measured {
   double ranks, batch;
   Summary speed;
+  std::size_t blocks;
 };
 
 struct Strategy {
@@ -64,14 +65,13 @@ std::string family_of(const Run& run) {
 std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& records) {
   std::map<std::string, std::map<std::string, std::vector<Measured>>> families;
   for (const auto& same : records.labelled("train")) {
-    std::vector<double> speed;
-    for (const Run* run : same)
-      for (const double value : run->steady(run->group("train").numbers("tokens_per_s"))) speed.push_back(value);
+    const auto steps = [](const Run& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
+    const ByBlock speed = per_block(same, steps);
     const Run& run = *same.front();
     const std::vector<double> tokens = run.group("train").numbers("tokens");
     if (!speed.empty() && !tokens.empty())
       families[family_of(run)][strategy_of(run.label)].push_back(
-          {static_cast<double>(run.ranks()), tokens.back(), summarize(speed)});
+          {static_cast<double>(run.ranks()), tokens.back(), spread_of(same, steps), speed.size()});
   }
   std::map<std::string, std::vector<Strategy>> all;
   for (auto& [family, strategies] : families) {
@@ -84,6 +84,14 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
     }
   }
   return all;
+}
+
+std::size_t fewest_of(const std::map<std::string, std::vector<Strategy>>& families) {
+  std::size_t blocks = fewest_blocks;
+  for (const auto& [family, strategies] : families)
+    for (const Strategy& strategy : strategies)
+      for (const Measured& point : strategy.points) blocks = std::min(blocks, point.blocks);
+  return blocks;
 }
 
 bool about(double a, double b) { return a > 0.99 * b && a < 1.01 * b; }
@@ -110,10 +118,12 @@ Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
 }  // namespace
 
 std::optional<Figure> scaling(const RecordSet& records) {
-  Figure figure{.numbers = TextTable({"scaling", "strategy", "ranks", "speed-up or efficiency", "95 % interval"})};
+  const auto all = families_of(records);
+  Figure figure{.numbers =
+                    TextTable({"scaling", "strategy", "ranks", "speed-up or efficiency", spread_name(fewest_of(all))})};
   std::string best, best_kind;
   double best_value = 0, best_ranks = 0;
-  for (const auto& [family, strategies] : families_of(records)) {
+  for (const auto& [family, strategies] : all) {
     for (const Kind& kind :
          {Kind{"Strong scaling", "times as fast", true}, Kind{"Weak scaling", "speed of a rank kept", false}}) {
       LineChart chart{kind.name,

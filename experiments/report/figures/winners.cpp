@@ -1,7 +1,9 @@
-// The fastest series of each operation and size, a letter each; ~ where the interval of another overlaps its own.
+// The fastest series of each operation and size, a letter each; ~ where another cannot be told from it, ? where there are too few launches, or
+// repetitions in turns, to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "experiments/report/bench_series.hpp"
@@ -14,7 +16,10 @@ struct Winner {
   const BenchRow* first = nullptr;
   std::string second;  // the nearest behind it
   double ahead = 0;    // times as fast as that
-  bool alone = true;   // no other's interval overlaps its own
+  double p = 1;        // of being so far ahead by chance; NaN where there are too few blocks to tell
+
+  const char* mark() const { return second.empty() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }
+  bool alone() const { return p < significant; }
 };
 
 Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, double bytes) {
@@ -25,8 +30,21 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, doubl
   std::sort(all.begin(), all.end(), [](const BenchRow* a, const BenchRow* b) { return a->median < b->median; });
   Winner winner{.first = all.front()};
   if (all.size() > 1) winner.second = all[1]->name, winner.ahead = all[1]->median / all[0]->median;
-  for (std::size_t i = 1; i < all.size(); ++i) winner.alone = winner.alone && all[i]->ci_low > all[0]->ci_high;
+  std::vector<ByBlock> times;
+  for (const BenchRow* row : all) times.push_back(row->blocks);
+  winner.p = p_of_being_first(times);
   return winner;
+}
+
+// In a table of many fields some would stand alone by chance.
+void correct(std::vector<std::vector<Winner>>& table) {
+  std::vector<double> p;
+  for (const auto& row : table)
+    for (const Winner& winner : row) p.push_back(winner.ahead > 0 ? winner.p : std::nan(""));
+  correct_by_holm(p);
+  auto next = p.begin();
+  for (auto& row : table)
+    for (Winner& winner : row) winner.p = *next++;
 }
 
 std::string letter_of(std::size_t series) {
@@ -39,7 +57,7 @@ std::optional<Figure> winners(const RecordSet& records) {
   const std::vector<BenchRow> rows = bench_rows(records);
   const std::vector<std::string> ops = operations_of(rows);
   const std::vector<double> sizes = sizes_of(rows);
-  Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "significant"})};
+  Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "alone"})};
   CellChart chart{.title = "The fastest by operation and size",
                   .description = "A row an operation, a column a size; the letter names the backend and algorithm.",
                   .row_name = "operation",
@@ -59,6 +77,7 @@ std::optional<Figure> winners(const RecordSet& records) {
     }
   }
   if (!contested) return {};
+  correct(table);
   std::vector<std::pair<std::string, std::size_t>> order(wins.begin(), wins.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::map<std::string, std::size_t> place;
@@ -66,16 +85,16 @@ std::optional<Figure> winners(const RecordSet& records) {
     chart.series.push_back(fmt::format("{} {}", letter_of(place.size()), name));
     place.emplace(name, place.size());
   }
-  std::size_t fields = 0, alone = 0;
+  std::size_t fields = 0, alone = 0, unknown = 0;
   for (std::size_t o = 0; o < ops.size(); ++o) {
     chart.cells.emplace_back();
     for (std::size_t s = 0; s < sizes.size(); ++s) {
       const Winner& winner = table[o][s];
       chart.cells.back().push_back({});
       if (!winner.first) continue;
-      ++fields, alone += winner.alone;
+      ++fields, alone += winner.alone(), unknown += winner.mark() == std::string("?");
       const std::size_t number = place[winner.first->name];
-      chart.cells.back().back() = {letter_of(number) + (winner.alone ? "" : "~"),
+      chart.cells.back().back() = {letter_of(number) + winner.mark(),
                                    fmt::format("{}, {}: {}, {}", ops[o], chart.columns[s], winner.first->name,
                                                quantity(winner.first->median, Unit::seconds)),
                                    static_cast<int>(number)};
@@ -83,15 +102,23 @@ std::optional<Figure> winners(const RecordSet& records) {
                           quantity(winner.first->median, Unit::seconds), winner.second.empty() ? "-" : winner.second,
                           winner.ahead > 0 ? fmt::format("{:.2f}", winner.ahead) : "-",
                           winner.second.empty() ? "-"
-                          : winner.alone        ? "yes"
-                                                : "~"});
+                          : winner.alone()      ? "yes"
+                                                : winner.mark()});
     }
   }
-  figure.finding = fmt::format(
-      "{} is the fastest in {} of {} fields, the most of all; winners that stand alone: {}, beside the others (~) the 95 % "
-      "interval of another "
-      "overlaps their own.",
-      order.front().first, order.front().second, fields, alone);
+  const std::string most = fmt::format("{} has the lowest median in {} of {} fields, the most of all", order.front().first,
+                                       order.front().second, fields);
+  const std::size_t blocks = fewest_blocks_of(rows);
+  figure.finding =
+      unknown > 0
+          ? fmt::format(
+                "{}. Too few runs to tell whether winners stand alone (?): {} of each, and {} launches or repetitions "
+                "in turns would.",
+                most, blocks, fewest_blocks)
+          : fmt::format(
+                "{}; {} winners stand alone, and of the others (~) the nearest rival cannot be told from them (paired "
+                "t-test over {} blocks, Holm's correction for all fields, p ≥ {}).",
+                most, alone, blocks, significant);
   figure.charts.push_back(draw(chart));
   return figure;
 }

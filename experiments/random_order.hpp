@@ -1,0 +1,23 @@
+// What takes turns does so in an order drawn anew each time, so that nothing always runs after the same other thing, or always first.
+#pragma once
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace chorale {
+
+inline std::vector<std::size_t> in_order(std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+// Fisher and Yates. The same generator gives the same order everywhere, which std::shuffle does not promise.
+inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64& random) {
+  std::vector<std::size_t> order = in_order(count);
+  for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+}  // namespace chorale

@@ -1,0 +1,65 @@
+#include "experiments/report/conditions.hpp"
+
+#include <set>
+
+#include "src/base/text.hpp"
+
+namespace chorale::report {
+namespace {
+
+using Values = std::set<std::string>;  // of one condition, among the runs of a set
+
+// By name, in the order in which they are told.
+std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& records, const std::set<std::string>& settings) {
+  std::vector<std::pair<std::string, Values>> all;
+  const auto tell = [&](const std::string& name, auto of) {
+    Values values;
+    for (const Run& run : records.runs) values.insert(of(run));
+    all.emplace_back(name, std::move(values));
+  };
+  const auto attribute = [](const char* name) {
+    return [name](const Run& run) {
+      const auto found = run.attributes.find(name);
+      return found == run.attributes.end() ? std::string() : found->second;
+    };
+  };
+  tell("command", [](const Run& run) { return run.command; });
+  tell("machine", attribute("machine"));
+  tell("hosts", attribute("hostlist"));
+  tell("ranks", attribute("jobsize"));
+  tell("layout", [](const Run& run) { return run.layout; });
+  for (const std::string& key : settings) tell(key, [&](const Run& run) { return run.setting(key); });
+  for (const auto& [name, fact] : {std::pair{"commit", "git_commit"}, {"compiler", "compiler"}, {"flags", "cxxflags"}})
+    tell(name, attribute(fact));
+  return all;
+}
+
+std::set<std::string> settings_of(const RecordSet& records) {
+  std::set<std::string> keys;
+  for (const Run& run : records.runs)
+    for (const auto& [key, value] : run.settings)
+      if (tells_runs_apart(key)) keys.insert(key);
+  return keys;
+}
+
+std::string cell(const Values& values) {
+  constexpr int widest = 60;
+  const std::string text = join({values.begin(), values.end()}, ", ");
+  if (trim(text).empty()) return "-";
+  const std::string cut = first_columns(text, widest);
+  return cut == text ? text : cut + "…";
+}
+
+}  // namespace
+
+TextTable differing_conditions(const RecordSet& one, const RecordSet& other) {
+  std::set<std::string> settings = settings_of(one);
+  settings.merge(settings_of(other));
+  const auto first = conditions_of(one, settings), second = conditions_of(other, settings);
+  TextTable table({"what differs", "A", "B"});
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (first[i].second != second[i].second) table.add({first[i].first, cell(first[i].second), cell(second[i].second)});
+  return table;
+}
+
+}  // namespace chorale::report
