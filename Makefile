@@ -106,6 +106,7 @@ commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/d
 why       = $(if $(filter undefined file,$(origin $(1))),$(2),switched off by $(1)= at build time)
 facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}, \
             {"cxxflags", R"(-march=$(ARCH) $(sanitize) $(CXXFLAGS))"}, \
+            {"mpirun", "$(MPIRUN)"}, \
             {"git_commit", "$(commit:%-dirty=%)"}, \
             {"git_dirty", "$(if $(filter %-dirty,$(commit)),yes,no)"}, \
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \

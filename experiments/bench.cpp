@@ -8,6 +8,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
+#include "experiments/bench/launches.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
@@ -17,6 +18,7 @@
 #include "src/base/host.hpp"
 #include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
+#include "src/record/scratch_folder.hpp"
 
 namespace chorale {
 namespace {
@@ -29,6 +31,7 @@ class BenchCommand final : public Command {
   void declare(Options& options) override {
     asked_.declare(options);
     device_.declare(options);
+    launches_.declare(options);
     options.add("check", check_, "whether results are compared with what they must be").range(0, 1);
     options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as they do in earnest").range(0, 1);
     options.add("ceiling", ceiling_, "whether to measure what memory allows, where it is mapped").range(0, 1);
@@ -36,16 +39,20 @@ class BenchCommand final : public Command {
     options.add("out", out_, "keep every sample of every rank in this new record").words("FILE.h5");
   }
 
-  void check(const Launch&) override {
+  void check(const Launch& launch) override {
     asked_.check();
     device_.check();
+    launches_.check(launch, out_);
     if (out_.empty()) return;
     if (fs::exists(out_))
       usage_error("the record is there already", out_, "nothing is overwritten: name another, or remove it");
     require_writable(folder_of_out());
   }
 
+  bool starts_ranks() const override { return launches_.wanted(); }
+
   int run(Session& session) override {
+    if (launches_.wanted()) return run_launches(session);
     const mpi::Runtime& runtime = *session.runtime;
     const bool speaks = runtime.rank() == 0;
     const auto ranks = gather_rank_facts(runtime, session.clock);
@@ -71,6 +78,18 @@ class BenchCommand final : public Command {
  private:
   fs::path folder_of_out() const { return fs::absolute(out_).parent_path(); }
 
+  int run_launches(Session& session) {
+    const Rows rows = launches_.run(session, out_);
+    if (format_ == "text") fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
+    fmt::print("{}", bench::print(rows, format_));
+    return tell_wrong(wrong_in(rows));
+  }
+
+  static int tell_wrong(std::int64_t elements) {
+    if (elements > 0) std::fputs(fmt::format("{} elements are wrong\n", elements).c_str(), stderr);
+    return static_cast<int>(elements > 0 ? Exit::check : Exit::ok);
+  }
+
   // On rank 0. Returns how many elements were wrong.
   std::int64_t report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
@@ -89,13 +108,12 @@ class BenchCommand final : public Command {
     }
     if (session.run_name.empty() && format_ == "text")
       fmt::print(
-          "# {} buffers in {} memory; times are medians over repetitions of the slowest rank, with their 95 % interval; 1 "
-          "GB is "
-          "10⁹ bytes{}\n",
+          "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their 95 % "
+          "interval; 1 GB is 10⁹ bytes{}\n",
           conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
           crowded ? "; more ranks than cores" : "");
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
-    if (wrong > 0) std::fputs(fmt::format("{} elements are wrong\n", wrong).c_str(), stderr);
+    tell_wrong(wrong);
     if (!out_.empty()) keep(results, conditions, session, ranks, wrong == 0 ? "ok" : "failed");
     return wrong;
   }
@@ -114,22 +132,19 @@ class BenchCommand final : public Command {
     return result;
   }
 
-  // In a folder beside its place first, so that whoever sees the file sees it whole.
   void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
             const std::vector<RankFacts>& ranks, const std::string& status) const {
-    std::string name = (folder_of_out() / ".bench-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error(Exit::runtime, "no folder can be made", name, "choose another place for --out");
-    const fs::path folder = name;
-    const auto recorder = open_record(folder, session, ranks);
+    const ScratchFolder scratch(folder_of_out());
+    const auto recorder = open_record(scratch.path(), session, ranks);
     bench::write(*recorder, results, conditions);
     recorder->finish(status);
     fs::rename(fs::canonical(recorder->file()), out_);
-    fs::remove_all(folder);
   }
 
   static constexpr int most_ranks_explained = 64;  // pricing takes the square of the ranks
   Asked asked_;
   train::ComputeDevice device_;
+  Launches launches_;
   std::int64_t check_ = 1, compare_calls_ = 1, ceiling_ = 1;
   std::string format_ = "text", out_;
 };

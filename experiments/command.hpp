@@ -20,7 +20,7 @@ struct Session {
   const std::string& command_line;
   const std::string& log_level;  // of the console
   Clock& clock;
-  const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks
+  const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks, or starts them itself
   std::string run_name = "";    // in a suite: the name of its folder; the console is then the suite's
 };
 
@@ -31,6 +31,7 @@ class Command {
   virtual std::vector<Preset> presets() const { return {}; }         // what its --preset NAME stands for
   virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files it reads settings from
   virtual void check(const Launch&) {}
+  virtual bool starts_ranks() const { return false; }  // itself, after check(): MPI is not started for it then
   virtual int run(Session& session) = 0;
 };
 

@@ -84,7 +84,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   command->check(launch);
 
   SystemClock clock;
-  if (row.needs_ranks) {
+  if (row.needs_ranks && !command->starts_ranks()) {
     runtime.emplace(launch);
     require_same_settings(options, runtime);
   }

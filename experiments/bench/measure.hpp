@@ -35,6 +35,7 @@ struct Series {
   Choice choice;                           // what ran, when the row says auto
   std::vector<std::vector<double>> times;  // seconds, by rank and repetition
   std::vector<double> slowest;             // seconds, by repetition: the largest of the ranks'
+  std::int64_t turn = 0;                   // its place in the order in which rows were measured
   std::int64_t wrong = -1;                 // elements of all ranks in all checked calls; −1: nothing was checked
   double bytes_sent = -1;                  // by all ranks together in one call; −1: nobody can count it
   double ceiling = -1;                     // seconds; −1: there is none

@@ -39,6 +39,7 @@ void Asked::declare(Options& options) {
       .alias("n")
       .range(0, 1e7);
   options.add("warm-up", warm_up_, "calls before them").alias("w").range(0, 1e6);
+  options.add("order", order_, "the seed of the order in which rows are measured; 0: as they come").range(0, 1e18);
   options.add("cache", cache_, "hot: always the same buffers; cold: more than the last-level cache").one_of({"hot", "cold"});
   options.add("memory", memory_, "symmetric: what peers can map; heap: ordinary").one_of({"symmetric", "heap"});
   options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
@@ -57,7 +58,8 @@ Sweep Asked::sweep() const {
           wanted,
           {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
           tuning(),
-          static_cast<int>(threads_)};
+          static_cast<int>(threads_),
+          order_};
 }
 
 std::string Asked::tuning_file() const { return tuning_.empty() ? default_tuning_file().string() : tuning_; }

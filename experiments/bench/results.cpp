@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }  // no more digits than were measured
-
 Json microseconds(double seconds) { return seconds < 0 ? Json() : Json(rounded(seconds * 1e6)); }
 
 template <class Number>
@@ -82,7 +80,7 @@ const Names redops{"sum", "prod", "min", "max", "avg", "none"};
 
 struct SeriesRow {
   std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed;
-  std::int64_t chunks, root, ranks, count, bytes, repetitions, wrong, bytes_predicted;
+  std::int64_t chunks, root, ranks, count, bytes, repetitions, turn, wrong, bytes_predicted;
   double bytes_sent, median, ci_low, ci_high, p5, p95, predicted, ceiling;
 
   static auto columns() {
@@ -105,6 +103,7 @@ struct SeriesRow {
         column("count", &Row::count, "1", "elements of the whole vector"),
         column("bytes", &Row::bytes, "byte", "of the whole vector"),
         column("repetitions", &Row::repetitions, "1", "timed calls"),
+        column("turn", &Row::turn, "1", "its place in the order in which the rows were measured"),
         column("wrong", &Row::wrong, "1", "wrong elements in the checked calls, or -1"),
         column("bytes_predicted", &Row::bytes_predicted, "byte", "sent by all ranks in a call, by the schedule, or -1"),
         column("bytes_sent", &Row::bytes_sent, "byte", "sent by all ranks in a call, as counted, or -1"),
@@ -155,6 +154,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
           .count = row.count,
           .bytes = row.bytes(),
           .repetitions = static_cast<std::int64_t>(series.slowest.size()),
+          .turn = series.turn,
           .wrong = series.wrong,
           .bytes_predicted = result.bytes_predicted,
           .bytes_sent = series.bytes_sent,
@@ -200,10 +200,13 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"bytes_sent", known(std::llround(series.bytes_sent))},
           {"bytes_predicted", known(result.bytes_predicted)},
           {"repetitions", series.slowest.size()},
+          {"launches", 1},
           {"memory", where_names[static_cast<std::size_t>(conditions.memory)]},
           {"cache", conditions.cold ? "cold" : "hot"},
           {"oversubscribed", result.oversubscribed ? 1 : 0}};
 }
+
+double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 
 std::string print(const std::vector<Json>& rows, const std::string& format) {
   if (format == "json") return Json(rows).dump(1) + "\n";

@@ -31,6 +31,8 @@ struct Result {
 // null where there is no value.
 nlohmann::ordered_json describe(const Result& result, const Conditions& conditions);
 
+double rounded(double value);  // to the digits that were measured
+
 std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format);
 
 void write(Recorder& recorder, const std::vector<Result>& results, const Conditions& conditions);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
+#include "experiments/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 
@@ -36,6 +38,12 @@ Stage stage_of(const Communicator& world) {
   return stage;
 }
 
+std::vector<std::size_t> order_of(std::size_t count, std::int64_t seed) {
+  if (seed == 0) return in_order(count);
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+  return random_order(count, random);
+}
+
 Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
   const Grid grid = make_grid(sweep.wanted, stage_of(world));
   Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
@@ -44,13 +52,14 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
     for (const std::string& line : grid.skipped) say_skipped(line);
   Progress progress("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_of(stderr));
   Bench bench(team, world, sweep.how);
-  for (std::size_t c = 0; c < grid.cases.size(); ++c) {
+  if (speaks) outcome.series.resize(grid.cases.size());
+  std::int64_t turn = 0;
+  for (const std::size_t c : order_of(grid.cases.size(), sweep.order)) {
     const Case& row = grid.cases[c];
-    if (speaks)
-      progress.update(static_cast<std::int64_t>(c),
-                      fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
+    if (speaks) progress.update(turn, fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
     Series series = bench.measure(row);
-    if (speaks) outcome.series.push_back(std::move(series));
+    series.turn = turn++;
+    if (speaks) outcome.series[c] = std::move(series);
   }
   return outcome;
 }
@@ -87,7 +96,9 @@ Outcome run(const Sweep& sweep, const Session& session) {
   const mpi::Runtime& runtime = *session.runtime;
   ProcessTeam team(runtime);
   Outcome all;
-  for (const std::string& name : sweep.backends) {
+  std::vector<std::vector<Series>> by_backend(sweep.backends.size());
+  for (const std::size_t b : order_of(sweep.backends.size(), sweep.order)) {
+    const std::string& name = sweep.backends[b];
     const Backend& backend = backend_named(name);
     if (const std::string why = why_not(backend, runtime); !why.empty()) {
       if (runtime.rank() == 0) say_skipped(fmt::format("{}: {}", name, why));
@@ -101,9 +112,11 @@ Outcome run(const Sweep& sweep, const Session& session) {
     } else {
       outcome = on_threads(sweep, session.clock);
     }
+    for (Series& series : outcome.series) series.turn += all.rows;
     all.rows += outcome.rows;
-    for (Series& series : outcome.series) all.series.push_back(std::move(series));
+    by_backend[b] = std::move(outcome.series);
   }
+  for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
   return all;
 }
 

@@ -1,4 +1,5 @@
-// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once.
+// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once. The series come back in
+// the order of the rows, in whatever order they were measured.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct Sweep {
   How how;
   TuningTable tuning = {};  // that auto goes by
   int threads = 2;          // ranks of the backend that is threads of one process
+  std::int64_t order = 0;   // the seed of the order in which rows are measured; 0: as they come
 };
 
 // Every rank calls it. The series are on rank 0; how many there are, everybody learns.

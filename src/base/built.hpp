@@ -7,7 +7,7 @@ namespace chorale {
 
 inline constexpr const char* version = "0.1.0";
 
-// compiler, cxxflags, git_commit, git_dirty; without_ucx, without_cuda, without_nccl: why it was left out, "" if built in.
+// compiler, cxxflags, mpirun, git_commit, git_dirty; without_ucx, without_cuda, without_nccl: why it was left out, "" if built in.
 std::string built(const std::string& fact);
 
 }  // namespace chorale

@@ -204,6 +204,20 @@ void Options::set(const Setting& setting) {
   option->origin = setting.origin;
 }
 
+std::vector<std::string> Options::words(const std::vector<std::string>& without) const {
+  std::vector<std::string> first, words;
+  for (const Option& option : options_) {
+    const bool is_told = option.origin != "default" && !option.origin.starts_with("preset") && !option.is_source;
+    if (!is_told || std::count(without.begin(), without.end(), option.name)) continue;
+    if (option.positional)
+      first = split(option.text, '\n');
+    else
+      words.push_back(fmt::format("--{}={}", option.name, option.text));
+  }
+  words.insert(words.begin(), first.begin(), first.end());
+  return words;
+}
+
 std::string Options::help_text() const {
   std::string out, section;
   for (const Option& option : options_) {

@@ -84,6 +84,9 @@ class Options {
   // Sets one value; throws a usage error for an unknown name or a value that does not fit.
   void set(const Setting& setting);
 
+  // What is neither by default nor from a preset, as words of a command line; without these names.
+  std::vector<std::string> words(const std::vector<std::string>& without = {}) const;
+
   std::string help_text() const;
   std::string toml() const;     // a config file that gives these values again
   std::string origins() const;  // "name = origin", a line each

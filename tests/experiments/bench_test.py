@@ -1,14 +1,19 @@
 """`chorale bench` and `chorale tune` from outside: what they print, what they keep, what they refuse, and how they exit."""
+import glob
 import json
 import os
+import signal
+import subprocess
 import tempfile
+import time
 import unittest
 
 import h5py
 import xarray
 
-from programs import chorale, ranks, start
+from programs import chorale, launch, ranks, start
 
+mpirun = " ".join(launch)
 quick = ["-n", "3", "-w", "1", "--ceiling", "0"]
 
 
@@ -102,6 +107,83 @@ class Bench(unittest.TestCase):
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertEqual(result.stderr.count("shm has none of its own"), 1)
             self.assertEqual(result.stderr.count("nothing remains to be measured"), 1)
+
+    def test_launches_are_one_record_and_each_has_an_order_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [chorale, "bench", "all_reduce", "all_gather", "--backend", "shm,mpi", "-b", "64", "-e", "1K", "-f", "4", "--format", "json", *quick,
+                       "--launches", "3", "--ranks-per-launch", "2", "--seed", "5", "--out", f"{folder}/all.h5"]
+            result = start(command, MPIRUN=mpirun)
+            rows = rows_of(self, result)
+            self.assertEqual(os.listdir(folder), ["all.h5"])
+            self.assertRegex(result.stderr, r"bench  3/3 in ")
+            self.assertEqual({(row["launches"], row["repetitions"], row["wrong"], row["ranks"]) for row in rows}, {(3, 9, 0, 2)})
+            turns, medians = [], []
+            with h5py.File(f"{folder}/all.h5") as file:
+                self.assertEqual((file.attrs["status"].decode().rstrip("\0"), file.attrs["launches"]), ("ok", 3))
+                self.assertEqual(sorted(file["runs"]), ["launch-1", "launch-2", "launch-3"])
+                for name, order in zip(file["launches/id"].asstr(), file["launches/order"]):
+                    run = file[f"runs/{name}"]
+                    self.assertIn(f"order = {order}\n", run["config/toml"].asstr()[()])
+                    self.assertEqual(run.attrs["jobsize"], 2)
+                    turns.append(list(run["series/turn"]))
+                    medians.append(list(run["series/median"]))
+                    self.assertEqual(list(run["series/bytes"]), [row["bytes"] for row in rows])  # the same rows, however they were measured
+                orders = list(file["launches/order"])
+            self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
+            self.assertEqual(len({tuple(turn) for turn in turns}), 3)
+            self.assertNotIn(list(range(len(rows))), turns)
+            for row, *times in zip(rows, *medians):
+                self.assertAlmostEqual(row["time_us"] / (sorted(times)[1] * 1e6), 1, places=3)
+                self.assertAlmostEqual(row["ci_high"] / (max(times) * 1e6), 1, places=3)
+            again = start([*command[:-1], f"{folder}/again.h5"], MPIRUN=mpirun)
+            self.assertEqual(again.returncode, 0, again.stderr)
+            with h5py.File(f"{folder}/again.h5") as file:  # the seed is what they come from
+                self.assertEqual(list(file["launches/order"]), orders)
+
+    def test_launches_of_two_programs_alternate_and_are_partners(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = start([chorale, "bench", "--backend", "shm", "-b", "64", "-e", "64", *quick, "--launches", "2", "--against", os.path.realpath(chorale),
+                            "--out", f"{folder}/new.h5"], MPIRUN=mpirun)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), ["new.against.h5", "new.h5"])
+            self.assertIn("# 2 launches of 2 ranks; times are medians over the launches, with their extremes", result.stdout)
+            with h5py.File(f"{folder}/new.h5") as one, h5py.File(f"{folder}/new.against.h5") as other:
+                self.assertEqual(one.attrs["session"], other.attrs["session"])
+                self.assertEqual(list(one["launches/order"]), list(other["launches/order"]))
+            compared = start([chorale, "report", f"{folder}/new.against.h5", f"{folder}/new.h5", "--compare"])
+            self.assertIn("2 pairs", compared.stdout)
+
+    def test_launches_that_cannot_be_are_refused_in_three_lines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = ["--out", f"{folder}/new.h5"]
+            for words, says in ((["--launches", "2"], "the launcher of the ranks cannot be started\n  /nowhere/mpirun: No such file or directory; this program was built with "),
+                                (["--against", chorale], "--against alternates launches"),
+                                (["--launches", "2", "--against", chorale], "--against leaves two records"),
+                                (["--launches", "2", "--against", "/nowhere/chorale", *out], "no such program"),
+                                (["--launches", "2", "-b", "9", "-e", "8"], "the sizes end before they begin")):
+                result = start([chorale, "bench", *words], MPIRUN="/nowhere/mpirun --with an-option")
+                self.assertEqual((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, "", 3), result.stderr)
+                self.assertIn(f"error: {says}", result.stderr)
+            inside = ranks(2, chorale, "bench", "--launches", "2")
+            self.assertEqual((inside.returncode, inside.stdout), (2, ""), inside.stderr)
+            self.assertEqual(inside.stderr.count("error: --launches starts the ranks itself"), 1)
+            failed = start([chorale, "bench", "--backend", "shm", "--algorithm", "native", "--launches", "2", *out], MPIRUN=mpirun)
+            self.assertEqual((failed.returncode, failed.stdout), (2, ""), failed.stderr)
+            self.assertIn("error: launch 1 of 2 failed with exit code 2\n  nothing remains to be measured\n  start it by itself: ", failed.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_signal_ends_the_launches_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [chorale, "bench", "--backend", "shm", "-n", "1000000", "-b", "1K", "-e", "1K", "--launches", "9", "--out", f"{folder}/new.h5"]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MPIRUN": mpirun})
+            while process.poll() is None and not glob.glob(f"{folder}/.chorale-*/this/launch-1.txt"):
+                time.sleep(0.02)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, output), (1, ""), errors)
+            self.assertIn("error: stopped\n  0 of 9 launches were over\n", errors)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_tune_writes_a_table_that_says_why(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, ranks, start
+from programs import chorale, launch, ranks, start
 
 with open("docs/records.md", encoding="utf-8") as page:
     text = page.read()
@@ -23,13 +23,14 @@ class Records(unittest.TestCase):
         cls.addClassCleanup(cls.holder.cleanup)
         tiny = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "4"]
         made = [start([chorale, "bench", "all_reduce", "--backend", "threads", "--end", "1K", "--out", f"{cls.folder}/bench.h5"]),
+                start([chorale, "bench", "all_reduce", "--end", "64", "-n", "3", "--launches", "2", "--out", f"{cls.folder}/launches.h5"], MPIRUN=" ".join(launch)),
                 start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
                 start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
                 ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4", "--no-save", "--trace-steps", "2",
                       "--run-dir", f"{cls.folder}/runs")]
         for result in made:
             assert result.returncode == 0, result.stderr
-        cls.files = [f"{cls.folder}/bench.h5", *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
+        cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5", *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
 
     def groups(self, file):
         found = ["/"]
@@ -38,6 +39,8 @@ class Records(unittest.TestCase):
         return found
 
     def section(self, group):
+        """Of a run's group, what is said of a record of its own."""
+        group = re.sub(r"^/runs(/[^/]+)?", "", group) or "/"
         found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
         self.assertTrue(found, f"{group} has no section")
         return found.group(1)

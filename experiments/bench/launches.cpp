@@ -1,0 +1,237 @@
+#include "experiments/bench/launches.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+#include "experiments/bench/results.hpp"
+#include "experiments/random_order.hpp"
+#include "experiments/statistics.hpp"
+#include "src/base/error.hpp"
+#include "src/base/launcher.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/record/reader.hpp"
+#include "src/record/recorder.hpp"
+#include "src/record/scratch_folder.hpp"
+
+namespace chorale::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+fs::path twin_of(const fs::path& out) {
+  return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
+}
+
+// The line that says why a launch failed: its error, or else the first that has words.
+std::string reason_in(const std::string& errors) {
+  std::string first;
+  for (const std::string& line : split(errors, '\n')) {
+    if (line.starts_with("error: ")) return line.substr(7);
+    if (first.empty() && line.find_first_not_of(" \t-=*[]") != std::string::npos) first = trim(line);
+  }
+  return first.empty() ? "it said nothing" : first;
+}
+
+// An MPI library may have printed something before them.
+Rows rows_in(const std::string& output, const std::string& command) {
+  const auto begin = output.find("[\n");
+  const Json rows = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
+  if (!rows.is_array())
+    throw Error(Exit::runtime, "a launch has printed no results", command, "start it by hand, and see what it says");
+  return rows;
+}
+
+// One case, as all launches measured it.
+Json merged(const std::vector<const Json*>& rows) {
+  Json row = *rows[0];
+  const auto numbers = [&](const char* key) {
+    std::vector<double> values;
+    for (const Json* other : rows)
+      if ((*other)[key].is_number()) values.push_back((*other)[key].get<double>());
+    return values;
+  };
+  const Summary time = summarize(numbers("time_us"));
+  for (const char* bandwidth : {"algbw", "busbw"})
+    if (row[bandwidth].is_number())
+      row[bandwidth] = rounded(row[bandwidth].get<double>() * row["time_us"].get<double>() / time.median);
+  row["time_us"] = rounded(time.median), row["ci_low"] = rounded(time.ci_low), row["ci_high"] = rounded(time.ci_high);
+  for (const char* key : {"p5", "p95", "ceiling_us"})
+    if (row[key].is_number()) row[key] = rounded(summarize(numbers(key)).median);
+  for (const char* key : {"repetitions", "wrong"})
+    if (row[key].is_number()) {
+      std::int64_t sum = 0;
+      for (const double value : numbers(key)) sum += static_cast<std::int64_t>(value);
+      row[key] = sum;
+    }
+  row["launches"] = rows.size();
+  return row;
+}
+
+}  // namespace
+
+std::int64_t wrong_in(const Rows& rows) {
+  std::int64_t wrong = 0;
+  for (const Json& row : rows) wrong += row.at("wrong").is_null() ? 0 : row.at("wrong").get<std::int64_t>();
+  return wrong;
+}
+
+Rows merged(const std::vector<Rows>& launches) {
+  Rows rows;
+  for (std::size_t i = 0; i < launches.at(0).size(); ++i) {
+    std::vector<const Json*> same;
+    for (const Rows& launch : launches) {
+      require(launch.size() == launches[0].size(), "a launch measured {} cases, and the first {}", launch.size(),
+              launches[0].size());
+      for (const char* key : {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "bytes", "in_place"})
+        require(launch[i].at(key) == launches[0][i].at(key), "case {} has another {} in one of the launches", i, key);
+      same.push_back(&launch[i]);
+    }
+    rows.push_back(merged(same));
+  }
+  return rows;
+}
+
+// A program that takes turns with others, and what its launches left in its folder.
+struct Launches::Contestant {
+  std::string program;
+  fs::path folder;
+  std::vector<Rows> rows = {};
+  std::vector<std::int64_t> orders = {};
+  std::vector<double> seconds = {};
+
+  fs::path file(std::size_t launch, const char* kind) const {
+    return folder / fmt::format("launch-{}.{}", launch + 1, kind);
+  }
+  fs::path next(const char* kind) const { return file(rows.size(), kind); }
+  void keep(const Session& session, const std::string& session_id, const fs::path& out) const;
+};
+
+// What the root says of the program and the machine is what its first launch says.
+void Launches::Contestant::keep(const Session& session, const std::string& session_id, const fs::path& out) const {
+  static const char* const kept[] = {"user",      "launchdate", "hostname", "hostlist",     "chorale_version", "git_commit",
+                                     "git_dirty", "compiler",   "cxxflags", "hdf5_version", "machine"};
+  Facts facts{{"run_id", out.stem().string()}, {"cmdline", session.command_line}, {"session", session_id}};
+  for (const auto& [name, value] : Reader(file(0, "h5")).attributes())
+    if (std::ranges::find(kept, name) != std::end(kept)) facts.emplace_back(name, value);
+  std::vector<std::string> ids;
+  for (std::size_t launch = 0; launch < rows.size(); ++launch) ids.push_back(fmt::format("launch-{}", launch + 1));
+
+  Recorder recorder(folder, facts, session.clock);
+  recorder.number("launches", static_cast<std::int64_t>(ids.size()));
+  recorder.text("config", "toml", session.options.toml());
+  recorder.text("config", "origins", session.options.origins());
+  recorder.dimension({.name = "launch", .size = static_cast<std::int64_t>(ids.size())}, "launches");
+  recorder.texts("launches", "id", "launch", ids);
+  recorder.numbers("launches", "order", {"launch"}, orders, "1", "seed of the order in which its cases were measured");
+  recorder.numbers("launches", "time", {"launch"}, seconds, "s", "of the launch, from its start to its end");
+  for (std::size_t launch = 0; launch < ids.size(); ++launch) recorder.adopt("runs/" + ids[launch], file(launch, "h5"));
+  recorder.finish(std::ranges::any_of(rows, [](const Rows& launch) { return wrong_in(launch) > 0; }) ? "failed" : "ok");
+  fs::rename(fs::canonical(recorder.file()), out);
+}
+
+void Launches::declare(Options& options) {
+  options
+      .add("launches", launches_, "start so many launches, one after the other, and keep them in one record; 0: this is one")
+      .range(0, 1000);
+  options.add("ranks-per-launch", ranks_, "ranks of each of these launches").range(1, 1e6);
+  options.add("against", against_, "another chorale, whose launches alternate with these; kept in FILE.against.h5")
+      .words("PROGRAM");
+  options.add("seed", seed_, "of the orders of these launches and their cases").range(0, 1e18);
+}
+
+void Launches::check(const Launch& launch, const std::string& out) {
+  if (!against_.empty() && !wanted()) usage_error("--against alternates launches", "--launches is 0", "add --launches 6");
+  if (!wanted()) return;
+  if (!launch.launcher.empty())
+    usage_error("--launches starts the ranks itself", fmt::format("{} has started this one", launch.launcher),
+                fmt::format("chorale bench … --ranks-per-launch {} --launches {}, by itself", ranks_, launches_));
+  if (!against_.empty() && !fs::exists(against_))
+    usage_error("no such program", "--against " + against_, "name another chorale: --against ../before/build/chorale");
+  if (!against_.empty() && out.empty())
+    usage_error("--against leaves two records", "--out names none", "add --out new.h5; the other is then new.against.h5");
+  if (!against_.empty() && fs::exists(twin_of(out)))
+    usage_error("the record is there already", twin_of(out).string(), "nothing is overwritten: name another, or remove it");
+  signals_.emplace();
+}
+
+Rows Launches::run(Session& session, const std::string& out) {
+  const fs::path place = out.empty() ? fs::temp_directory_path() : fs::absolute(out).parent_path();
+  const ScratchFolder scratch(place);
+  std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
+  if (!against_.empty()) contestants.push_back({against_, scratch.path() / "other"});
+  for (const Contestant& who : contestants) fs::create_directory(who.folder);
+  take_turns(session, contestants);
+
+  const std::string session_id = fmt::format("{}-{:08x}", iso_time(session.clock.wall_seconds()), std::random_device()());
+  if (!out.empty()) contestants[0].keep(session, session_id, out);
+  if (contestants.size() > 1) contestants[1].keep(session, session_id, twin_of(out));
+  return merged(contestants[0].rows);
+}
+
+void Launches::take_turns(Session& session, std::vector<Contestant>& contestants) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
+  const std::int64_t all = launches_ * static_cast<std::int64_t>(contestants.size());
+  std::int64_t done = 0;
+  Progress progress("bench", all, session.clock, Progress::screen_of(stderr));
+  for (std::int64_t launch = 0; launch < launches_; ++launch) {
+    const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // the same for twins
+    for (const std::size_t turn : random_order(contestants.size(), random)) {
+      bool stopped = false;
+      launch_next(session, contestants[turn], order, [&](int process) {
+        if (const auto signal = signals_->pending()) stopped = true, kill(process, *signal);
+        progress.update(done, fmt::format("launches of {} ranks", ranks_));
+        return stopped;
+      });
+      if (stopped)
+        throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were over", done, all),
+                    "nothing was kept: start it again");
+      ++done;
+    }
+  }
+  progress.finish();
+}
+
+void Launches::launch_next(Session& session, Contestant& who, std::int64_t order,
+                           const std::function<bool(int)>& stopped) const {
+  std::vector<std::string> words{who.program, "bench"};
+  for (const std::string& word : session.options.words({"launches", "ranks-per-launch", "against", "seed", "out"}))
+    words.push_back(word);
+  words.insert(words.end(),
+               {"--launches=0", fmt::format("--order={}", order), "--format=json", "--out=" + who.next("h5").string()});
+  const Launcher launcher;
+  const std::vector<std::string> command = launcher.command(ranks_, words);
+  const double started = session.clock.seconds();
+  bool over = false;
+  const int code =
+      launcher.run(command, who.next("json"), who.next("txt"), session.clock, [&](int process) { over = stopped(process); });
+  if (over) return;
+  const std::string said = text_of(who.next("txt"));
+  if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))
+    throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
+                fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
+                reason_in(said), "start it by itself: " + join(command, " "));
+  if (who.rows.empty())
+    for (const std::string& line : split(said, '\n'))
+      if (line.starts_with("skipped: ")) std::fputs((line + "\n").c_str(), stderr);
+  who.rows.push_back(rows_in(text_of(who.next("json")), join(command, " ")));
+  who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
+}
+
+std::string Launches::about() const {
+  return fmt::format("{} launches of {} ranks; times are medians over the launches, with their {}", launches_, ranks_,
+                     launches_ < static_cast<std::int64_t>(fewest_blocks) ? "extremes" : "95 % interval");
+}
+
+}  // namespace chorale::bench
