@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "collectives/staged.hpp"
@@ -26,6 +28,13 @@ Engine::Engine(Clock& clock, bool oversubscribed)
   briefly_.timeout_seconds = 2;
 }
 
+std::vector<Request::Flight*> Engine::flights_of(const Communicator::State* group) const {
+  std::vector<Request::Flight*> found;
+  std::ranges::copy_if(flights_, std::back_inserter(found),
+                       [&](const Request::Flight* flight) { return flight->group.get() == group && !flight->over; });
+  return found;
+}
+
 // Changes whenever a step of any call is done.
 std::uint64_t Engine::moved() const {
   std::uint64_t steps = blocked_ ? blocked_->moved() : 0;
@@ -48,7 +57,7 @@ void Engine::progress() {
 // Trouble of flights is kept for who waits for them, that of a blocked call is for now.
 void Engine::examine() {
   for (Request::Flight* flight : flights_) try {
-      if (flight->sequence != 0) flight->operation->examine();
+      if (flight->sequence != 0 && flight->operation) flight->operation->examine();
     } catch (...) {
       flight->trouble = std::current_exception();  // `move` takes it out of the air
     }
@@ -130,7 +139,7 @@ void Communicator::State::fly(const std::shared_ptr<Route>& route, const Call& c
           },
           operation.get(), route->plan.words.c_str());
   } catch (...) {
-    wrecks_.push_back(std::move(operation));
+    wrecks_.add(std::move(operation));
     throw;
   }
   end(*route, std::move(operation), sequence, output);
@@ -215,7 +224,7 @@ void Communicator::State::move(Request::Flight& flight) try {
   give_up(error);
 }
 
-// Who gave up with one call has told his peers, who answer none of the others either.
+// A rank that gave up with one call has told its peers, and they answer none of its other calls either.
 bool Communicator::State::is_over(Operation& operation) const {
   if (operation.progress()) return true;
   refuse_after_giving_up();
@@ -241,7 +250,7 @@ bool Communicator::State::begin(Request::Flight& flight) {
 void Communicator::State::abandon(Request::Flight& flight) {
   if (flight.sequence == 0) std::erase(queue_, &flight);
   if (flight.sequence == 0 && flight.operation) --awaiting_;
-  if (flight.operation) wrecks_.push_back(std::move(flight.operation));
+  if (flight.operation) wrecks_.add(std::move(flight.operation));
   flight.over = true;
 }
 
@@ -250,7 +259,13 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
   gave_up_ = replace_all(error.what(), '\n', ';');
-  group->poison(gave_up_);
+  for (Request::Flight* flight : engine->flights_of(this)) try {
+      abandon(*flight);
+      refuse_after_giving_up();
+    } catch (...) {
+      flight->trouble = std::current_exception();
+    }
+  wrecks_.let_go(*group, engine->clock(), gave_up_);
 }
 
 void Communicator::State::refuse_after_giving_up() const {

@@ -13,6 +13,7 @@
 
 #include "collectives/backends/transport.hpp"
 #include "collectives/communicator.hpp"
+#include "collectives/wrecks.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale {
@@ -63,6 +64,7 @@ class Engine {
   void add(Request::Flight* flight) { flights_.push_back(flight); }
   void remove(const Request::Flight* flight) { std::erase(flights_, flight); }
   bool idle() const { return flights_.empty(); }
+  std::vector<Request::Flight*> flights_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
 
   // Waits until `done`, which moves what it waits for; `blocked`, if any, is examined beside all flights.
@@ -105,9 +107,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void run(const Call& call);
   void run_ours(const Call& call);
   Request::Flight* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
-  void move(Request::Flight& flight);  // as far as it goes; trouble is kept in it
-  void give_up(const std::exception& error) noexcept;
-  void abandon(Request::Flight& flight);  // peers may still be at it
+  void move(Request::Flight& flight);                  // as far as it goes; trouble is kept in it
+  void give_up(const std::exception& error) noexcept;  // on all calls of the group
+  void abandon(Request::Flight& flight);               // on one; its operation becomes a wreck
   State& pair(int from, int to);
 
   const std::shared_ptr<Route>& route_of(const Call& call);  // this and what it needs in route.cpp
@@ -154,7 +156,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::deque<Request::Flight*> queue_;   // of those that have not begun, in the order of their calls
   std::uint64_t awaiting_ = 0;           // how many of them have an operation, which awaits its input
   std::string gave_up_;
-  std::vector<std::unique_ptr<Operation>> wrecks_;  // their memory may still be looked at
+  Wrecks wrecks_;
 };
 
 }  // namespace chorale

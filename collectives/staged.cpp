@@ -71,6 +71,15 @@ bool StagedOperation::progress() {
   return crossing_->over();
 }
 
+void StagedOperation::abandon() noexcept {
+  if (stage_ == Stage::call) inner_->abandon();
+}
+
+// Copies end by themselves.
+bool StagedOperation::may_be_written() noexcept {
+  return stage_ == Stage::call ? inner_->may_be_written() : !crossing_->over();
+}
+
 void StagedOperation::examine() {
   if (stage_ == Stage::call) inner_->examine();
 }

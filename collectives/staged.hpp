@@ -33,6 +33,9 @@ class StagedOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return inner_->moved() + moved_; }
   void examine() override;
+  void abandon() noexcept override;
+  bool may_be_written() noexcept override;
+  bool may_be_read() noexcept override { return inner_->may_be_read(); }
 
  private:
   Plan plan_;

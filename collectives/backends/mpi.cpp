@@ -25,7 +25,7 @@ struct MpiWorld {
         comm(duplicate(runtime.world())),
         line(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // Messages that nobody took must not come to a later communicator either: see ~ServiceLine.
+  // Messages that nobody took must not come to a later communicator either: see ~MpiMail.
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
@@ -64,6 +64,7 @@ class MpiGroup final : public Group {
     own_.release();
     book_.poison(why);
   }
+  void close() noexcept override { book_.close(); }
 
  private:
   struct GroupTraits {
@@ -107,6 +108,7 @@ class MpiTransport final : public Transport {
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
 
+  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<MpiGroup>(world_, membership);

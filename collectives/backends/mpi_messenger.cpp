@@ -1,5 +1,7 @@
 #include "collectives/backends/mpi_messenger.hpp"
 
+#include <sched.h>
+
 #include <bit>
 #include <limits>
 
@@ -23,6 +25,13 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
   return own_whole;
 }
 
+// Cancels a receive that no message has met; others stay. (Open MPI crashes if one is cancelled that is over.)
+void take_back(MPI_Request& request) noexcept {
+  int over = 0;
+  if (request == MPI_REQUEST_NULL) return;
+  if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && !over) PMPI_Cancel(&request);
+}
+
 }  // namespace
 
 // The limit is an attribute of the world alone: communicators that are split from it need not have it.
@@ -39,9 +48,9 @@ MpiTags::MpiTags() {
                 "use another backend, or another MPI (--mca pml ob1 under Open MPI)");
 }
 
-int MpiTags::of(std::uint32_t group, std::uint64_t history) const {
+int MpiTags::of(std::uint32_t group, std::uint64_t mark) const {
   require(group >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group, id_bits);
-  const std::uint64_t hash = (history * 0x9e3779b97f4a7c15u) >> (64 - hash_bits_);
+  const std::uint64_t hash = mark >> (64 - hash_bits_);
   return static_cast<int>(group) << (sequence_bits + hash_bits_) | static_cast<int>(hash);
 }
 
@@ -63,18 +72,28 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, c
   statuses_.resize(lines_.size());
 }
 
-// After an error only: what is received into must not be written any more; a send cannot be taken back.
+// Something is left after an error only, and then nothing must be written any more when this returns.
 MpiMessenger::~MpiMessenger() {
+  cancel();
+  while (is_receiving()) sched_yield();
+  for (std::size_t i = 0; i < active_; ++i)
+    if (requests_[i] != MPI_REQUEST_NULL) PMPI_Request_free(&requests_[i]);
+}
+
+void MpiMessenger::cancel() noexcept {
+  for (std::size_t i = 0; i < active_; ++i)
+    if (line(i).incoming) take_back(requests_[i]);
+}
+
+// A send that nobody has received yet never will be once its receiver has closed.
+bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
-    MPI_Request& request = requests_[i];
-    if (request == MPI_REQUEST_NULL) continue;
-    if (!line(i).incoming) {
-      PMPI_Request_free(&request);
-      continue;
-    }
-    PMPI_Cancel(&request);
-    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    int over = 0;
+    if (line(i).incoming != incoming || requests_[i] == MPI_REQUEST_NULL) continue;
+    PMPI_Test(&requests_[i], &over, MPI_STATUS_IGNORE);
+    if (!over && (incoming || !book_.has_closed(line(i).peer))) return true;
   }
+  return false;
 }
 
 bool MpiMessenger::post(int message, void* place) {
@@ -110,7 +129,9 @@ std::span<const int> MpiMessenger::progress() {
 }
 
 void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
-  int kind = MPI_SUCCESS;
+  int kind = MPI_SUCCESS, cancelled = 0;
+  PMPI_Test_cancelled(&status, &cancelled);
+  if (cancelled) book_.other_call(line.peer, sequence_, "something else");
   if (status.MPI_ERROR != MPI_SUCCESS) PMPI_Error_class(status.MPI_ERROR, &kind);
   if (kind == MPI_ERR_TRUNCATE) book_.wrong_length(line.peer, words_, -1, line.bytes);
   mpi::check(status.MPI_ERROR);
@@ -120,17 +141,16 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// The oldest message from a peer we wait for that nobody has asked for: of this very call, but with another hash? To look may have
-// made our receive complete, and then what we see belongs to a later call.
+// Looks at the oldest message from a peer that no receive has matched. If it is of this very call but has another hash, then the peer called
+// something else: a message for our receive would have been sent, and matched, before. MPI knows whether our receive has been matched,
+// since it cancels only those that have not; progress() then finds the receive cancelled, and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
-    int there = 0, over = 0;
+    int there = 0;
     MPI_Status status;
     if (!line(i).incoming) continue;
     mpi::check(PMPI_Iprobe(line(i).peer, MPI_ANY_TAG, comm_, &there, &status));
-    if (!there || status.MPI_TAG == tag_ || !tags_.same_call(status.MPI_TAG, tag_)) continue;
-    mpi::check(PMPI_Request_get_status(requests_[i], &over, MPI_STATUS_IGNORE));
-    if (!over) book_.other_call(line(i).peer, sequence_, "something else");
+    if (there && status.MPI_TAG != tag_ && tags_.same_call(status.MPI_TAG, tag_)) take_back(requests_[i]);
   }
 }
 

@@ -1,9 +1,13 @@
 // Messages over MPI's nonblocking point-to-point. A tag tells calls apart, so that one that differs between ranks never matches:
 //
-//   pair : 1 | group id : 11 | sequence : 4 | hash of the call : the rest, 7 bits at least (15 under Open MPI)
+//   pair : 1 | group id : 11 | sequence : 4 | hash : the rest, 7 bits at least (15 under Open MPI)
 //
-// The sequence wraps after 16 calls. That is harmless: a group has at most 8 in flight, so a rank posts the receives of call s + 16
-// only when those of call s are over, and a peer that is further ahead has sent all of call s before: MPI keeps that order.
+// The hash is of the group's incarnation and of its calls so far (CallBook::mark), so two groups that have the same id one after the other
+// do not match each other's messages.
+//
+// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight, so a rank posts the receives of call s + 16
+// only when those of call s are over. A peer may be any number of calls ahead, but then it has sent all of call s before, and MPI
+// matches the messages of two ranks in the order in which they were sent.
 #pragma once
 #include <vector>
 
@@ -21,7 +25,7 @@ class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
   MpiTags();  // as many bits as this MPI has
-  int of(std::uint32_t group, std::uint64_t history) const;
+  int of(std::uint32_t group, std::uint64_t mark) const;
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
   bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // but for the hash
 
@@ -36,11 +40,14 @@ class MpiMessenger final : public Messenger {
   ~MpiMessenger() override;
   void start(const Run& run) override {
     sequence_ = run.sequence;
-    tag_ = tags_.at(tags_.of(book_.group().id, run.history), run.sequence);
+    tag_ = tags_.at(tags_.of(book_.group().id, book_.mark(run.history)), run.sequence);
   }
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
   void examine() override;
+  void cancel() noexcept override;
+  bool is_receiving() noexcept override { return any_left(true); }
+  bool is_sending() noexcept override { return any_left(false); }
 
  private:
   struct Line {
@@ -50,6 +57,7 @@ class MpiMessenger final : public Messenger {
     MPI_Datatype type;
     std::int64_t bytes;
   };
+  bool any_left(bool incoming) noexcept;
   void check_arrival(const Line& line, MPI_Status& status) const;
   const Line& line(std::size_t active) const { return lines_[static_cast<std::size_t>(of_[active])]; }
 

@@ -134,6 +134,12 @@ bool MpiNative::progress() {
   return over != 0;
 }
 
+bool MpiNative::may_be_written() noexcept {
+  int over = 1;
+  if (request_ != MPI_REQUEST_NULL) PMPI_Test(&request_, &over, MPI_STATUS_IGNORE);
+  return !over;
+}
+
 void MpiNative::call_symmetric(const void* in, void* out) {
   const int n = static_cast<int>(problem_.blocks.total());
   if (problem_.what == Collective::barrier) return call(PMPI_Barrier, PMPI_Ibarrier);

@@ -24,6 +24,7 @@ class MpiNative final : public Operation {
   void start(const Run& run) override;
   bool progress() override;
   void examine() override { watch_.examine(); }
+  bool may_be_written() noexcept override;
 
  private:
   struct Cut {  // a vector's blocks, as MPI wants them
@@ -48,7 +49,7 @@ class MpiNative final : public Operation {
   Buffer landing_;  // of a reduce_scatter in place, which MPI would leave at the start of the vector
   void* landed_ = nullptr;
   bool blocking_ = false;
-  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective, which MPI lets nobody cancel or free: after an error it stays
+  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective, which MPI lets nobody cancel or free
 };
 
 }  // namespace chorale

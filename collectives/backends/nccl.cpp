@@ -169,6 +169,7 @@ class NcclTransport final : public Transport {
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
+  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<NcclGroup>(world_, membership);

@@ -56,6 +56,12 @@ class Operation {
   virtual std::uint64_t moved() const { return 0; }  // steps done so far: who waits sees that it goes on
   // Nothing has moved for a while: throws if a peer called something else, or gave up.
   virtual void examine() {}
+
+  // After an error (wrecks.hpp). The run will not end: takes back what can be taken back. The two questions then go as far as they can
+  // without waiting.
+  virtual void abandon() noexcept {}
+  virtual bool may_be_written() noexcept { return false; }  // by a message, or a peer, to this run's buffers
+  virtual bool may_be_read() noexcept { return false; }
 };
 
 class Group {
@@ -64,8 +70,10 @@ class Group {
   virtual std::unique_ptr<Operation> prepare(const Plan& plan) = 0;
   // The group of two that carries what `from` sends to `to`, one of which is this rank; made without asking the other.
   virtual std::unique_ptr<Group> pair(int from, int to) = 0;
-  // This rank gives up: whoever waits for it on this group is told why, when he examines.
+  // This rank gives up, and its calls on this group have been abandoned: a peer that waits for it is told why, when it examines.
   virtual void poison(const std::string& why) noexcept = 0;
+  // This rank has given up, and no message will be written to its buffers any more.
+  virtual void close() noexcept {}
 };
 
 struct Membership {
@@ -90,7 +98,8 @@ class Transport {
 
   // Set-up, on all ranks of the world at once: everybody's number, in rank order.
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
-  // What the other members of a coming group of so many ranks must know of this rank: where its board lies, on mapped memory.
+  // What the other members of a coming group of so many ranks must know of this rank: on mapped memory where its board lies, over messages
+  // its number of the group.
   virtual std::int64_t offer(int /*members*/) { return 0; }
   // Whether an operation must know what the other ranks do, and not only what this one does.
   virtual bool plans_for_all() const { return false; }

@@ -1,22 +1,27 @@
 #include "collectives/backends/ucx_messenger.hpp"
 
+#include <sched.h>
+
 #include "src/base/error.hpp"
 
 namespace chorale::ucx {
 namespace {
 
-constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << 24) - 1;
-
-ucp_tag_t hash_of(std::uint64_t history) { return history * 0x9e3779b97f4a7c15u >> 40; }
+constexpr int hash_bits = 20, source_bits = 12, sequence_bits = 8, incarnation_bits = 12, id_bits = 12;
+static_assert(hash_bits + source_bits + sequence_bits + incarnation_bits + id_bits == 64);
+constexpr int source_at = hash_bits, sequence_at = source_at + source_bits, incarnation_at = sequence_at + sequence_bits,
+              id_at = incarnation_at + incarnation_bits;
+constexpr ucp_tag_t hash_mask = (ucp_tag_t{1} << hash_bits) - 1;
 
 }  // namespace
 
 Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
     : worker_(board.worker()), book_(book), words_(plan.words) {
   const auto& group = book.group();
-  require(group.id >> 16 == 0, "group id {} does not fit into 16 bits of a tag", group.id);
-  const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << 24; };
-  const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << 48;
+  require(group.id >> id_bits == 0, "group id {} does not fit into {} bits of a tag", group.id, id_bits);
+  const auto source_in = [](int rank) { return static_cast<ucp_tag_t>(rank) << source_at; };
+  const ucp_tag_t incarnation = book.mark(0) >> (64 - incarnation_bits);
+  const ucp_tag_t call = static_cast<ucp_tag_t>(group.id) << id_at | incarnation << incarnation_at;
   const int self = book.world_rank(group.rank);
   for (const FlatMessage& message : messages) {
     const int peer = book.world_rank(message.peer);
@@ -27,20 +32,39 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   over_.resize(lines_.size());
 }
 
-// After an error only: nothing may be read from, or written to, buffers that are about to go.
+// Something is left after an error only, and then nothing must be written any more when this returns.
 Messenger::~Messenger() {
+  cancel();
+  while (is_receiving()) sched_yield();
+  for (std::size_t i = 0; i < active_count_; ++i) ucp_request_free(active_[i].request);
+}
+
+void Messenger::cancel() noexcept {
+  for (std::size_t i = 0; i < active_count_; ++i)
+    if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
+}
+
+// A send that nobody has received yet never will be once its receiver has closed.
+bool Messenger::any_left(bool incoming) noexcept {
+  ucp_worker_progress(worker_);
+  bool any = false;
+  std::size_t kept = 0;
   for (std::size_t i = 0; i < active_count_; ++i) {
-    ucp_request_cancel(worker_, active_[i].request);
-    constexpr int patience = 1000;  // a send that waits for its receiver cannot be cancelled
-    for (int n = 0; n < patience && ucp_request_check_status(active_[i].request) == UCS_INPROGRESS; ++n)
-      ucp_worker_progress(worker_);
-    ucp_request_free(active_[i].request);
+    const bool over = ucp_request_check_status(active_[i].request) != UCS_INPROGRESS;
+    if (over) {
+      ucp_request_free(active_[i].request);
+      continue;
+    }
+    any |= (line(i).to == nullptr) == incoming && (incoming || !book_.has_closed(line(i).peer));
+    active_[kept++] = active_[i];
   }
+  active_count_ = kept;
+  return any;
 }
 
 void Messenger::start(const Run& run) {
   sequence_ = run.sequence;
-  call_ = run.sequence % 4096 << 36 | hash_of(run.history);
+  call_ = run.sequence % (1u << sequence_bits) << sequence_at | book_.mark(run.history) >> (64 - hash_bits);
 }
 
 bool Messenger::post(int message, void* place) {

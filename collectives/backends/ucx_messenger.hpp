@@ -1,10 +1,11 @@
 // Messages over UCX tag matching. All that must agree is in the tag:
 //
-//   group id : 16 | sequence : 12 | source : 12 | hash of the call : 24
+//   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
-// A receive matches all but the hash, which comes with the message, so a call that differs is seen when it arrives, for nothing. The
-// sequence wraps after 4096 calls, and harmlessly: a group has few in flight, a peer that is further ahead has sent its messages
-// of call s before those of call s + 4096, and UCX keeps their order.
+// A receive matches all but the hash, which comes with the message, so a call that differs is seen when it arrives, at no cost. The
+// incarnation tells groups apart that have the same id one after the other (CallBook::mark). The sequence wraps after 256 calls, which is
+// harmless: a group has few in flight, a peer that is further ahead has sent its messages of call s before those of call s + 256, and
+// UCX matches in the order of sending.
 #pragma once
 #include <vector>
 
@@ -20,6 +21,9 @@ class Messenger final : public chorale::Messenger {
   void start(const Run& run) override;
   bool post(int message, void* place) override;
   std::span<const int> progress() override;
+  void cancel() noexcept override;
+  bool is_receiving() noexcept override { return any_left(true); }
+  bool is_sending() noexcept override { return any_left(false); }
 
  private:
   struct Line {
@@ -32,6 +36,8 @@ class Messenger final : public chorale::Messenger {
     void* request;
     int message;
   };
+  bool any_left(bool incoming) noexcept;
+  const Line& line(std::size_t active) const { return lines_[static_cast<std::size_t>(active_[active].message)]; }
   void check_arrival(const Line& line, ucs_status_t status, const ucp_tag_recv_info_t& info) const;
 
   ucp_worker_h worker_;

@@ -70,7 +70,7 @@ TEST_CASE("the workspace of a call over messages outlives its messages", "[spmd]
   Lender memory(order);
   Ledger ledger;
   ServiceLine line(world().world());
-  CallBook book(line, everybody(1));
+  CallBook book(line, everybody(line));
   const Plan plan = sum_of(world().size() + 1);
   {
     const MessageOperation call(plan, MessagePlan(plan), std::make_unique<Silent>(order), CallWatch(book, 0, {}),

@@ -50,7 +50,7 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
     INFO(line.backend->name);
     std::uint32_t id = 1;
     const auto check = [&](const Plan& plan, const std::string& words) {
-      const auto group = line.transport->join(everybody(id++));
+      const auto group = join_all(*line.transport, id++);
       const std::string thrown = thrown_by(*group, plan);
       INFO("thrown: " << thrown);
       const bool named_ranks = thrown.find("rank ") != std::string::npos && thrown.find(words) != std::string::npos;
@@ -73,7 +73,7 @@ TEST_CASE("who receives sees the difference, also when the sender has gone on", 
     INFO(line.backend->name);
     std::uint32_t id = 1;
     const auto check = [&](std::int64_t count, std::uint64_t signature, const std::string& words) {
-      const auto group = line.transport->join(everybody(id++));
+      const auto group = join_all(*line.transport, id++);
       Plan plan = plan_of(&named(Collective::broadcast, "binomial_tree"), Problem::even(Collective::broadcast, count, size));
       plan.signature = signature;
       const std::string thrown = thrown_by(*group, plan);
@@ -90,7 +90,7 @@ TEST_CASE("who receives sees the difference, also when the sender has gone on", 
 TEST_CASE("why a rank gave up is told in its words, whoever else gives up for that", "[spmd][messages]") {
   const bool is_first = world().rank() == 0;
   ServiceLine line(world().world());
-  CallBook book(line, everybody(1));
+  CallBook book(line, everybody(line));
   if (is_first) book.poison("there is no root 99");
   std::string said = is_first ? "nothing" : heard(book, 5);
   if (!is_first) book.poison(said);
@@ -104,12 +104,12 @@ TEST_CASE("why a rank gave up is told in its words, whoever else gives up for th
 TEST_CASE("letters that nobody read do not reach the next world", "[spmd][messages]") {
   {
     ServiceLine line(world().world());
-    CallBook book(line, everybody(1));
+    CallBook book(line, everybody(line));
     if (world().rank() == 0) book.poison("an old sorrow");
     PMPI_Barrier(world().world());
   }
   ServiceLine line(world().world());
-  CallBook book(line, everybody(1));
+  CallBook book(line, everybody(line));
   PMPI_Barrier(world().world());
   REQUIRE_ALL(heard(book, 0.05) == "nothing");
 }
@@ -120,7 +120,7 @@ TEST_CASE("messages that nobody took do not reach the next world", "[spmd][messa
   const Plan plan = plan_of(&named(Collective::broadcast, "direct"), Problem::even(Collective::broadcast, 4, size));
   for (int round = 0; round < 2; ++round) {
     const auto transport = backend_named("mpi").open(world());
-    const auto group = transport->join(everybody(1));
+    const auto group = join_all(*transport, 1);
     const auto operation = group->prepare(plan);
     std::vector<std::int32_t> x(4, is_root ? round : -1);
     if (is_root || round == 1) {

@@ -24,7 +24,7 @@ TEST_CASE("every algorithm gives exact results over messages, in place and out o
   const int size = world().size();
   for (const Line& line : open_all()) {
     INFO(line.backend->name);
-    const auto group = line.transport->join(everybody(1));
+    const auto group = join_all(*line.transport, 1);
     std::uint64_t sequence = 0;
     std::size_t turn = 0;
     std::string wrong;
@@ -45,7 +45,7 @@ TEST_CASE("every algorithm gives exact results over messages, in place and out o
 TEST_CASE("native collectives over MPI mean what ours mean", "[spmd][messages]") {
   const int size = world().size();
   const auto transport = backend_named("mpi").open(world());
-  const auto group = transport->join(everybody(1));
+  const auto group = join_all(*transport, 1);
   std::vector<std::int64_t> uneven;
   for (int rank = 0; rank < size; ++rank) uneven.push_back((rank * 3 + 1) % 4);
   std::uint64_t sequence = 0;
@@ -72,18 +72,15 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
           "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   for (const Line& line : open_all()) {
-    const auto all = line.transport->join(everybody(1));
-    std::vector<int> upper;
-    for (int r = size / 2; r < size; ++r) upper.push_back(r);
+    const auto all = join_all(*line.transport, 1);
     std::vector<Plan> plans;
     for (const std::int64_t count : {40, 4000, 4000, 20000})  // two that only their sequence tells apart
 
       plans.push_back(plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
     std::vector<std::unique_ptr<GroupCall>> calls;
     for (const Plan& plan : plans) calls.push_back(std::make_unique<GroupCall>(*all, plan));
-    std::unique_ptr<Group> some;
-    if (rank >= size / 2) {
-      some = line.transport->join(group_of(upper, 2));
+    const std::unique_ptr<Group> some = join(*line.transport, ranks(size / 2, size), 2);
+    if (some) {
       Problem gather = Problem::even(Collective::all_gather, 500, size - size / 2);
       gather.rank = rank - size / 2;
       Plan plan = plan_of(&named(Collective::all_gather, "bruck"), gather);
@@ -120,7 +117,7 @@ TEST_CASE("a one-shot sum over messages is made in rank order, our own contribut
   std::vector<float> wanted(count), sum(count);
   reduce(Redop::sum, DType::f32, wanted.data(), places, count);
   for (const Line& line : open_all()) {
-    const auto group = line.transport->join(everybody(1));
+    const auto group = join_all(*line.transport, 1);
     const auto operation = group->prepare(
         plan_of(&named(Collective::all_reduce, "one_shot"), Problem::even(Collective::all_reduce, count, size), DType::f32));
     operation->start({inputs[static_cast<std::size_t>(world().rank())].data(), sum.data(), 1, 0, true});

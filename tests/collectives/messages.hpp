@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/backends/message/letters.hpp"
 #include "src/base/random.hpp"
 #include "tests/collectives/planning.hpp"
 #include "tests/spmd.hpp"
@@ -25,15 +26,31 @@ inline std::vector<Line> open_all() {
   return lines;
 }
 
-inline Membership group_of(std::vector<int> members, std::uint32_t id) {
-  const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
-  return {std::move(members), static_cast<int>(self), id, {}};
+inline std::vector<int> ranks(int first, int last) {
+  std::vector<int> all;
+  for (int rank = first; rank < last; ++rank) all.push_back(rank);
+  return all;
 }
 
-inline Membership everybody(std::uint32_t id) {
-  std::vector<int> members;
-  for (int rank = 0; rank < world().size(); ++rank) members.push_back(rank);
-  return group_of(members, id);
+// Makes a group, on all ranks of the world at once; a rank that is no member gets none.
+inline std::unique_ptr<Group> join(Transport& transport, const std::vector<int>& members, std::uint32_t id) {
+  const auto all = transport.exchange(transport.offer(static_cast<int>(members.size())));
+  const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
+  if (self == std::ssize(members)) return nullptr;
+  std::vector<std::int64_t> offers;
+  for (const int member : members) offers.push_back(all[static_cast<std::size_t>(member)]);
+  return transport.join({members, static_cast<int>(self), id, offers});
+}
+
+inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
+  return join(transport, ranks(0, world().size()), id);
+}
+
+// All ranks, in the next group of a line that all have used alike.
+inline Membership everybody(ServiceLine& line) {
+  const auto number = static_cast<std::int64_t>(line.next_number());
+  return {ranks(0, world().size()), world().rank(), 1,
+          std::vector<std::int64_t>(static_cast<std::size_t>(world().size()), number)};
 }
 
 inline Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dtype = DType::i32, Redop op = Redop::sum) {

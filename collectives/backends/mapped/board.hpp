@@ -33,7 +33,8 @@ struct alignas(128) Slot {
 struct alignas(128) Board {
   std::uint64_t finished = 0;  // collectives, all up to this one
   alignas(128) std::uint64_t poisoned = 0;
-  char why[376];
+  char why[368];
+  std::uint64_t closed = 0;  // its owner has given up, and touches nobody's memory any more
   Slot slot[slots];
 };
 
@@ -49,6 +50,10 @@ inline Member& member(Board& board, int rank) { return reinterpret_cast<Member*>
 inline std::int64_t board_bytes(int members) {
   return static_cast<std::int64_t>(sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Member));
 }
+
+// What a call's history becomes when its rank gives up. A peer that comes to the call later must not touch the buffers that the slot names.
+// Histories of calls are odd, or 0 where calls are not compared.
+constexpr std::uint64_t abandoned = 2;
 
 inline std::uint64_t look(const std::uint64_t& word) {
   return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);

@@ -15,6 +15,7 @@ Buffer Boards::put_up(int members) {
   auto* fresh = static_cast<Board*>(board.data());
   show(fresh->finished, 0);
   show(fresh->poisoned, 0);
+  show(fresh->closed, 0);
   for (Slot& slot : fresh->slot) {
     slot.word = slot.history = 0;
     std::memset(slot.more, 0, sizeof slot.more);

@@ -90,8 +90,10 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   slot.call[sizeof slot.call - 1] = 0;
 }
 
+// The calls of this rank have been abandoned. A rank writes to another's memory only from within its own calls, so it is done with that.
 void MappedGroup::poison(const std::string& why) noexcept {
-  // Who gave up first has told everybody: to pass it on would only wrap his words.
+  show(own().closed, 1);
+  // The first to give up has told everybody; passing it on would only wrap its words.
   if (std::ranges::any_of(boards_, [](const Board* board) { return board && look(board->poisoned); })) return;
   Board& board = own();
   const std::size_t length = std::min(why.size(), sizeof board.why - 1);
@@ -110,6 +112,12 @@ void MappedGroup::throw_parted(int other, std::uint64_t sequence) {
       Exit::runtime, fmt::format("ranks {} and {} of a group call different collectives", rank(), other),
       fmt::format("rank {}: {}; rank {}: {}", rank(), slot_in(own(), sequence).call, other, slot_in(theirs, sequence).call),
       "all ranks of a group make the same calls in the same order");
+}
+
+bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
+  const Board* board = board_of(rank);
+  if (!board || look(board->closed) || look(member(own(), rank).gone)) return false;
+  return has_reached(look(board->slot[sequence % slots].word), tag) && look(board->finished) < sequence;
 }
 
 void MappedGroup::throw_if_poisoned() {

@@ -30,6 +30,8 @@ class MappedGroup final : public Group {
   }  // the tag of the slot's next use
   void finished(std::uint64_t sequence);
   void say(Slot& slot, const Plan& plan);  // in words what the slot is used for
+  bool is_at(int rank, std::uint64_t sequence,
+             std::uint64_t tag);  // may still touch the buffers of that call, whose use of the slot has this tag
   void throw_if_poisoned();
   [[noreturn]] void throw_parted(int rank, std::uint64_t sequence);  // that rank has made other calls
 

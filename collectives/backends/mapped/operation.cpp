@@ -80,8 +80,8 @@ bool MappedOperation::go_on() {
 bool MappedOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
-  slot_->history = run_.history;
-  tag_ = group_.turn(run_.sequence);
+  show(slot_->history, run_.history);
+  tag_ = first_tag_ = group_.turn(run_.sequence);
   in_slices_ = false;
   places_.start(run_);
   if (!whole_.program.staged) {
@@ -136,10 +136,12 @@ bool MappedOperation::meet(int rank) {
   if (!board) return false;
   const Slot& slot = board->slot[run_.sequence % slots];
   if (!has_reached(look(slot.word), tag_)) return false;
+  if (other.known == run_.sequence) return other.met = parts_, true;
+  if (const std::uint64_t history = look(slot.history); history != run_.history) [[unlikely]] {
+    if (history == abandoned) return false;  // examine() will say why
+    if (history != 0 && run_.history != 0) group_.throw_parted(rank, run_.sequence);
+  }
   other.met = parts_;
-  if (other.known == run_.sequence) return true;
-  if (slot.history != run_.history && slot.history != 0 && run_.history != 0) [[unlikely]]
-    group_.throw_parted(rank, run_.sequence);
   other.known = run_.sequence;
   other.slot = &slot;
   if (!whole_.program.staged) {
@@ -277,6 +279,17 @@ bool MappedOperation::finish() {
   for (; at_the_end_ < program.at_the_end.size(); ++at_the_end_)
     if (!has_happened(program.at_the_end[at_the_end_])) return false;
   return true;
+}
+
+void MappedOperation::abandon() noexcept {
+  if (entered_) show(slot_->history, abandoned);
+}
+
+bool MappedOperation::may_be_written() noexcept {
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers look at the board alone
+  for (int r = 0; r < group_.size(); ++r)
+    if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
+  return false;
 }
 
 void MappedOperation::leave() {

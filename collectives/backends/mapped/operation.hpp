@@ -19,6 +19,9 @@ class MappedOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
   void examine() override { group_.throw_if_poisoned(); }
+  void abandon() noexcept override;
+  bool may_be_written() noexcept override;
+  bool may_be_read() noexcept override { return may_be_written(); }
 
  private:
   struct Peer {
@@ -80,7 +83,7 @@ class MappedOperation final : public Operation {
   const Part* part_ = nullptr;
   std::int64_t slice_ = 0, first_ = 0;  // its number, and its first element
   std::uint64_t moved_ = 0;
-  std::uint64_t parts_ = 0, tag_ = 0;  // how many there have been
+  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // how many there have been; of this part; of the call's first
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;
 };

@@ -5,67 +5,43 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <utility>
 
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr int tag = 1;
+// No two groups that a rank is ever in have the same members with the same numbers.
+std::uint64_t incarnation_of(const Membership& group) {
+  std::uint64_t mixed = group.id;
+  for (std::size_t i = 0; i < group.members.size(); ++i)
+    for (const std::int64_t part : {std::int64_t{group.members[i]}, group.offers[i]})
+      mixed = std::rotl((mixed ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, 29);
+  return mixed;
+}
+
 constexpr const char* fix = "all ranks of a group make the same calls in the same order: see the log of each rank named";
 
 }  // namespace
 
-ServiceLine::ServiceLine(MPI_Comm world) {
-  MPI_Comm own = MPI_COMM_NULL;
-  mpi::check(PMPI_Comm_dup(world, &own));
-  comm_.reset(own);
-  mpi::check(PMPI_Comm_rank(own, &rank_));
-}
-
-// A letter is small enough to be on its way at once. One that nobody takes stays behind, and MPICH would deliver it to a later
-// communicator that gets this one's number: then this one keeps it.
-ServiceLine::~ServiceLine() {
-  if (has_sent_) comm_.release();
-  for (Sent& sent : sent_)
-    if (sent.request != MPI_REQUEST_NULL) PMPI_Request_free(&sent.request);
-}
-
-void ServiceLine::send(int to, const Letter& letter) noexcept {
-  try {
-    sent_.remove_if([](Sent& old) {
-      int over = 0;
-      return PMPI_Test(&old.request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over;
-    });
-    Sent& sent = sent_.emplace_back(Sent{letter, MPI_REQUEST_NULL});
-    has_sent_ = true;
-    PMPI_Isend(&sent.letter, sizeof(Letter), MPI_BYTE, to, tag, comm_.get(), &sent.request);
-  } catch (const std::exception&) {  // out of memory: the peers' time limit has to do
-  }
-}
-
-void ServiceLine::listen() {
-  for (int there = 1; there;) {
-    MPI_Status status;
-    mpi::check(PMPI_Iprobe(MPI_ANY_SOURCE, tag, comm_.get(), &there, &status));
-    if (!there) return;
-    Letter& letter = inbox_.emplace_back();
-    mpi::check(PMPI_Recv(&letter, sizeof(Letter), MPI_BYTE, status.MPI_SOURCE, tag, comm_.get(), MPI_STATUS_IGNORE));
-  }
-}
-
 Membership pair_of(const Membership& parent, int from, int to) {
   const auto world_rank = [&](int member) { return parent.members[static_cast<std::size_t>(member)]; };
-  return {{world_rank(from), world_rank(to)}, parent.rank == from ? 0 : 1, parent.id | pair_bit, {}};
+  const auto offer = [&](int member) { return parent.offers[static_cast<std::size_t>(member)]; };
+  return {{world_rank(from), world_rank(to)}, parent.rank == from ? 0 : 1, parent.id | pair_bit, {offer(from), offer(to)}};
 }
 
-CallBook::CallBook(ServiceLine& line, const Membership& group) : line_(line), group_(group), key_(group.id) {
-  if (group.id & pair_bit)
-    key_ |= static_cast<std::uint64_t>(group.members[0]) << 12 | static_cast<std::uint64_t>(group.members[1]) << 38;
-}
+CallBook::CallBook(ServiceLine& line, const Membership& group)
+    : line_(line), group_(group), own_(address_at(group.rank)), incarnation_(incarnation_of(group)) {}
 
 CallBook::~CallBook() {
-  line_.inbox().remove_if([&](const Letter& letter) { return letter.group == key_; });
+  if (!is_pair()) line_.end(own_.number);
+}
+
+Address CallBook::address_at(int member) const {
+  Address address{static_cast<std::uint64_t>(group_.offers.at(static_cast<std::size_t>(member)))};
+  if (is_pair()) address.from = group_.members[0], address.to = group_.members[1];
+  return address;
 }
 
 void CallBook::enter(const Plan& plan) {
@@ -91,7 +67,7 @@ void CallBook::examine() {
     // A question about a call that we have not come to stays until we have.
     const bool is_early =
         letter->kind == Letter::Kind::ask && newest_[letter->sequence % newest_.size()].sequence < letter->sequence;
-    if (letter->group != key_ || is_early || letter->kind == Letter::Kind::news) {
+    if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
       ++letter;
       continue;
     }
@@ -102,9 +78,24 @@ void CallBook::examine() {
   if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", "mend what is said there; this group can do nothing more");
 }
 
+// While this rank waits for peers to close nothing is compared any more.
+void CallBook::hear_out() noexcept try {
+  line_.listen();
+  line_.inbox().remove_if([&](const Letter& letter) {
+    const bool says_closed = letter.to == own_ && letter.kind == Letter::Kind::closed;
+    if (says_closed) closed_.insert(letter.sender);
+    return says_closed;
+  });
+} catch (const std::exception&) {  // the caller's patience ends
+}
+
 void CallBook::read(const Letter& letter) {
+  if (letter.kind == Letter::Kind::closed) {
+    closed_.insert(letter.sender);
+    return;
+  }
   if (letter.kind == Letter::Kind::poison) {
-    if (gave_up_.empty()) gave_up_ = letter.text;
+    if (gave_up_.empty() && !has_poisoned_) gave_up_ = letter.text;
     return;
   }
   const Made& ours = newest_[letter.sequence % newest_.size()];
@@ -120,35 +111,47 @@ bool CallBook::was_asked(int peer, std::uint64_t sequence) const {
 }
 
 void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
-  Letter letter{Letter::Kind::ask, line_.rank(), key_, sequence, newest_[sequence % newest_.size()].history, ""};
-  std::snprintf(letter.text, sizeof letter.text, "%s", words_of(sequence).c_str());
-  for (const int peer : peers) line_.send(world_rank(peer), letter);
+  Letter question = letter(Letter::Kind::ask);
+  question.sequence = sequence;
+  question.history = newest_[sequence % newest_.size()].history;
+  std::snprintf(question.text, sizeof question.text, "%s", words_of(sequence).c_str());
+  for (const int peer : peers) {
+    question.to = address_at(peer);
+    line_.send(world_rank(peer), question);
+  }
 }
 
 void CallBook::poison(const std::string& why) noexcept {
-  if (!gave_up_.empty()) return;
-  Letter letter{Letter::Kind::poison, line_.rank(), key_, 0, 0, ""};
-  std::snprintf(letter.text, sizeof letter.text, "rank %d gave up: %s", line_.rank(), why.c_str());
-  std::replace(std::begin(letter.text), std::end(letter.text), '\n', ';');
-  send_all(letter);
+  if (!gave_up_.empty() || std::exchange(has_poisoned_, true)) return;
+  Letter news = letter(Letter::Kind::poison);
+  std::snprintf(news.text, sizeof news.text, "rank %d gave up: %s", line_.rank(), why.c_str());
+  std::replace(std::begin(news.text), std::end(news.text), '\n', ';');
+  send_all(news);
 }
 
-void CallBook::send_all(const Letter& letter) noexcept {
-  for (const int member : group_.members)
-    if (member != line_.rank()) line_.send(member, letter);
+void CallBook::close() noexcept {
+  if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
+}
+
+void CallBook::send_all(Letter letter) noexcept {
+  for (int member = 0; member < static_cast<int>(group_.members.size()); ++member) {
+    if (member == group_.rank) continue;
+    letter.to = address_at(member);
+    line_.send(world_rank(member), letter);
+  }
 }
 
 void CallBook::tell(std::span<const char> news) noexcept {
-  Letter letter{Letter::Kind::news, line_.rank(), key_, 0, 0, ""};
-  std::copy(news.begin(), news.end(), letter.text);
-  send_all(letter);
+  Letter told = letter(Letter::Kind::news);
+  std::copy(news.begin(), news.end(), told.text);
+  send_all(told);
 }
 
 bool CallBook::heard(std::span<char> news) {
   line_.listen();
   auto& inbox = line_.inbox();
   const auto letter = std::find_if(inbox.begin(), inbox.end(),
-                                   [&](const Letter& any) { return any.group == key_ && any.kind == Letter::Kind::news; });
+                                   [&](const Letter& any) { return any.to == own_ && any.kind == Letter::Kind::news; });
   if (letter == inbox.end()) return false;
   std::copy_n(letter->text, news.size(), news.begin());
   inbox.erase(letter);

@@ -1,54 +1,33 @@
-// What ranks tell one another when a collective does not move, so that a mistake ends in an error on every rank and not in a hang.
-// Nothing is sent while all goes well.
+// How ranks find out that their calls differ, or that one of them gave up, so that a mistake ends in an error on every rank and not in a
+// hang. Nothing is sent while all goes well.
 //
 //   rank 1 waits a while in its call 7, an all_gather      ask ──→  rank 0, whose call 7 was a broadcast: throws, and gives up
 //   rank 1 is told                                                  ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
+//   rank 1 gives up too, and neither receives any more  closed ──→  ←── closed
 //
-// ServiceLine is the world's: letters over MPI, on a communicator of their own. CallBook is a group's: its newest calls, and what came
-// for it. CallWatch is an operation's: the call it is in.
+// A CallBook belongs to a group: its newest calls, and what its letters said (letters.hpp). A CallWatch belongs to an operation: the call it
+// is in.
+//
+// Invariants, which tests/collectives/call_book_test.cpp explores over every order of steps and letters:
+//
+//   - Calls are compared by group, sequence and history. All three are exact, so ranks whose calls agree are never told that they
+//     differ, however late a letter comes.
+//   - If two ranks' calls differ and one of them waits for the other, both end in an error once each has looked at its letters.
+//   - A rank sends `closed` once, after the last of its receives on this group has ended. From then on nothing that it was sent is read,
+//     so a sender that has heard it may reuse its buffers.
 #pragma once
 #include <array>
 #include <cstdint>
-#include <list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "collectives/backends/message/letters.hpp"
 #include "collectives/backends/transport.hpp"
-#include "src/base/mpi.hpp"
 
 namespace chorale {
-
-struct Letter {
-  enum class Kind : std::int32_t { ask, poison, news };
-  Kind kind;
-  std::int32_t sender;  // in the world
-  std::uint64_t group;  // its key
-  std::uint64_t sequence, history;
-  char text[480];  // the call in words; who gave up, and why
-};
-
-class ServiceLine {
- public:
-  explicit ServiceLine(MPI_Comm world);  // on all ranks at once
-  ~ServiceLine();
-  int rank() const { return rank_; }
-  void send(int to, const Letter& letter) noexcept;  // best effort
-  void listen();
-  std::list<Letter>& inbox() { return inbox_; }
-
- private:
-  struct Sent {
-    Letter letter;
-    MPI_Request request;
-  };
-  mpi::Comm comm_;
-  int rank_ = 0;
-  bool has_sent_ = false;
-  std::list<Letter> inbox_;
-  std::list<Sent> sent_;
-};
 
 // What `from` sends to `to` goes by a group of two with the parent's id and this bit. Their direction tells those of one id apart.
 constexpr std::uint32_t pair_bit = 1u << 11;
@@ -56,10 +35,13 @@ Membership pair_of(const Membership& parent, int from, int to);
 
 class CallBook {
  public:
-  CallBook(ServiceLine& line, const Membership& group);
+  CallBook(ServiceLine& line, const Membership& group);  // offers: each member's ServiceLine::next_number
   ~CallBook();
   const Membership& group() const { return group_; }
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
+
+  // A call's history, mixed with what tells this group from every other that has had its id. Equal on all ranks.
+  std::uint64_t mark(std::uint64_t history) const { return (history ^ incarnation_) * 0x9e3779b97f4a7c15u; }
 
   void enter(const Plan& plan);  // a call that may be made
   void note(const Run& run, std::uint64_t signature) {
@@ -68,9 +50,12 @@ class CallBook {
   void examine();  // throws if a letter says that a peer gave up, or made another call than we did
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
   bool was_asked(int peer, std::uint64_t sequence) const;  // and, since nothing was thrown, peer's call is ours
-  void poison(const std::string& why) noexcept;            // tells all, unless one of them told us: he has told the others
 
-  // Something that the group's first member makes and all must know, of up to 480 bytes. Told once; heard when it has come.
+  void poison(const std::string& why) noexcept;  // tells all, unless one of them told us: he has told the others
+  void close() noexcept;                         // tells all that this rank receives nothing more on this group
+  bool has_closed(int world_rank) { return hear_out(), closed_.contains(world_rank); }
+
+  // Something that the group's first member makes and all must know, of up to 472 bytes. Told once; heard when it has come.
   void tell(std::span<const char> news) noexcept;
   bool heard(std::span<char> news);
 
@@ -86,17 +71,24 @@ class CallBook {
     std::uint64_t signature;
     std::string words;
   };
+  bool is_pair() const { return group_.id & pair_bit; }
+  Address address_at(int member) const;
   std::string words_of(std::uint64_t sequence) const;
+  void hear_out() noexcept;
   void read(const Letter& letter);
-  void send_all(const Letter& letter) noexcept;
+  Letter letter(Letter::Kind kind) const { return {kind, line_.rank(), {}, 0, 0, ""}; }
+  void send_all(Letter letter) noexcept;
 
   ServiceLine& line_;
   Membership group_;
-  std::uint64_t key_;  // no two groups of this rank have the same
+  const Address own_;
+  const std::uint64_t incarnation_;
   std::array<Made, 64> newest_{};
   std::vector<Known> known_;
   std::map<int, std::uint64_t> asked_;  // by each rank of the world: of its newest call
   std::string gave_up_;                 // which peer did, and why; whatever waits on this group from then on fails
+  std::set<int> closed_;                // ranks of the world
+  bool has_poisoned_ = false, has_closed_ = false;
 };
 
 class CallWatch {

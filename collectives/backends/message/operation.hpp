@@ -21,11 +21,16 @@ namespace chorale {
 // What a backend does for the messages of one plan, which it was made for; it names them by their index.
 class Messenger {
  public:
-  virtual ~Messenger() = default;                   // takes back what is still under way
+  virtual ~Messenger() = default;
   virtual void start(const Run& run) = 0;           // a run begins
   virtual bool post(int message, void* place) = 0;  // true: over already
   virtual std::span<const int> progress() = 0;      // those that got over
   virtual void examine() {}                         // nothing moves: throws if it can see why
+
+  // After an error, as an Operation's.
+  virtual void cancel() noexcept {}  // receives that no message has met; a send cannot be taken back
+  virtual bool is_receiving() noexcept { return false; }
+  virtual bool is_sending() noexcept { return false; }
 };
 
 class MessageOperation final : public Operation {
@@ -39,6 +44,9 @@ class MessageOperation final : public Operation {
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
   void examine() override;
+  void abandon() noexcept override { messenger_->cancel(); }
+  bool may_be_written() noexcept override { return messenger_->is_receiving(); }
+  bool may_be_read() noexcept override { return messenger_->is_sending(); }
 
  private:
   // Steps that may begin. Each enters once a run, so a plain array does.

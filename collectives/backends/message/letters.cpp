@@ -1,0 +1,86 @@
+#include "collectives/backends/message/letters.hpp"
+
+#include <exception>
+
+namespace chorale {
+namespace {
+
+constexpr int tag = 1;
+
+class MpiMail final : public Mail {
+ public:
+  explicit MpiMail(MPI_Comm world) {
+    MPI_Comm own = MPI_COMM_NULL;
+    mpi::check(PMPI_Comm_dup(world, &own));
+    comm_.reset(own);
+    mpi::check(PMPI_Comm_rank(own, &rank_));
+  }
+
+  // MPI may still be sending from these letters, so they stay where they are. A letter that nobody receives stays in MPI, and MPICH would
+  // deliver it to a later communicator that gets this one's number, so the communicator is kept as well.
+  ~MpiMail() override {
+    if (has_sent_) comm_.release();
+    drop_sent();
+    for (Sent& sent : sent_) PMPI_Request_free(&sent.request);
+    if (!sent_.empty()) new std::list<Sent>(std::move(sent_));
+  }
+
+  int rank() const override { return rank_; }
+
+  void send(int to, const Letter& letter) noexcept override {
+    try {
+      drop_sent();
+      Sent& sent = sent_.emplace_back(Sent{letter, MPI_REQUEST_NULL});
+      has_sent_ = true;
+      PMPI_Isend(&sent.letter, sizeof(Letter), MPI_BYTE, to, tag, comm_.get(), &sent.request);
+    } catch (const std::exception&) {  // out of memory: the peers' time limit has to do
+    }
+  }
+
+  bool receive(Letter& letter) override {
+    int there = 0;
+    MPI_Status status;
+    mpi::check(PMPI_Iprobe(MPI_ANY_SOURCE, tag, comm_.get(), &there, &status));
+    if (there)
+      mpi::check(PMPI_Recv(&letter, sizeof(Letter), MPI_BYTE, status.MPI_SOURCE, tag, comm_.get(), MPI_STATUS_IGNORE));
+    return there;
+  }
+
+ private:
+  struct Sent {
+    Letter letter;
+    MPI_Request request;
+  };
+  void drop_sent() {
+    sent_.remove_if([](Sent& old) {
+      int over = 0;
+      return PMPI_Test(&old.request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over;
+    });
+  }
+
+  mpi::Comm comm_;
+  int rank_ = 0;
+  bool has_sent_ = false;
+  std::list<Sent> sent_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mail> mail_over_mpi(MPI_Comm world) { return std::make_unique<MpiMail>(world); }
+
+std::uint64_t ServiceLine::next_number() {
+  open_.insert(++newest_);
+  return newest_;
+}
+
+void ServiceLine::end(std::uint64_t number) noexcept {
+  open_.erase(number);
+  inbox_.remove_if([&](const Letter& letter) { return letter.to.number == number; });
+}
+
+void ServiceLine::listen() {
+  for (Letter letter; mail_->receive(letter);)
+    if (open_.contains(letter.to.number)) inbox_.push_back(letter);
+}
+
+}  // namespace chorale

@@ -1,0 +1,51 @@
+#include "collectives/wrecks.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/base/error.hpp"
+#include "src/base/wait.hpp"
+
+namespace chorale {
+namespace {
+
+// The first pause also lets a peer's last store become visible, should it have begun this call just before it was abandoned.
+template <class Done>
+bool comes_true(Done&& done, Clock& clock, double seconds) noexcept try {
+  if (done()) return true;
+  clock.sleep(1e-3);
+  wait_until(done, {.clock = clock, .timeout_seconds = seconds, .spins = 0, .yields = 0}, "peers to let go of a call");
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+}  // namespace
+
+void Wrecks::let_go(Group& group, Clock& clock, const std::string& why) noexcept {
+  constexpr double writers_seconds = 30, readers_seconds = 5;
+  for (const auto& operation : operations_) operation->abandon();
+  group.poison(why);
+  if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {
+    fmt::print(stderr,
+               "error: {}\n  this rank gave up, and after {} s a peer may still write to the buffers of its calls\n"
+               "  mend what is said there; this rank ends, because its memory is not safe\n",
+               why, writers_seconds);
+    std::_Exit(static_cast<int>(Exit::runtime));
+  }
+  group.close();
+  comes_true([&] { return !any(&Operation::may_be_read); }, clock, readers_seconds);
+}
+
+bool Wrecks::any(bool (Operation::*question)() noexcept) noexcept {
+  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& one) { return ((*one).*question)(); });
+}
+
+Wrecks::~Wrecks() {
+  for (auto& operation : operations_)
+    if (operation->may_be_written() || operation->may_be_read()) operation.release();
+}
+
+}  // namespace chorale

@@ -1,0 +1,70 @@
+"""Collectives stay right while ranks are stopped and continued at random: what a loaded machine does to them within hours shows in seconds.
+
+   RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
+
+RUNS are for each backend (1 in `make test`), on 2 to 8 ranks in rotation. In a run, random programs of collectives are played; in another kind,
+ranks make different calls on purpose, and each must be told so.
+"""
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from programs import backends, launch, tests_run
+
+runs = int(os.environ.get("RUNS", "1"))
+seed = int(os.environ.get("SEED", "1"))
+disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds, after which a run is left in peace and must end by itself
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            return [int(child) for child in children.read().split()]
+    except OSError:
+        return []
+
+
+def disturb(job, draw):
+    """Stops one rank after another for some milliseconds, as a scheduler does that has better things to do."""
+    until = time.monotonic() + disturbed
+    while job.poll() is None and time.monotonic() < until:
+        if ranks := children_of(job.pid):
+            rank = draw.choice(ranks)
+            try:
+                os.kill(rank, signal.SIGSTOP)
+                time.sleep(draw.choice([0.002, 0.01, 0.05, 0.2]))
+                os.kill(rank, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        time.sleep(draw.choice([0.001, 0.01, 0.05]))
+
+
+class StopAndGo(unittest.TestCase):
+    def play(self, case, ranks, number, **environment):
+        with tempfile.TemporaryFile("w+") as output:
+            environment = {**os.environ, "TEST_LIMIT": "600", "SEED": str(seed + number), **environment}
+            job = subprocess.Popen([*launch, "-n", str(ranks), tests_run, case], env=environment, stdout=output, stderr=output)
+            disturb(job, random.Random(f"{seed} {number} {case}"))
+            code = job.wait()
+            output.seek(0)
+            said = output.read()
+        self.assertEqual(code, 0, f"run {number} of {case!r}, {ranks} ranks, {environment.get('BACKENDS')}\n{said[-6000:]}")
+
+    def test_random_programs_are_right(self):
+        for number in range(runs):
+            for backend in os.environ.get("BACKENDS", ",".join(backends())).split(","):
+                self.play("random programs of collectives on every backend", 2 + number % 7 if runs > 1 else 4, number,
+                          BACKENDS=backend, SEQUENCES="60")
+
+    def test_mistakes_are_found(self):
+        for number in range(runs):
+            for case in ("calls that differ between ranks are an error on every rank", "a mistake of one rank is told to all"):
+                self.play(case, 2 + number % 7 if runs > 1 else 3, number)
+
+
+if __name__ == "__main__":
+    unittest.main()

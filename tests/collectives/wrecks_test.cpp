@@ -1,0 +1,92 @@
+// The order in which a rank gives up, against operations and groups that only say what is done to them.
+#include "collectives/wrecks.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+using Said = std::vector<std::string>;
+
+struct Failed final : Operation {
+  Failed(Said& s, int w, int r) : said(s), writes(w), reads(r) {}
+  ~Failed() override { said.push_back("freed"); }
+  void start(const Run&) override {}
+  bool progress() override { return false; }
+  void abandon() noexcept override { said.push_back("abandon"); }
+  bool may_be_written() noexcept override { return answer(writes, "written"); }
+  bool may_be_read() noexcept override { return answer(reads, "read"); }
+  bool answer(int& times, const char* what) {
+    if (times == 0) return false;
+    --times;
+    said.push_back(what);
+    return true;
+  }
+  Said& said;
+  int writes, reads;  // how often the answer is yes
+};
+
+struct Peers final : Group {
+  explicit Peers(Said& s) : said(s) {}
+  std::unique_ptr<Operation> prepare(const Plan&) override { return nullptr; }
+  std::unique_ptr<Group> pair(int, int) override { return nullptr; }
+  void poison(const std::string& why) noexcept override { said.push_back("poison: " + why); }
+  void close() noexcept override { said.push_back("close"); }
+  Said& said;
+};
+
+}  // namespace
+
+TEST_CASE("a rank closes when nothing is written any more, and returns when nothing is read") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  {
+    Wrecks wrecks;
+    wrecks.add(std::make_unique<Failed>(said, 2, 2));
+    wrecks.let_go(peers, clock, "why");
+    CHECK(said == Said{"abandon", "poison: why", "written", "written", "close", "read", "read"});
+  }
+  CHECK(said.back() == "freed");
+}
+
+TEST_CASE("what peers may still read when patience ends is never freed") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  {
+    Wrecks wrecks;
+    static std::vector<Operation*> in_memory_for_good;
+    auto failed = std::make_unique<Failed>(said, 0, 1 << 30);
+    in_memory_for_good.push_back(failed.get());
+    wrecks.add(std::move(failed));
+    wrecks.let_go(peers, clock, "why");
+    CHECK(clock.seconds() < 10);
+  }
+  CHECK(said.back() != "freed");
+}
+
+TEST_CASE("a rank whose memory may still be written when patience ends does not go on") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen("/dev/null", "w", stderr)) _exit(99);
+    Wrecks wrecks;
+    wrecks.add(std::make_unique<Failed>(said, 1 << 30, 0));
+    wrecks.let_go(peers, clock, "why");
+    _exit(0);  // never reached
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::runtime));
+}
