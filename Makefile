@@ -138,7 +138,7 @@ do-examples: $(examples)
 
 ## run         the main job: which strategy trains fastest on NP ranks (4), in how much memory; a table, a record, a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
-	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml
+	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml --repetitions 2
 
 ## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
 do-test: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
