@@ -171,6 +171,7 @@ Rows Launches::run(Session& session, const std::string& out) {
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
   if (!against_.empty()) contestants.push_back({against_, scratch.path() / "other"});
+  unsetenv("CHORALE_AGAINST");  // which the launches would inherit: they have no use for it
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);
 
@@ -208,24 +209,24 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   std::vector<std::string> words{who.program, "bench"};
   for (const std::string& word : session.options.words({"launches", "ranks-per-launch", "against", "seed", "out"}))
     words.push_back(word);
-  words.insert(words.end(),
-               {"--launches=0", fmt::format("--order={}", order), "--format=json", "--out=" + who.next("h5").string()});
+  words.insert(words.end(), {"--launches=0", fmt::format("--order={}", order), "--format=json"});
   const Launcher launcher;
-  const std::vector<std::string> command = launcher.command(ranks_, words);
+  const std::string by_hand = join(launcher.command(ranks_, words), " ");
+  words.push_back("--out=" + who.next("h5").string());
   const double started = session.clock.seconds();
   bool over = false;
-  const int code =
-      launcher.run(command, who.next("json"), who.next("txt"), session.clock, [&](int process) { over = stopped(process); });
+  const int code = launcher.run(launcher.command(ranks_, words), who.next("json"), who.next("txt"), session.clock,
+                                [&](int process) { over = stopped(process); });
   if (over) return;
   const std::string said = text_of(who.next("txt"));
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))
     throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
-                reason_in(said), "start it by itself: " + join(command, " "));
+                reason_in(said), "start it by itself: " + by_hand);
   if (who.rows.empty())
     for (const std::string& line : split(said, '\n'))
       if (line.starts_with("skipped: ")) std::fputs((line + "\n").c_str(), stderr);
-  who.rows.push_back(rows_in(text_of(who.next("json")), join(command, " ")));
+  who.rows.push_back(rows_in(text_of(who.next("json")), by_hand));
   who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
 }
 

@@ -142,8 +142,9 @@ class Bench(unittest.TestCase):
 
     def test_launches_of_two_programs_alternate_and_are_partners(self):
         with tempfile.TemporaryDirectory() as folder:
-            result = start([chorale, "bench", "--backend", "shm", "-b", "64", "-e", "64", *quick, "--launches", "2", "--against", os.path.realpath(chorale),
-                            "--out", f"{folder}/new.h5"], MPIRUN=mpirun)
+            command = [chorale, "bench", "--backend", "shm", "-b", "64", "-e", "64", *quick, "--out", f"{folder}/new.h5"]
+            environment = {"CHORALE_LAUNCHES": "2", "CHORALE_AGAINST": os.path.realpath(chorale)}  # launches must not start launches
+            result = start(command, MPIRUN=mpirun, **environment)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(sorted(os.listdir(folder)), ["new.against.h5", "new.h5"])
             self.assertIn("# 2 launches of 2 ranks; times are medians over the launches, with their extremes", result.stdout)
