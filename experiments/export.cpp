@@ -1,6 +1,8 @@
 // `chorale export`: the weights of a run as a folder that Hugging Face's transformers, and everything that reads its format, can load.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "experiments/command.hpp"
 #include "parallel/weights.hpp"
 
@@ -19,6 +21,8 @@ class Export final : public Command {
     if (load_.empty() || out_.empty())
       usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
                   "chorale export --load runs/latest --out model");
+    if (std::filesystem::exists(out_) && !(std::filesystem::is_directory(out_) && std::filesystem::is_empty(out_)))
+      usage_error("the folder to export to is there already", out_, "name another with --out, or remove it first");
   }
 
   int run(Session& session) override {

@@ -6,6 +6,7 @@
 //   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout goes on from any other's run
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -212,11 +213,9 @@ class Train final : public Command {
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
       const double mfu = rate * training.options().shape.flops_per_token() / peak;
       check_activations(training);
-      const std::string told = signals_->pending() ? "stop" : "go on";
-      bool stop = false;
-      std::vector<std::string> shares =
-          training.mesh().world().exchange(train::Records::share(result, training.ledger()) + told);
-      for (const std::string& share : shares) stop |= share.ends_with("stop");
+      const std::vector<train::RankShare> shares =
+          exchange(training.mesh().world(), train::share_of(result, training.ledger(), signals_->pending().has_value()));
+      const bool stop = std::any_of(shares.begin(), shares.end(), [](const auto& share) { return share.told_to_stop; });
       if (records) records->step(result, now - began, now - start, mfu, shares);
       if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)

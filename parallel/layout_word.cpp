@@ -38,7 +38,7 @@ Part part_of(const std::string& text) {
   for (const std::string& name : schedule_names()) right.push_back(name);
   right.push_back("sp");
   const std::string near = nearest(part.text, right);
-  usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("it is a part of the layout \"{}\"", word),
+  usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
               (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) +
                   "a layout is made of dpN, tpN, ppN, z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") +
                   "), with dots between");

@@ -7,48 +7,60 @@
 namespace chorale::train {
 namespace {
 
-const std::vector<std::string> phases{"forward",     "backward", "optimizer", "comm_exposed",
-                                      "comm_hidden", "bubble",   "data",      "io"};
-
-struct Share {
-  double phases[8];
-  std::int64_t bytes[categories], peak[categories];
-  std::int64_t most;  // of all categories at once
+struct Phase {
+  const char* name;
+  double StepResult::*seconds;  // null: always 0
 };
+constexpr Phase phases[] = {{"forward", &StepResult::forward},     {"backward", &StepResult::backward},
+                            {"optimizer", &StepResult::optimizer}, {"comm_exposed", &StepResult::exposed},
+                            {"comm_hidden", &StepResult::hidden},  {"bubble", &StepResult::bubble},
+                            {"data", &StepResult::data},           {"io", nullptr}};
+
+std::vector<std::string> phase_names() {
+  std::vector<std::string> names;
+  for (const Phase& phase : phases) names.emplace_back(phase.name);
+  return names;
+}
 
 }  // namespace
+
+RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop) {
+  RankShare share{.result = result, .most = ledger.total_peak(), .told_to_stop = told_to_stop};
+  for (std::size_t c = 0; c < categories; ++c) {
+    share.bytes[c] = ledger.current(static_cast<Category>(c));
+    share.peak[c] = ledger.peak(static_cast<Category>(c));
+  }
+  return share;
+}
+
+std::vector<RankShare> exchange(Axis& world, const RankShare& mine) {
+  static_assert(std::is_trivially_copyable_v<RankShare>);
+  std::vector<RankShare> shares;
+  for (const std::string& bytes : world.exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
+    std::memcpy(&shares.emplace_back(), bytes.data(), sizeof(RankShare));
+  return shares;
+}
 
 Records::Records(Recorder& recorder)
     : recorder_(recorder),
       train_(recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true})),
       eval_(recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true})),
-      phases_(recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", phases}}})),
+      phases_(recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", phase_names()}}})),
       memory_(recorder.table<MemoryRow>(
           {.group = "memory",
            .rows = "step",
            .dimensions = {{"category", {std::begin(category_names), std::end(category_names)}}}})) {}
 
-std::string Records::share(const StepResult& r, const Ledger& ledger) {
-  Share mine{{r.forward, r.backward, r.optimizer, r.exposed, r.hidden, r.bubble, r.data, 0}, {}, {}, ledger.total_peak()};
-  for (std::size_t c = 0; c < categories; ++c) {
-    mine.bytes[c] = ledger.current(static_cast<Category>(c));
-    mine.peak[c] = ledger.peak(static_cast<Category>(c));
-  }
-  return {reinterpret_cast<const char*>(&mine), sizeof mine};
-}
-
-void Records::step(const StepResult& r, double time, double seconds, double mfu, const std::vector<std::string>& shares) {
+void Records::step(const StepResult& r, double time, double seconds, double mfu, const std::vector<RankShare>& shares) {
   PhaseRow phase{.step = r.step};
   MemoryRow memory{.step = r.step};
   double exposed = 0, bubble = 0;
   std::int64_t most = 0;
-  for (const std::string& text : shares) {
-    Share share;
-    std::memcpy(&share, text.data(), sizeof share);
-    phase.phase_time.insert(phase.phase_time.end(), std::begin(share.phases), std::end(share.phases));
+  for (const RankShare& share : shares) {
+    for (const Phase& p : phases) phase.phase_time.push_back(p.seconds ? share.result.*p.seconds : 0);
     memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
     memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
-    exposed += share.phases[3], bubble += share.phases[5];
+    exposed += share.result.exposed, bubble += share.result.bubble;
     most = std::max(most, share.most);
   }
   const double all = seconds * static_cast<double>(shares.size());

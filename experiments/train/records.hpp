@@ -67,13 +67,21 @@ struct MemoryRow {
   }
 };
 
+// What each rank tells the others after a step. It crosses the wire as its bytes.
+struct RankShare {
+  StepResult result;
+  std::int64_t bytes[categories] = {}, peak[categories] = {};
+  std::int64_t most = 0;  // of all categories at once
+  bool told_to_stop = false;
+};
+RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
+std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in the order of ranks
+
 // The tables of one run, on the rank that has the recorder.
 class Records {
  public:
   explicit Records(Recorder& recorder);
-  // What a rank has to say of a step, as text that holds bits.
-  static std::string share(const StepResult& result, const Ledger& ledger);
-  void step(const StepResult& result, double time, double seconds, double mfu, const std::vector<std::string>& shares);
+  void step(const StepResult& result, double time, double seconds, double mfu, const std::vector<RankShare>& shares);
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
 
  private:

@@ -16,9 +16,12 @@ namespace {
 
 [[noreturn]] void refuse(const fs::path& path, int reason = errno) {
   const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-  throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)),
-              full ? "free some space, or write elsewhere; what was there before is still whole"
-                   : "mend its permissions or its disk, or write elsewhere; what was there before is still whole");
+  const char* const fix = full ? "free some space, or write elsewhere; what was there before is still whole"
+                          : reason == EEXIST
+                              ? "move it away, or write elsewhere: nothing is overwritten"
+                              : "mend its permissions or its disk, or write elsewhere; what was there before is "
+                                "still whole";
+  throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)), fix);
 }
 
 // A write beyond RLIMIT_FSIZE sends SIGXFSZ, which ends the process, before it returns EFBIG. Held back, and taken off the list.
@@ -42,7 +45,7 @@ class WithoutSizeSignal {
 }  // namespace
 
 DurableFile::DurableFile(fs::path path) : path_(std::move(path)) {
-  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file_) refuse(path_);
 }
 
@@ -69,7 +72,7 @@ void write_durably(const fs::path& path, const std::string& text) {
 }
 
 void make_folder(const fs::path& path) {
-  if (mkdir(path.c_str(), 0700) != 0) refuse(path);
+  if (mkdir(path.c_str(), 0777) != 0) refuse(path);
 }
 
 void sync_folder(const fs::path& path) {

@@ -10,7 +10,7 @@
 
 namespace chorale {
 
-// A new file, open to its owner only. Where the file may grow no further (RLIMIT_FSIZE) a write throws; the signal that would end the
+// A new file, readable by whom the umask lets. Where the file may grow no further (RLIMIT_FSIZE) a write throws; the signal that would end the
 // process instead is held back while we write.
 class DurableFile {
  public:
@@ -24,7 +24,7 @@ class DurableFile {
 };
 
 void write_durably(const std::filesystem::path& path, const std::string& text);
-void make_folder(const std::filesystem::path& path);  // open to its owner only; must not exist
+void make_folder(const std::filesystem::path& path);  // must not exist
 void sync_folder(const std::filesystem::path& path);
 void rename_durably(const std::filesystem::path& from,
                     const std::filesystem::path& to);  // within one folder, which is synced

@@ -108,6 +108,36 @@ class Train(unittest.TestCase):
                       "--global-batch-size", "2"])
         self.assertEqual(more.returncode, 0, more.stderr)
 
+    def test_what_a_run_leaves_has_the_modes_of_the_umask(self):
+        for mask in (0o022, 0o007):
+            with self.subTest(mask=oct(mask)), tempfile.TemporaryDirectory() as folder:
+                before = os.umask(mask)
+                try:
+                    run = train(f"{folder}/runs", "--train-iters", "1")
+                    for words in (["export", "--load", run, "--out", f"{folder}/hf"], ["report", f"{run}/run.h5", "--html"]):
+                        self.assertEqual(start([chorale, *words]).returncode, 0)
+                finally:
+                    os.umask(before)
+                seen = 0
+                for place, folders, files in os.walk(f"{folder}"):
+                    for name in [*folders, *files]:
+                        path = os.path.join(place, name)
+                        if os.path.islink(path):
+                            continue
+                        full = 0o777 if os.path.isdir(path) else 0o666
+                        self.assertEqual(oct(os.stat(path).st_mode & 0o777), oct(full & ~mask), path)
+                        seen += 1
+                self.assertGreater(seen, 12)
+
+    def test_a_model_is_not_exported_over_what_is_there(self):
+        run = train(self.folder, "--train-iters", "1")
+        there = f"{self.folder}/model"
+        os.mkdir(there)
+        self.assertEqual(start([chorale, "export", "--load", run, "--out", there]).returncode, 0)  # empty: nothing is lost
+        files = sorted(os.listdir(there))
+        self.refused("export", "--load", run, "--out", there, says=["is there already", there, "name another with --out"])
+        self.assertEqual(sorted(os.listdir(there)), files)
+
     def test_what_cannot_be_trained_is_refused(self):
         self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7", says=["heads do not divide the width", "100", "7"])
         self.refused("train", "--global-batch-size", "8", "--micro-batch-size", "3", "--run-dir", self.folder,

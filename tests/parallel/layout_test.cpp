@@ -53,7 +53,8 @@ TEST_CASE("every layout is read as it is written") {
 }
 
 TEST_CASE("a word that is no layout is refused with the nearest right part") {
-  CHECK_THAT(unread("dp4.t2"), says("\"t2\" is no part of a layout") && says("\"dp4.t2\"") && says("did you mean tp2?"));
+  CHECK_THAT(unread("dp4.t2"),
+             says("\"t2\" is no part of a layout\n  the layout given is \"dp4.t2\"\n") && says("did you mean tp2?"));
   CHECK_THAT(unread("1fb1"), says("did you mean 1f1b?"));
   CHECK_THAT(unread("dp2.tp"), says("\"tp\" lacks its number") && says("did you mean tp2?"));
   CHECK_THAT(unread("dp0"), says("dp takes 1 to"));
