@@ -39,7 +39,11 @@ namespace {
 class Train final : public Command {
  public:
   std::vector<Preset> presets() const override { return train::presets(); }
-  std::vector<ForeignConfig> foreign() const override { return {{"ds-config", train::read_ds_config}}; }
+  std::vector<ForeignConfig> foreign() const override {
+    return {{"ds-config", train::read_ds_config},
+            {"load", train::read_checkpoint_shape, true},
+            {"load-hf", train::read_hugging_face_shape, true}};
+  }
 
   void declare(Options& o) override {
     flags_.declare(o);
@@ -52,8 +56,12 @@ class Train final : public Command {
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9);
     o.add("no-save", no_save_, "make no checkpoints");
-    o.add("load", load_, "go on from a run, its checkpoints or one of them").words("DIR");
-    o.add("load-hf", load_hf_, "begin with the weights of a folder of Hugging Face's, and its shape").words("DIR");
+    o.add("load", load_, "go on from a run, its checkpoints or one of them; the shape is theirs")
+        .words("DIR")
+        .instead_of("load-hf");
+    o.add("load-hf", load_hf_, "begin with the weights of a folder of Hugging Face's, and its shape")
+        .words("DIR")
+        .instead_of("load");
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
     o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
@@ -62,19 +70,18 @@ class Train final : public Command {
   }
 
   void check(const Launch& launch) override {
-    if (!load_.empty() && !load_hf_.empty())
-      usage_error("a run begins with one set of weights", fmt::format("--load is {}, --load-hf {}", load_, load_hf_),
-                  "give one of the two");
     trace_steps_ = train::trace_steps(trace_);
     require_writable(run_dir_);
     device_.check();
-    if (load_hf_.empty()) {  // what is refused, is refused before MPI starts
-      const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
-      const TrainingOptions options = options_on(layout);
-      require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
-      chorale::check(options, layout);
-      train::Dataset(data_, options.shape, options.seed);
-    }
+    if (!load_hf_.empty()) flags_.require_own_shape(shape_of_folder(load_hf_), load_hf_);
+    if (!load_.empty())
+      if (const auto model = shape_of_checkpoint(load_)) flags_.require_shape(*model, load_);
+    // What is refused, is refused before MPI starts.
+    const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
+    const TrainingOptions options = options_on(layout);
+    require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
+    chorale::check(options, layout);
+    train::Dataset(data_, options.shape, options.seed);
     signals_.emplace();
   }
 
@@ -92,14 +99,6 @@ class Train final : public Command {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();
-    HostMemory host;
-    Ledger imported;
-    Allocator allocator(host, imported);
-    std::optional<ImportedModel> weights;
-    if (!load_hf_.empty()) {
-      weights = import_folder(load_hf_, allocator);
-      flags_.take_shape(weights->shape);
-    }
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     if (!device_.asked()) memory_.settle(*session.runtime);
     TrainingOptions options = flags_.training(threads, choice.layout);
@@ -115,15 +114,16 @@ class Train final : public Command {
                    "what its GPU has free for it is");
     device_.complete(options);
     Training training(options, team.mesh(), team.memory(), session.clock);
-    if (weights) {
-      take_weights(training.optimizer(), weights->tensors, {options.threads});
+    Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
+    if (!load_hf_.empty()) {
+      HostMemory host;
+      Ledger ledger;
+      Allocator memory(host, ledger);
+      StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {options.threads});
       training.publish();
     }
-    weights.reset();
-    if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
-      Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
+    if (!load_.empty())  // runs/latest is another run as soon as this one has a folder
       resume(training, Checkpoint::open(load_, log, peers_of(training.mesh())));
-    }
 
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder)

@@ -55,6 +55,9 @@ std::string set_name(std::int64_t step) { return fmt::format("step-{}", step); }
 fs::path folder_of_sets(const fs::path& path) { return fs::exists(path / "checkpoints") ? path / "checkpoints" : path; }
 
 void refuse_without_checkpoint(const fs::path& folder) {
+  if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
+    usage_error("there is no checkpoint", fmt::format("{} is a model of Hugging Face's", folder.string()),
+                fmt::format("begin with its weights: --load-hf {}", folder.string()));
   usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", folder.string()),
               "check the path given to --load");
 }

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "layers/shape.hpp"
-#include "src/memory/tensor.hpp"
+#include "parallel/state.hpp"
+#include "src/record/safetensors.hpp"
 
 namespace chorale {
 
@@ -37,11 +38,38 @@ using NamedTensors = std::map<std::string, Tensor>;
 // Tensors by our names, in host memory; f32, f16 and bf16 are rounded to `dtype`. Makes the folder.
 void export_folder(const std::filesystem::path& folder, const ModelShape& shape, const NamedTensors& tensors, DType dtype);
 
+ModelShape shape_of_folder(const std::filesystem::path& folder);
+
+// A folder whose files have been held against its configuration: every tensor is there, once, in its shape. The files are mapped, and
+// nothing but headers is read until a part is asked for; reading one costs no memory beside the target.
+class HuggingFaceModel {
+ public:
+  explicit HuggingFaceModel(const std::filesystem::path& folder);
+
+  const ModelShape& shape() const { return shape_; }
+  DType dtype(const std::string& ours) const;
+  // The part of our tensor, in the type of the files. A shorter model may read the first rows of the table of positions.
+  void read(const std::string& ours, const Shape& shape, const Part& part, std::span<std::byte> target) const;
+  void forget(const std::string& ours) const;  // its pages need no memory until it is read again
+
+ private:
+  struct Piece {
+    Renamed name;
+    const safetensors::File* file;
+    const safetensors::Entry* entry;
+  };
+  const std::vector<Piece>& pieces(const std::string& ours) const;
+
+  std::filesystem::path folder_;
+  ModelShape shape_;
+  std::vector<safetensors::File> files_;
+  std::map<std::string, std::vector<Piece>> pieces_;  // of each of our tensors
+};
+
 struct ImportedModel {
   ModelShape shape;
   NamedTensors tensors;  // by our names, in the types of the files
 };
-ModelShape shape_of_folder(const std::filesystem::path& folder);
-ImportedModel import_folder(const std::filesystem::path& folder, Allocator& allocator);
+ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator);
 
 }  // namespace chorale

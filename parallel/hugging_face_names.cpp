@@ -117,6 +117,21 @@ class Config {
   void only(const char* key, T ours, T otherwise) const {
     if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is known here", json(ours).dump()));
   }
+  // Null, or an object whose type is "default". A model that was trained with scaled positions computes nonsense without the scaling.
+  void require_unscaled_positions(const char* key) const {
+    if (!has(key)) return;
+    const json& rope = value(key);
+    const auto is_default = [&](const char* name) {
+      return !rope.contains(name) || rope[name].is_null() || rope[name] == "default";
+    };
+    const bool says_type = rope.is_object() && (rope.contains("rope_type") || rope.contains("type"));
+    const bool alone = rope.is_object() && !rope.contains("factor");  // older files name no type beside a factor
+    if (rope.is_object() && is_default("rope_type") && is_default("type") && (says_type || alone)) return;
+    refuse(key,
+           "its rotary positions are scaled, and only unscaled ones are known here: take a model without scaling (Llama 2 "
+           "and 3, "
+           "not 3.1)");
+  }
   bool has(const char* key) const { return values_.contains(key) && !values_[key].is_null(); }
   const json& value(const char* key) const { return values_[key]; }
 
@@ -140,7 +155,9 @@ class Config {
 };
 
 ModelShape gpt2_shape(const Config& config) {
-  config.only<std::string>("activation_function", "gelu_new", "gelu_new");
+  // Two names of one function: the tanh form of GELU.
+  if (config.get<std::string>("activation_function", "gelu_new") != "gelu_pytorch_tanh")
+    config.only<std::string>("activation_function", "gelu_new", "gelu_new");
   config.only("scale_attn_weights", true, true);
   config.only("scale_attn_by_inverse_layer_idx", false, false);
   config.only("add_cross_attention", false, false);
@@ -150,9 +167,6 @@ ModelShape gpt2_shape(const Config& config) {
   shape.ffn = config.size("n_inner", 4 * shape.width), shape.sequence = config.size("n_positions"),
   shape.vocabulary = config.size("vocab_size");
   shape.dropout = config.get("resid_pdrop", 0.1);
-  for (const char* other : {"embd_pdrop", "attn_pdrop"})
-    if (config.get(other, 0.1) != shape.dropout)
-      config.refuse(other, "one dropout is had for all: make it equal to resid_pdrop");
   shape.epsilon = config.get("layer_norm_epsilon", 1e-5), shape.tied = config.get("tie_word_embeddings", true);
   if (shape.width % shape.heads != 0) config.refuse("n_head", "it must divide n_embd");
   return shape;
@@ -162,7 +176,7 @@ ModelShape llama_shape(const Config& config) {
   config.only<std::string>("hidden_act", "silu", "silu");
   for (const char* option : {"attention_bias", "mlp_bias"}) config.only(option, false, false);
   config.only<std::int64_t>("pretraining_tp", 1, 1);
-  if (config.has("rope_scaling")) config.refuse("rope_scaling", "only rotary positions without scaling are known here");
+  config.require_unscaled_positions("rope_scaling");
   ModelShape shape{.family = "llama"};
   shape.layers = config.size("num_hidden_layers"), shape.heads = config.size("num_attention_heads"),
   shape.width = config.size("hidden_size");
@@ -170,12 +184,11 @@ ModelShape llama_shape(const Config& config) {
   shape.sequence = config.size("max_position_embeddings"), shape.vocabulary = config.size("vocab_size");
   shape.epsilon = config.get("rms_norm_eps", 1e-6), shape.rotary_base = config.get("rope_theta", 10000.0);
   shape.dropout = config.get("attention_dropout", 0.0), shape.tied = config.get("tie_word_embeddings", false);
-  if (config.has("rope_parameters")) {  // where transformers 5 keeps them
-    const json& rotary = config.value("rope_parameters");
-    if (!rotary.is_object() || rotary.value("rope_type", json("default")) != "default" ||
-        !rotary.value("rope_theta", json(1.0)).is_number())
-      config.refuse("rope_parameters", "only rotary positions without scaling are known here");
-    shape.rotary_base = rotary.value("rope_theta", shape.rotary_base);
+  config.require_unscaled_positions("rope_parameters");
+  if (config.has("rope_parameters")) {  // where transformers 5 keeps the base too
+    const json theta = config.value("rope_parameters").value("rope_theta", json(shape.rotary_base));
+    if (!theta.is_number()) config.refuse("rope_parameters", "its rope_theta must be a number");
+    shape.rotary_base = theta;
   }
   if (shape.width % shape.heads != 0) config.refuse("num_attention_heads", "it must divide hidden_size");
   if (shape.heads % shape.groups != 0) config.refuse("num_key_value_heads", "it must divide num_attention_heads");

@@ -15,37 +15,43 @@ namespace fs = std::filesystem;
 
 bool is_hugging_face(const fs::path& path) { return fs::exists(path / "config.json"); }
 
-const Tensor& find(const NamedTensors& weights, const std::string& name, std::int64_t count) {
-  const auto found = weights.find(name);
-  require(found != weights.end() && found->second.count() == count, "the weights hold no {} of {} elements", name, count);
-  return found->second;
-}
-
-Part part_of(const Owned& owned) { return {.slab = owned.parameter->slab, .first = owned.first, .count = owned.count}; }
+constexpr std::int64_t bytes_at_once = 1 << 20;
 
 }  // namespace
 
 StoredWeights::StoredWeights(const fs::path& path, Allocator& memory, Log& log, const Peers& peers) : memory_(memory) {
   if (is_hugging_face(path))
-    imported_ = import_folder(path, memory);
+    hugging_face_.emplace(path);
   else
     checkpoint_.emplace(Checkpoint::open(path, log, peers));
 }
 
 void StoredWeights::read(const std::vector<Owned>& parts, const Queue& queue) const {
-  if (imported_) return take_weights(parts, imported_->tensors, queue);
   std::map<std::string, DType> types;
-  for (const StateTensor& stored : checkpoint_->tensors()) types[stored.name] = stored.data.dtype;
+  if (checkpoint_)
+    for (const StateTensor& stored : checkpoint_->tensors()) types[stored.name] = stored.data.dtype;
+  const Tensor buffer(memory_, {bytes_at_once}, DType::u8, Category::params);
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
-    const Tensor as_stored(memory_, {owned.count}, types[p.name], Category::params);
-    checkpoint_->read({{p.name, p.shape, part_of(owned), as_stored.slice()}});
-    on_host(owned.value.slice(), Use::write, [&](const Slice& here) { cast(as_stored.slice(), here, queue); });
+    const DType dtype = hugging_face_ ? hugging_face_->dtype(p.name) : types[p.name];
+    const std::int64_t most = bytes_at_once / size_of(dtype);
+    for (std::int64_t done = 0; done < owned.count; done += most) {
+      const std::int64_t count = std::min(most, owned.count - done);
+      const Slice stored{buffer.slice().data, count, dtype};
+      const Part part{.slab = p.slab, .first = owned.first + done, .count = count};
+      if (hugging_face_)
+        hugging_face_->read(p.name, p.shape, part,
+                            {static_cast<std::byte*>(stored.data), static_cast<std::size_t>(stored.bytes())});
+      else
+        checkpoint_->read({{p.name, p.shape, part, stored}});
+      on_host(owned.value.slice().narrow(done, count), Use::write, [&](const Slice& here) { cast(stored, here, queue); });
+    }
+    if (hugging_face_) hugging_face_->forget(p.name);
   }
 }
 
 ImportedModel StoredWeights::whole() const {
-  if (imported_) return *imported_;
+  if (hugging_face_) return whole_of(*hugging_face_, memory_);
   ImportedModel all{.shape = shape(), .tensors = {}};
   std::vector<StateTensor> wanted;
   for (StateTensor& stored : checkpoint_->tensors()) {
@@ -58,39 +64,31 @@ ImportedModel StoredWeights::whole() const {
   return all;
 }
 
-std::optional<ModelShape> shape_stored_in(const fs::path& path) try {
-  if (is_hugging_face(path)) return shape_of_folder(path);
+std::optional<ModelShape> shape_stored_in(const fs::path& path) {
+  return is_hugging_face(path) ? shape_of_folder(path) : shape_of_checkpoint(path);
+}
+
+std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
   const fs::path folder = folder_of_sets(path);
-  if (fs::exists(folder / "manifest.json")) return read_manifest(folder).metadata.model;
-  const std::vector<std::string> names = sets_to_load(folder);
+  const std::vector<std::string> names =
+      fs::exists(folder / "manifest.json") ? std::vector<std::string>{"."} : sets_to_load(folder);
   if (names.empty()) refuse_without_checkpoint(folder);
-  return read_manifest(folder / names.front()).metadata.model;
-} catch (const Error& error) {
-  if (error.exit() == Exit::usage) throw;
-  return {};  // damaged: there may be an older one
+  for (const std::string& name : names) try {
+      return read_manifest(folder / name).metadata.model;
+    } catch (const Error& error) {
+      if (error.exit() == Exit::usage) throw;  // else it is damaged, and an older set has the same model
+    }
+  return {};
 }
 
-void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights, const Queue& queue) {
-  for (const Owned& owned : parts) {
-    const Parameter& p = *owned.parameter;
-    const Slice whole = find(weights, p.name, elements_of(p.shape)).slice(), mine = owned.value.slice();
-    std::vector<std::byte> wide(static_cast<std::size_t>(whole.count * size_of(mine.dtype)));
-    cast(whole, {wide.data(), whole.count, mine.dtype}, queue);
-    on_host(mine, Use::write, [&](const Slice& here) {
-      copy_common(p.shape, size_of(mine.dtype), resolved({}, p.shape), wide, resolved(part_of(owned), p.shape),
-                  {static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes())});
-    });
-  }
-}
-
-void take_weights(Optimizer& optimizer, const NamedTensors& weights, const Queue& queue) {
-  std::vector<Owned> parts;
+std::vector<Owned> weights_of(const Optimizer& optimizer) {
+  std::vector<Owned> weights;
   optimizer.each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
     if (name != owned.parameter->name) return;  // a moment
-    parts.push_back(owned);
-    parts.back().value = tensor;
+    weights.push_back(owned);
+    weights.back().value = tensor;
   });
-  take_weights(parts, weights, queue);
+  return weights;
 }
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// The weights of a model without the rest of its training: of a checkpoint, of which a rank reads its parts alone, or of a folder of Hugging
-// Face's, which comes whole.
+// The weights of a model without the rest of its training, of a checkpoint or of a folder of Hugging Face's. A rank reads its own parts,
+// a mebibyte at a time: beside them it needs no memory.
 #pragma once
 #include <optional>
 
@@ -14,22 +14,22 @@ class StoredWeights {
   // Collective among the peers. From whichever of the two `path` is.
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
-  const ModelShape& shape() const { return imported_ ? imported_->shape : checkpoint_->metadata().model; }
-  void read(const std::vector<Owned>& parts, const Queue& queue) const;  // into their values, in the type of those
+  const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }
+  // Into their values, in the type of those.
+  void read(const std::vector<Owned>& parts, const Queue& queue) const;
   ImportedModel whole() const;
 
  private:
   Allocator& memory_;
-  std::optional<ImportedModel> imported_;
+  std::optional<HuggingFaceModel> hugging_face_;
   std::optional<Checkpoint> checkpoint_;
 };
 
-// At a glance, before anything is checked: none where the newest set is damaged. A usage error where nothing is stored.
+// At a glance, from the first manifest that can be read: none where all are damaged. A usage error where nothing is stored.
 std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
+std::optional<ModelShape> shape_of_checkpoint(const std::filesystem::path& path);
 
-// Of weights that are whole, their parts.
-void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights, const Queue& queue);
-// Into what the optimizer owns; Training::publish then spreads it.
-void take_weights(Optimizer& optimizer, const NamedTensors& weights, const Queue& queue);
+// What the optimizer owns of the weights, to be read into; Training::publish then spreads it.
+std::vector<Owned> weights_of(const Optimizer& optimizer);
 
 }  // namespace chorale

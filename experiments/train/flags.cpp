@@ -3,34 +3,74 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "parallel/weights.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::train {
+
+namespace {
+
+// The options that make up a shape, and the text of each for one.
+struct ShapeOption {
+  const char* name;
+  std::string (*text)(const ModelShape&);
+};
+const ShapeOption shape_options[] = {
+    {"family", [](const ModelShape& s) { return s.family; }},
+    {"num-layers", [](const ModelShape& s) { return std::to_string(s.layers); }},
+    {"num-attention-heads", [](const ModelShape& s) { return std::to_string(s.heads); }},
+    {"num-query-groups", [](const ModelShape& s) { return std::to_string(s.groups); }},
+    {"hidden-size", [](const ModelShape& s) { return std::to_string(s.width); }},
+    {"ffn-hidden-size", [](const ModelShape& s) { return std::to_string(s.ffn); }},
+    {"seq-length", [](const ModelShape& s) { return std::to_string(s.sequence); }},
+    {"vocab-size", [](const ModelShape& s) { return std::to_string(s.vocabulary); }},
+    {"norm-epsilon", [](const ModelShape& s) { return fmt::format("{}", s.epsilon); }},
+    {"rotary-base", [](const ModelShape& s) { return s.llama() ? fmt::format("{}", s.rotary_base) : ""; }},
+    {"untie-embeddings", [](const ModelShape& s) { return std::string(s.tied ? "false" : "true"); }}};
+
+std::vector<Setting> settings_of(const ModelShape& shape, const std::string& origin) {
+  std::vector<Setting> settings;
+  for (const ShapeOption& option : shape_options)
+    if (const std::string text = option.text(shape); !text.empty()) settings.push_back({option.name, text, origin});
+  return settings;
+}
+
+}  // namespace
 
 // 0 where a width follows from the others, so that it does when an option given beside the preset changes those.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {
     const ModelShape& s = preset.shape;
-    all.push_back({preset.name,
-                   preset.about,
-                   {{"family", s.family},
-                    {"num-layers", std::to_string(s.layers)},
-                    {"num-attention-heads", std::to_string(s.heads)},
-                    {"num-query-groups", std::to_string(s.groups == s.heads ? 0 : s.groups)},
-                    {"hidden-size", std::to_string(s.width)},
-                    {"ffn-hidden-size", std::to_string(s.ffn == 4 * s.width ? 0 : s.ffn)},
-                    {"seq-length", std::to_string(s.sequence)},
-                    {"vocab-size", std::to_string(s.vocabulary)},
-                    {"rotary-base", fmt::format("{}", s.rotary_base)},
-                    {"untie-embeddings", s.tied ? "false" : "true"},
-                    {"global-batch-size", std::to_string(preset.batch)}}});
+    Preset& made = all.emplace_back(Preset{preset.name, preset.about, {}});
+    for (const Setting& setting : settings_of(s, "")) {
+      const bool follows = (setting.key == "num-query-groups" && s.groups == s.heads) ||
+                           (setting.key == "ffn-hidden-size" && s.ffn == 4 * s.width);
+      made.values.emplace_back(setting.key, follows ? "0" : setting.text);
+    }
+    made.values.emplace_back("global-batch-size", std::to_string(preset.batch));
   }
   return all;
 }
 
+// Dropout is no part of the shape: another is no contradiction.
+std::vector<Setting> read_checkpoint_shape(const std::filesystem::path& path) {
+  const std::optional<ModelShape> model = shape_of_checkpoint(path);
+  if (!model) return {};
+  const std::string origin = "model " + path.string();
+  std::vector<Setting> settings = settings_of(*model, origin);
+  settings.push_back({"dropout", fmt::format("{}", model->dropout), origin});
+  return settings;
+}
+
+std::vector<Setting> read_hugging_face_shape(const std::filesystem::path& folder) {
+  return settings_of(shape_of_folder(folder), "model " + folder.string());
+}
+
 void Flags::declare(Options& o) {
+  options_ = &o;
   o.section("model");
   o.add("preset", "a model of the table, such as nano; options given beside it win").words("NAME");
   o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
@@ -43,6 +83,7 @@ void Flags::declare(Options& o) {
   o.add("seq-length", shape_.sequence, "tokens of a sequence").range(1, 1e7);
   o.add("vocab-size", shape_.vocabulary, "tokens of the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9);
+  o.add("norm-epsilon", shape_.epsilon, "added to the variance under a norm's root").range(1e-12, 1);
   o.add("dropout", shape_.dropout, "share of activations and attention weights that are dropped").range(0, 1);
   o.add("untie-embeddings", untied_, "the head has a table of its own");
   o.section("numbers and memory");
@@ -78,13 +119,32 @@ void Flags::declare(Options& o) {
   o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
 }
 
-void Flags::take_shape(const ModelShape& shape) {
-  const double dropout = shape_.dropout;
-  shape_ = shape;
-  shape_.dropout = dropout;
-  ffn_ = shape.ffn;
-  groups_ = shape.groups;
-  untied_ = !shape.tied;
+void Flags::require_shape(const ModelShape& model, const std::string& path) const {
+  const ModelShape asked = unchecked_shape();
+  for (const ShapeOption& option : shape_options)
+    if (option.text(asked) != option.text(model)) refuse_shape(option.name, option.text(asked), option.text(model), path);
+}
+
+void Flags::require_own_shape(const ModelShape& model, const std::string& path) const {
+  for (const ShapeOption& option : shape_options) {
+    const std::string& origin = options_->origin(option.name);
+    const bool file = origin != "command line" && !origin.starts_with("CHORALE_") && !origin.starts_with("preset ");
+    const bool shorter = std::string(option.name) == "seq-length" && shape_.sequence <= model.sequence;
+    if (!file && !shorter)
+      refuse_shape(option.name, option.text(unchecked_shape()), option.text(model), path,
+                   std::string(option.name) == "seq-length" ? fmt::format(", or ask for {} at most", model.sequence) : "");
+  }
+  ModelShape shorter = model;
+  shorter.sequence = std::min(model.sequence, shape_.sequence);
+  require_shape(shorter, path);
+}
+
+void Flags::refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
+                         const std::string& path, const std::string& otherwise) const {
+  const std::string& origin = options_->origin(name);
+  usage_error("the model comes with its shape",
+              fmt::format("{} is given as {} ({}), and is {} in {}", name, asked, origin, there, path),
+              fmt::format("leave --{} out{}", origin.starts_with("preset ") ? "preset" : name, otherwise));
 }
 
 // global = micro × accumulation × replicas. What is 0 follows from the others; what is not must agree with them.
@@ -112,11 +172,16 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
               fmt::format("try --global-batch-size {}, or leave one of the sizes out", whole));
 }
 
-ModelShape Flags::shape() const {
+ModelShape Flags::unchecked_shape() const {
   ModelShape shape = shape_;
   shape.ffn = ffn_ ? ffn_ : 4 * shape_.width;
   shape.groups = groups_ ? groups_ : shape_.heads;
   shape.tied = !untied_;
+  return shape;
+}
+
+ModelShape Flags::shape() const {
+  const ModelShape shape = unchecked_shape();
   shape.check();
   return shape;
 }

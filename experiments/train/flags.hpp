@@ -1,15 +1,20 @@
 // The options of training, under the names that users of Megatron-LM know, and what they come to: a model, a batch, an optimizer.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "parallel/training.hpp"
 #include "src/base/options.hpp"
+#include "src/base/settings.hpp"
 
 namespace chorale::train {
 
 // Every preset of the table of models, as settings of these options.
 std::vector<Preset> presets();
+// The model that is stored there, as settings of these options; none where a checkpoint cannot be read.
+std::vector<Setting> read_checkpoint_shape(const std::filesystem::path& path);
+std::vector<Setting> read_hugging_face_shape(const std::filesystem::path& folder);
 
 class Flags {
  public:
@@ -22,11 +27,18 @@ class Flags {
   // The same before the layout is whole: a batch that follows from the replicas divides by them.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return rate_.steps; }
-  void take_shape(const ModelShape& shape);  // of a model that comes with its own
+  // Usage errors that name both values: where these options contradict the model of a checkpoint; and where they say anything of a model
+  // that comes with its own shape, but for a sequence that is shorter.
+  void require_shape(const ModelShape& model, const std::string& path) const;
+  void require_own_shape(const ModelShape& model, const std::string& path) const;
 
  private:
   ModelShape shape() const;  // throws for one that cannot be
+  ModelShape unchecked_shape() const;
+  [[noreturn]] void refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
+                                 const std::string& path, const std::string& otherwise = "") const;
   void take_batch(TrainingOptions& o, const Layout& layout) const;
+  const Options* options_ = nullptr;  // where their values came from
   ModelShape shape_;
   LearningRate rate_{.decay = "cosine", .peak = 1e-3, .minimum = 1e-4, .warmup = 10, .steps = 100};
   std::string dtype_ = "f32", numerics_ = "fast", recompute_ = "none", optimizer_ = "adamw";

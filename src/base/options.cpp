@@ -207,7 +207,8 @@ void Options::set(const Setting& setting) {
 std::vector<std::string> Options::words(const std::vector<std::string>& without) const {
   std::vector<std::string> first, words;
   for (const Option& option : options_) {
-    const bool is_told = option.origin != "default" && !option.origin.starts_with("preset") && !option.is_source;
+    const bool comes_along = option.origin.starts_with("preset ") || option.origin.starts_with("model ");
+    const bool is_told = option.origin != "default" && !comes_along && !option.is_source;
     if (!is_told || std::count(without.begin(), without.end(), option.name)) continue;
     if (option.positional)
       first = split(option.text, '\n');

@@ -36,6 +36,8 @@ class Option {
   Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
   Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
+  // The two exclude each other; what is given beside a config file replaces the other one in it.
+  Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }  // FILE, N, … in the help
 
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
@@ -46,6 +48,7 @@ class Option {
   std::string metavar;
   std::string text;  // the value as it stands, for records and help
   std::string origin = "default";
+  std::string replaced;  // another option
   std::vector<std::string> aliases;
   std::vector<std::string> choices;      // of each element, when the value is a list
   std::vector<std::string> suggestions;  // what a shell offers where more than choices is taken
@@ -84,7 +87,7 @@ class Options {
   // Sets one value; throws a usage error for an unknown name or a value that does not fit.
   void set(const Setting& setting);
 
-  // What is neither by default nor from a preset, as words of a command line; without these names.
+  // What is neither by default nor from a preset or a stored model, as words of a command line; without these names.
   std::vector<std::string> words(const std::vector<std::string>& without = {}) const;
 
   std::string help_text() const;

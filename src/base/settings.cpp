@@ -107,16 +107,26 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
 
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign) {
-  for (const ForeignConfig& other : foreign)
-    if (const Setting* file = last_of(settings, other.option)) {
-      const auto values = other.read(file->text);
-      settings.insert(settings.begin(), values.begin(), values.end());
-    }
-  if (const Setting* preset = last_of(settings, "preset")) {
-    const auto values = from_preset(preset->text, preset->origin, presets);
-    settings.insert(settings.begin(), values.begin(), values.end());
+  for (const Option& option : options.all()) {
+    const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
+    if (one && other && !one->text.empty() && !other->text.empty())
+      usage_error(fmt::format("{} and {} exclude each other", one->key, other->key),
+                  fmt::format("{} is {} ({}), {} is {} ({})", one->key, one->text, one->origin, other->key, other->text,
+                              other->origin),
+                  "give one of the two");
   }
-  for (const Setting& setting : settings) options.set(setting);
+  std::vector<Setting> rising;
+  const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
+  const auto add_foreign = [&](bool below_preset) {
+    for (const ForeignConfig& other : foreign)
+      if (const Setting* file = last_of(settings, other.option); file && !file->text.empty())
+        if (other.below_preset == below_preset) add(other.read(file->text));
+  };
+  add_foreign(true);
+  if (const Setting* preset = last_of(settings, "preset")) add(from_preset(preset->text, preset->origin, presets));
+  add_foreign(false);
+  add(settings);
+  for (const Setting& setting : rising) options.set(setting);
 }
 
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
@@ -130,6 +140,12 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
   if (const Setting* inner = last_of(rising, "config"))
     usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
                 "put its lines into this file");
+  std::erase_if(rising, [&](const Setting& in_file) {
+    return std::any_of(given.begin(), given.end(), [&](const Setting& beside) {
+      const Option* option = options.find(beside.key);
+      return option && option->replaced == in_file.key && !in_file.key.empty();
+    });
+  });
   rising.insert(rising.end(), given.begin(), given.end());
   apply(options, std::move(rising), presets, foreign);
 }

@@ -19,10 +19,11 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
 std::vector<Setting> read_config(const std::filesystem::path& file);               // .toml or .json, flat: key = value
 std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // the name is that of the origins
 
-// Another program's configuration file that says what our options shall be: the option that names it, and its reader.
+// A file that is no config file of ours and says what our options shall be: the option that names it, and its reader.
 struct ForeignConfig {
   std::string option;
   std::vector<Setting> (*read)(const std::filesystem::path&);
+  bool below_preset = false;  // else above it
 };
 
 std::string config_text(const std::filesystem::path& file, const std::string& asker);  // the file that "--option" names
@@ -32,7 +33,7 @@ std::size_t line_at(const std::string& text, std::size_t position);             
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign = {});
 
-// From everywhere: foreign files stand between preset and config file.
+// From everywhere: foreign files stand between preset and config file, or below the preset.
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
              const std::vector<std::string>& known, const std::vector<Preset>& presets,
              const std::vector<ForeignConfig>& foreign = {});

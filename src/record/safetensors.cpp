@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -139,6 +140,14 @@ const Entry* File::find(const std::string& name) const {
 
 std::span<const std::byte> File::data(const Entry& entry) const {
   return map_.subspan(data_starts_ + static_cast<std::size_t>(entry.first), static_cast<std::size_t>(entry.bytes));
+}
+
+void File::forget(const Entry& entry) const {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::span<const std::byte> bytes = data(entry);
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // of a shared mapping nothing is lost
 }
 
 Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata) : file_(std::move(path)) {

@@ -35,6 +35,7 @@ class File {
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Entry* find(const std::string& name) const;  // nullptr when there is none
   std::span<const std::byte> data(const Entry& entry) const;
+  void forget(const Entry& entry) const;  // its pages leave this process until somebody looks again
   std::span<const std::byte> header() const { return std::span(map_).first(data_starts_); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(map_.size()); }
 

@@ -154,7 +154,7 @@ class Train(unittest.TestCase):
             file.write("abc ~" * 100)
         start([chorale, "data", "tokenize", text, "--out", tokens])
         self.refused("train", "--data", tokens, "--vocab-size", "100", "--run-dir", self.folder, says=["126", "100"])
-        self.refused("train", "--load", self.folder, "--load-hf", self.folder, says=["one set of weights"])
+        self.refused("train", "--load", self.folder, "--load-hf", self.folder, says=["load and load-hf exclude each other"])
         self.refused("generate", says=["no model to generate with"])
 
     def test_a_damaged_or_foreign_checkpoint_is_refused(self):

@@ -1,7 +1,8 @@
 // Generation: reading token by token is reading at once, a context that is full goes on from its newer half, and every layout says the same.
 #include "parallel/generation.hpp"
 
-#include "parallel/weights.hpp"
+#include "parallel/hugging_face.hpp"
+#include "src/memory/on_host.hpp"
 #include "tests/catch.hpp"
 #include "tests/layers/small_model.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -15,12 +16,27 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
+// Of weights that are whole, a rank's parts.
+void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
+  for (const Owned& owned : parts) {
+    const Parameter& p = *owned.parameter;
+    const Slice whole = weights.at(p.name).slice();
+    REQUIRE((whole.dtype == owned.value.dtype() && whole.count == elements_of(p.shape)));
+    on_host(owned.value.slice(), Use::write, [&](const Slice& here) {
+      copy_common(p.shape, size_of(whole.dtype), resolved({}, p.shape),
+                  {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())},
+                  resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape),
+                  {static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes())});
+    });
+  }
+}
+
 struct Reader {
   SmallModel m;
   Generator generator;
 
   explicit Reader(const ModelShape& shape) : m(shape, DType::f32, 1), generator({.shape = shape}, Mesh(), m.desk.memory) {
-    take_weights(generator.weights(), weights_of(m.model), {});
+    take_weights(generator.weights(), weights_of(m.model));
   }
   std::vector<float> afresh(const std::vector<std::int32_t>& tokens) {
     generator.forget();
@@ -139,13 +155,13 @@ struct Spoken {
   Spoken(const ModelShape& shape, const char* numerics)
       : options{.shape = shape, .numerics = numerics}, m(shape, DType::f32, 1) {
     Generator alone(options, Mesh(), m.desk.memory);
-    take_weights(alone.weights(), weights_of(m.model), {});
+    take_weights(alone.weights(), weights_of(m.model));
     for (std::int64_t text = 0; text < 8; ++text) texts.push_back(said_by(alone, text));
   }
 
   std::string difference_on(Mesh mesh, Memory& memory) const {
     Generator generator(options, std::move(mesh), memory);
-    take_weights(generator.weights(), weights_of(m.model), {});
+    take_weights(generator.weights(), weights_of(m.model));
     const int replica = generator.mesh().data().rank();
     return difference(texts[static_cast<std::size_t>(replica)], said_by(generator, replica), generator.mesh(),
                       options.numerics == "exact" ? 0 : 1e-5);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "parallel/weights.hpp"
 #include "src/record/safetensors.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
@@ -75,7 +76,7 @@ TEST_CASE("a model that goes to Hugging Face's format and back has every bit") {
         shape.tied = tied;
         const NamedTensors tensors = distinct(shape, dtype, host.allocator);
         export_folder(folder / "model", shape, tensors, dtype);
-        const ImportedModel back = import_folder(folder / "model", host.allocator);
+        const ImportedModel back = whole_of(HuggingFaceModel(folder / "model"), host.allocator);
         CHECK(same_bits(back.tensors, tensors));
         CHECK(config_of_shape(back.shape, dtype) == config_of_shape(shape, dtype));
         CHECK(back.tensors.contains("head.weight") == !tied);
@@ -145,15 +146,15 @@ TEST_CASE("shards, missing prefixes and what follows from the shape are understo
     std::ofstream(folder / "shards" / "model.safetensors.index.json") << text;
   };
   index("{\"weight_map\":{" + map.substr(0, map.size() - 1) + "}}");
-  CHECK(same_bits(import_folder(folder / "shards", host.allocator).tensors, tensors));
+  CHECK(same_bits(whole_of(HuggingFaceModel(folder / "shards"), host.allocator).tensors, tensors));
   for (const char* outside : {"../whole/model.safetensors", "/etc/passwd", "..", ""}) {
     index(fmt::format(R"({{"weight_map":{{"x":"{}"}}}})", outside));
-    CHECK_THROWS_WITH(import_folder(folder / "shards", host.allocator), says("is not in the folder"));
+    CHECK_THROWS_WITH(whole_of(HuggingFaceModel(folder / "shards"), host.allocator), says("is not in the folder"));
   }
   index(R"({"weight_map":{"x":"model-0.safetensors"}})");
-  CHECK_THROWS_WITH(import_folder(folder / "shards", host.allocator), says("is missing"));
+  CHECK_THROWS_WITH(whole_of(HuggingFaceModel(folder / "shards"), host.allocator), says("is missing"));
   index("[]");
-  CHECK_THROWS_WITH(import_folder(folder / "shards", host.allocator), says("index.json"));
+  CHECK_THROWS_WITH(whole_of(HuggingFaceModel(folder / "shards"), host.allocator), says("index.json"));
 }
 
 TEST_CASE("a model that we do not have is refused by the option that we lack") {
@@ -171,13 +172,20 @@ TEST_CASE("a model that we do not have is refused by the option that we lack") {
   CHECK_THAT(refusal("gpt2", "\"n_layer\": 2", "\"n_layer\": \"2\""), says("another type"));
   CHECK_THAT(refusal("gpt2", "\"n_layer\"", "\"layers\""), says("\"n_layer\" is missing"));
   CHECK_THAT(refusal("gpt2", "\"n_head\": 4", "\"n_head\": 3"), says("must divide n_embd"));
-  CHECK_THAT(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5"), says("one dropout"));
+  CHECK(refusal("gpt2", "gelu_new", "gelu_pytorch_tanh") == "accepted");
+  CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") == "accepted");  // --dropout says what is trained with
   CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2 and llama"));
   CHECK_THAT(refusal("llama", "\"silu\"", "\"gelu\""), says("hidden_act"));
   CHECK_THAT(refusal("llama", "\"attention_bias\": false", "\"attention_bias\": true"), says("attention_bias"));
-  CHECK_THAT(refusal("llama", "\"mlp_bias\"", "\"rope_scaling\": {\"factor\": 8}, \"mlp_bias\""), says("without scaling"));
-  CHECK_THAT(refusal("llama", "\"mlp_bias\"", "\"rope_parameters\": {\"rope_type\": \"yarn\"}, \"mlp_bias\""),
-             says("without scaling"));
+  const auto rope = [&](const std::string& value) { return refusal("llama", "\"mlp_bias\"", value + ", \"mlp_bias\""); };
+  for (const char* unscaled : {"null", "{}", R"({"type": "default"})", R"({"rope_type": "default", "factor": 1.0})",
+                               R"({"rope_type": "default", "type": null})"})
+    CHECK(rope(fmt::format("\"rope_scaling\": {}", unscaled)) == "accepted");
+  for (const char* scaled :
+       {R"({"factor": 8})", R"({"type": "linear", "factor": 2})", R"({"rope_type": "llama3"})", "\"default\"", "8"})
+    CHECK_THAT(rope(fmt::format("\"rope_scaling\": {}", scaled)), says("positions are scaled") && says("not 3.1"));
+  CHECK_THAT(rope(R"("rope_parameters": {"rope_type": "yarn"})"), says("positions are scaled"));
+  CHECK_THAT(rope(R"("rope_parameters": {"rope_theta": "much"})"), says("must be a number"));
   CHECK_THAT(refusal("llama", "\"mlp_bias\"", "\"head_dim\": 64, \"mlp_bias\""), says("head_dim"));
   CHECK_THAT(refusal("llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"), says("must divide"));
   CHECK_THAT(refusal("llama", "{", "["), says("no JSON object"));
@@ -196,7 +204,7 @@ TEST_CASE("a folder that promises more than it holds is refused") {
   const auto promise = [&] {
     fs::remove(folder / "m" / "config.json");
     std::ofstream(folder / "m" / "config.json") << config_of_shape(shape, DType::f32);
-    return import_folder(folder / "m", host.allocator).tensors.size();
+    return whole_of(HuggingFaceModel(folder / "m"), host.allocator).tensors.size();
   };
   CHECK(promise() == 2 * 6 + 3);
   shape.ffn = 999'999'999;
@@ -207,6 +215,85 @@ TEST_CASE("a folder that promises more than it holds is refused") {
   CHECK_THROWS_WITH(promise(), says("is none of this model's"));
   shape.layers = 2, shape.tied = true;
   CHECK(promise() == 2 * 6 + 2);
+}
+
+TEST_CASE("weights that are pickles are called so, with what to do") {
+  Host host;
+  const TemporaryFolder folder;
+  const ModelShape shape = small("gpt2");
+  export_folder(folder / "m", shape, distinct(shape, DType::f32, host.allocator), DType::f32);
+  fs::rename(folder / "m" / "model.safetensors", folder / "m" / "pytorch_model.bin");
+  const std::string text = refused([&] { HuggingFaceModel(folder / "m"); });
+  CHECK_THAT(text, says("the weights are a pickle") && says("pytorch_model.bin") && says("save_pretrained"));
+  CHECK_THAT(refused([&] { shape_of_folder(folder / "m" / "pytorch_model.bin"); }), says("the weights are a pickle"));
+  fs::remove(folder / "m" / "pytorch_model.bin");
+  CHECK_THAT(refused([&] { HuggingFaceModel(folder / "m"); }), says("neither model.safetensors nor"));
+}
+
+TEST_CASE("any part of a tensor is read without the rest") {
+  Host host;
+  for (const char* family : {"gpt2", "llama"}) {
+    const TemporaryFolder folder;
+    const ModelShape shape = small(family);
+    const NamedTensors tensors = distinct(shape, DType::bf16, host.allocator);
+    export_folder(folder / "m", shape, tensors, DType::bf16);
+    const HuggingFaceModel model(folder / "m");
+    for (const auto& [name, whole] : tensors)
+      for (int dim = -1; dim < static_cast<int>(whole.shape().size()); ++dim)
+        for (const std::int64_t cut : {0, 1, 2}) {
+          Slab slab{.dim = dim};
+          if (dim >= 0) {
+            const std::int64_t length = whole.shape()[static_cast<std::size_t>(dim)];
+            slab.first = length * cut / 3, slab.length = length * (cut + 1) / 3 - slab.first;
+          }
+          const std::int64_t all = resolved({.slab = slab}, whole.shape()).count;
+          for (const auto& [first, count] :
+               {std::pair<std::int64_t, std::int64_t>{0, all}, {all / 3, all / 2}, {all - 1, 1}}) {
+            const Part part{.slab = slab, .first = first, .count = count};
+            std::vector<std::byte> read(static_cast<std::size_t>(count * 2)), expected(read.size());
+            model.read(name, whole.shape(), part, read);
+            copy_common(whole.shape(), 2, resolved({}, whole.shape()),
+                        {static_cast<std::byte*>(whole.slice().data), static_cast<std::size_t>(whole.bytes())}, part,
+                        expected);
+            INFO(name << " dim " << dim << " cut " << cut << " elements " << first << " + " << count);
+            CHECK(read == expected);
+          }
+        }
+    model.forget("embedding.weight");  // and read again
+    std::vector<std::byte> row(static_cast<std::size_t>(shape.width * 2));
+    model.read("embedding.weight", {shape.vocabulary, shape.width}, {.count = shape.width}, row);
+    CHECK(std::memcmp(row.data(), tensors.at("embedding.weight").slice().data, row.size()) == 0);
+    if (!shape.llama()) {  // a shorter model has the first positions
+      std::vector<std::byte> last(row.size());
+      model.read("position.weight", {3, shape.width}, {.first = 2 * shape.width, .count = shape.width}, last);
+      CHECK(std::memcmp(last.data(), static_cast<std::byte*>(tensors.at("position.weight").slice().data) + 2 * row.size(),
+                        row.size()) == 0);
+    }
+  }
+}
+
+TEST_CASE("weights are read a mebibyte at a time into any type") {
+  Host host;
+  const TemporaryFolder folder;
+  ModelShape shape = small("gpt2");
+  shape.vocabulary = 50'000;  // 1.5 MiB in f32
+  const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
+  const auto numbers = tensors.at("embedding.weight").values<float>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  export_folder(folder / "m", shape, tensors, DType::f32);
+  Log log({.level = "off"});
+  Ledger reading;
+  Allocator memory(host.memory, reading);
+  const StoredWeights stored(folder / "m", memory, log);
+  const auto parameter = std::make_shared<Parameter>(
+      Parameter{.name = "embedding.weight", .shape = {shape.vocabulary, shape.width}, .slab = {0, 1000, 49'000}});
+  Owned owned{parameter, 8, 49'000 * 8 - 16, Tensor(host.allocator, {49'000 * 8 - 16}, DType::f64, Category::params), {}};
+  stored.read({owned}, {});
+  const auto values = owned.value.values<double>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != static_cast<double>(8008 + i)) FAIL("element " << i << " is " << values[i]);
+  CHECK(reading.total_peak() == 1 << 20);
+  CHECK(reading.total() == 0);
 }
 
 }  // namespace chorale::test

@@ -66,7 +66,8 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
   Ledger ledger;
   Allocator memory(host, ledger);
   Generator generator({.shape = o.shape}, Mesh(), host);
-  take_weights(generator.weights(), import_folder(folder / "end", memory).tensors, {});
+  Log log({.level = "off"});
+  StoredWeights(folder / "end", memory, log).read(generator.weights(), {});
   std::vector<std::int32_t> text(static_cast<std::size_t>(o.shape.sequence));
   language.read(999, text);
   nlohmann::json logits = nlohmann::json::array();

@@ -1,0 +1,141 @@
+"""Models of Hugging Face's and tokenizers, in and out, as a user meets them: what is trained is what is recorded, resumed and exported."""
+import json
+import os
+import tempfile
+import unittest
+
+import h5py
+
+from programs import chorale, launch, ranks, start
+
+short = ["--threads", "1", "--eval-samples", "2", "--global-batch-size", "2"]
+
+
+class HuggingFace(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def done(self, *words):
+        result = start([chorale, *words], limit_seconds=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def refused(self, *words, says):
+        result = start([chorale, *words])
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 3, result.stderr)
+        for part in says:
+            self.assertIn(part, result.stderr)
+
+    def train(self, *words):
+        self.done("train", *short, *words, "--run-dir", f"{self.folder}/runs")
+        return os.path.realpath(f"{self.folder}/runs/latest")
+
+    def model(self, *words, name="model"):
+        run = self.train("--train-iters", "1", *words)
+        self.done("export", "--load", run, "--out", f"{self.folder}/{name}")
+        return f"{self.folder}/{name}"
+
+    def changed(self, model, **keys):
+        path = f"{model}/config.json"
+        with open(path) as file:
+            config = json.load(file)
+        config.update(keys)
+        with open(path, "w") as file:
+            json.dump(config, file)
+
+    def config_of(self, run):
+        with h5py.File(f"{run}/run.h5") as file:
+            toml = file["config/toml"][()]
+            toml = toml.decode() if isinstance(toml, bytes) else str(toml)
+        return dict(line.split(" = ", 1) for line in toml.splitlines())
+
+    def test_a_run_goes_on_in_the_shape_of_its_checkpoint(self):
+        run = self.train("--preset", "tiny-llama", "--num-layers", "2", "--norm-epsilon", "1e-6", "--dropout", "0.1", "--train-iters", "2")
+        again = self.train("--load", run, "--train-iters", "3")  # nothing but the checkpoint says what it is
+        config = self.config_of(again)
+        for option, value in (("family", '"llama"'), ("num-layers", "2"), ("hidden-size", "96"), ("num-query-groups", "4"),
+                              ("norm-epsilon", "1e-06"), ("untie-embeddings", "true"), ("dropout", "0.1")):
+            self.assertEqual(config[option], value)
+        self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters", "4")  # what agrees is welcome
+        for words, says in ((["--num-layers", "4"], ["num-layers is given as 4 (command line), and is 2 in", "leave --num-layers out"]),
+                            (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
+                            (["--preset", "nano"], ["(preset nano)", "leave --preset out"]),
+                            (["--hidden-size", "100"], ["hidden-size is given as 100", "96"])):
+            self.refused("train", "--load", again, *words, says=[*says, again])
+
+    def test_a_run_begun_with_their_weights_is_recorded_and_goes_on(self):
+        model = self.model("--preset", "tiny", "--num-layers", "2")
+        self.changed(model, layer_norm_epsilon=1e-6, activation_function="gelu_pytorch_tanh", attn_pdrop=0.3, embd_pdrop=0.1)
+        run = self.train("--load-hf", model, "--train-iters", "2")
+        config = self.config_of(run)
+        self.assertEqual([config[name] for name in ("num-layers", "hidden-size", "norm-epsilon", "seq-length")], ["2", "96", "1e-06", "24"])
+        with open(f"{run}/checkpoints/step-2/manifest.json") as file:
+            self.assertEqual(json.load(file)["manifest"]["metadata"]["model"]["epsilon"], 1e-6)
+        again = self.train("--config", f"{run}/config.toml", "--load", run, "--train-iters", "3")
+        with h5py.File(f"{again}/run.h5") as file:
+            self.assertEqual(list(file["train/step"]), [3])
+        self.assertEqual(self.config_of(again)["load-hf"], '""')
+        self.train("--config", f"{run}/config.toml", "--train-iters", "1")  # the same beginning once more
+        self.done("export", "--load", again, "--out", f"{self.folder}/out")
+        with open(f"{self.folder}/out/config.json") as file:
+            self.assertEqual(json.load(file)["layer_norm_epsilon"], 1e-6)
+
+    def test_a_model_that_brings_its_shape_is_told_no_other(self):
+        model = self.model("--preset", "tiny", "--num-layers", "2")
+        for words, says in ((["--preset", "gpt3-175b"], ["(preset gpt3-175b)", "leave --preset out"]),
+                            (["--preset", "tiny"], ["leave --preset out"]),
+                            (["--num-layers", "3"], ["num-layers is given as 3", "is 2 in"]),
+                            (["--norm-epsilon", "1e-4"], ["leave --norm-epsilon out"]),
+                            (["--seq-length", "25"], ["seq-length is given as 25", "24", "ask for 24 at most"])):
+            self.refused("train", "--load-hf", model, *words, says=[*says, "the model comes with its shape", model])
+        self.refused("train", "--load", model, says=["is a model of Hugging Face's", f"--load-hf {model}"])
+
+    def test_sequences_may_be_shorter_than_the_model_has(self):
+        for preset in ("tiny", "tiny-llama"):
+            with self.subTest(preset=preset):
+                model = self.model("--preset", preset, "--num-layers", "1", name=preset)
+                if preset == "tiny-llama":
+                    self.changed(model, max_position_embeddings=131072, rope_scaling={"rope_type": "default"})
+                run = self.train("--load-hf", model, "--seq-length", "12", "--train-iters", "1")
+                self.assertEqual(self.config_of(run)["seq-length"], "12")
+                self.train("--config", f"{run}/config.toml", "--load", run, "--train-iters", "2")
+                self.done("export", "--load", run, "--out", f"{self.folder}/{preset}-short")
+
+    def test_ranks_that_read_their_parts_train_as_one(self):
+        model = self.model("--preset", "tiny", "--num-layers", "2")
+        losses = {}
+        for count, layout in ((1, "dp1"), (4, "tp4"), (4, "dp2.tp2.z3"), (4, "pp2.dp2.z1")):
+            folder = f"{self.folder}/{layout}"
+            result = ranks(count, chorale, "train", *short, "--numerics", "exact", "--load-hf", model, "--train-iters", "2",
+                           "--layout", layout, "--run-dir", folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with h5py.File(f"{folder}/latest/run.h5") as file:
+                losses[layout] = list(file["train/loss"])
+        self.assertEqual(len({str(of_layout) for of_layout in losses.values()}), 1, losses)
+
+    # 8.2 million parameters are 31 MiB in f32; under tp4 a rank holds a quarter of them, and as much again three times. All weights are read on
+    # no rank: they would be 31 MiB more, and as many pages of the mapped file.
+    def test_weights_are_read_within_the_memory_of_a_rank(self):
+        shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "12000", "--seq-length", "16"]
+        model = self.model(*shape)
+        script = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n"
+                  "print('MOST', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        most = {}
+        for words in (["--load-hf", model], shape):
+            result = start([*launch, "-n", "4", "/usr/bin/python3", "-c", script, chorale, "train", *short, *words, "--train-iters", "1", "--no-save",
+                            "--layout", "tp4", "--memory-limit", "64M", "--run-dir", f"{self.folder}/runs"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            most[words[0]] = max(int(line.split()[1]) for line in result.stdout.splitlines() if line.startswith("MOST"))
+        self.assertLess(most["--load-hf"], most["--num-layers"] + 24 * 1024, most)  # KiB
+
+    def test_pickles_are_not_opened(self):
+        model = self.model("--preset", "tiny", "--num-layers", "1")
+        os.rename(f"{model}/model.safetensors", f"{model}/pytorch_model.bin")
+        self.refused("train", "--load-hf", model, says=["the weights are a pickle", "pytorch_model.bin", "save_pretrained"])
+
+
+if __name__ == "__main__":
+    unittest.main()
