@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <barrier>
 #include <mutex>
@@ -77,12 +78,24 @@ TEST_CASE("any layout loads what any layout saved") {
   }
 }
 
+TEST_CASE("the umask says who may read a checkpoint") {
+  for (const mode_t mask : {027, 077}) {
+    const TemporaryFolder folder;
+    const mode_t before = umask(mask);
+    save_step(folder / "c", 50);
+    umask(before);
+    const fs::path set = folder / "c" / "step-50";
+    for (const fs::path& path : {set.parent_path(), set}) CHECK(fs::status(path).permissions() == fs::perms(0777 & ~mask));
+    for (const char* file : {"manifest.json", "rank-0.safetensors"})
+      CHECK(fs::status(set / file).permissions() == fs::perms(0666 & ~mask));
+  }
+}
+
 TEST_CASE("a checkpoint brings back what else a run needs") {
   const TemporaryFolder folder;
   save_step(folder / "c", 50);
   CHECK(names_in(folder / "c") == std::vector<std::string>{"latest", "step-50"});
   CHECK(fs::read_symlink(folder / "c" / "latest") == "step-50");
-  CHECK((fs::status(folder / "c" / "step-50" / "rank-0.safetensors").permissions() & fs::perms(077)) == fs::perms::none);
   Log log = quiet();
   const Checkpoint checkpoint = Checkpoint::open(folder / "c" / "latest", log);
   const Metadata expected = known_metadata(50), &got = checkpoint.metadata();
