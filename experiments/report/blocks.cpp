@@ -1,5 +1,9 @@
 #include "experiments/report/blocks.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace chorale::report {
 namespace {
 
@@ -25,6 +29,14 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples) 
 
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples) {
   return runs.size() == 1 ? summarize(samples(*runs.front())) : summarize(per_block(runs, samples));
+}
+
+std::string test_for(const std::vector<ByBlock>& kinds) {
+  const Contrast contrast = chorale::contrast(kinds.at(0), kinds.at(1));
+  std::size_t fewest = contrast.blocks;
+  for (const ByBlock& kind : kinds) fewest = std::min(fewest, kind.size());
+  return contrast.paired ? fmt::format("paired t-test over {} repetitions", fewest)
+                         : fmt::format("Welch's t-test over {} runs of each", fewest);
 }
 
 }  // namespace chorale::report

@@ -20,6 +20,9 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 // says nothing of the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
+// "paired t-test over 6 repetitions": what tells these kinds of run apart. There are two or more.
+std::string test_for(const std::vector<ByBlock>& kinds);
+
 // The heading of a column of such spreads, where each row has at least so many blocks.
 inline const char* spread_name(std::size_t blocks) { return blocks < fewest_blocks ? "range" : "95 % interval"; }
 

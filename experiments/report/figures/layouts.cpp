@@ -47,8 +47,9 @@ std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::siz
                        : best.of_speed.has_interval ? "95 % interval of its steps' median"
                                                     : "range of its steps",
                        interval(best.of_speed));
-  const std::string test =
-      fmt::format("paired t-test over {} repetitions, Holm's correction, p {} {}", blocks, alike ? "≥" : "<", significant);
+  std::vector<ByBlock> speeds;
+  for (const Row& row : rows) speeds.push_back(row.speed);
+  const std::string test = fmt::format("{}, Holm's correction, p {} {}", test_for(speeds), alike ? "≥" : "<", significant);
   if (unknown == 0 && alike == 0)
     return fmt::format(
         "{} is the fastest with {} tokens a second, {:.2f} times {}, the slowest; all others are significantly slower ({}).",

@@ -116,9 +116,9 @@ std::optional<Figure> winners(const RecordSet& records) {
                 "in turns would.",
                 most, blocks, fewest_blocks)
           : fmt::format(
-                "{}; {} winners stand alone, and of the others (~) the nearest rival cannot be told from them (paired "
-                "t-test over {} blocks, Holm's correction for all fields, p ≥ {}).",
-                most, alone, blocks, significant);
+                "{}; {} of {} winners stand alone, and the others (~) cannot be told from their nearest rival ({}, "
+                "Holm's correction for all fields, p ≥ {}).",
+                most, alone, fields, test_for({rows[0].blocks, rows[1].blocks}), significant);
   figure.charts.push_back(draw(chart));
   return figure;
 }
