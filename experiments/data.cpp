@@ -31,8 +31,10 @@ class Data final : public Command {
         .suggest(names());
     options.add("out", out_, "the file to write; none: the text's name, ending in .bin or .bpe").words("FILE");
     options
-        .add("tokenizer", tokenizer_, "bytes, or a file of train-bpe; tokenize takes bytes unless told, show prints no text")
-        .words("bytes|FILE");
+        .add("tokenizer", tokenizer_,
+             "bytes, a file of train-bpe, or a folder of Hugging Face's; tokenize takes bytes unless told, show prints no "
+             "text")
+        .words("bytes|FILE|DIR");
     options.add("vocabulary", vocabulary_, "tokens to learn, or of the synthetic language").range(32, 1 << 24);
     options.add("seed", seed_, "of the synthetic language").range(0, 1e15);
     options.add("sequence", sequence_, "tokens of a sample, whose floor is wanted").range(1, 1 << 20);
@@ -88,6 +90,7 @@ class Data final : public Command {
                         Progress::screen_of(stderr));
       tokens = tokenizer.encode(text, [&](std::size_t done) { progress.update(static_cast<std::int64_t>(done)); });
     }
+    tokens.insert(tokens.begin(), tokenizer.opening().begin(), tokenizer.opening().end());
     write_tokens(out_, tokens);
     fmt::print("{}: {} tokens of {}, {:.2f} bytes a token\n", out_, tokens.size(), human_bytes(std::ssize(text)),
                static_cast<double>(text.size()) / static_cast<double>(tokens.size()));

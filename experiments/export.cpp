@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "experiments/command.hpp"
+#include "experiments/kept_tokenizer.hpp"
 #include "parallel/weights.hpp"
 
 namespace chorale {
@@ -14,6 +15,7 @@ class Export final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, its checkpoints or one of them").words("DIR");
     o.add("out", out_, "the folder to make").words("DIR");
+    o.add("tokenizer", tokenizer_, "to put beside the weights; none given: what the run has kept").words("bytes|FILE|DIR");
     o.add("dtype", dtype_, "of the numbers in it").one_of({"f32", "bf16", "f16"});
   }
 
@@ -31,14 +33,21 @@ class Export final : public Command {
     Ledger ledger;
     Allocator memory(host, ledger);
     const ImportedModel model = StoredWeights(load_, memory, log).whole();
+    if (!tokenizer_.empty()) require_tokenizer(tokenizer_, model.shape.vocabulary);
+    const std::string tokenizer = tokenizer_.empty() ? tokenizer_beside(load_) : tokenizer_;
     export_folder(out_, model.shape, model.tensors, dtype_named(dtype_));
+    if (!tokenizer.empty()) keep_tokenizer(tokenizer, out_, model.shape.sequence);
     log.info("{}: a {} model of {:.2f} million parameters in {}", out_, model.shape.family,
              static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
+    if (tokenizer.empty())
+      log.info("without a tokenizer: the run has none, and --tokenizer names none");
+    else
+      log.info("with the tokenizer of {}", tokenizer);
     return 0;
   }
 
  private:
-  std::string load_, out_, dtype_ = "f32";
+  std::string load_, out_, tokenizer_, dtype_ = "f32";
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "experiments/command.hpp"
+#include "experiments/kept_tokenizer.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
@@ -27,7 +28,8 @@ class Generate final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, a checkpoint, or a folder of Hugging Face's").words("DIR");
     o.add("prompt", prompt_, "what the text begins with; with no tokenizer: numbers, as in 5,7,9");
-    o.add("tokenizer", tokenizer_name_, "that of the training data; none: tokens are shown as numbers").words("bytes|FILE");
+    o.add("tokenizer", tokenizer_name_, "none given: what is kept with the model; none: tokens are numbers")
+        .words("bytes|none|FILE|DIR");
     o.add("tokens", tokens_, "how many").range(1, 1e9);
     o.add("samples", samples_, "how many texts, the seed one higher for each; 0: one for each replica").range(0, 1e9);
     o.add("temperature", sampling_.temperature, "below 1 likelier, above 1 wilder; 0: always the likeliest").range(0, 1e3);
@@ -56,7 +58,7 @@ class Generate final : public Command {
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,
                    {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.data * layout.pipeline, 1});
-    if (!tokenizer_name_.empty()) tokenizer_ = Tokenizer::named(tokenizer_name_);
+    find_tokenizer();
     read_prompt();
   }
 
@@ -123,9 +125,26 @@ class Generate final : public Command {
       print(texts[i] + "\n");
   }
 
+  void find_tokenizer() {
+    if (tokenizer_name_ == "none") return;
+    if (!tokenizer_name_.empty()) {
+      tokenizer_ = Tokenizer::named(tokenizer_name_);
+      return;
+    }
+    const std::string kept = tokenizer_beside(load_);
+    if (kept.empty()) return;
+    try {
+      tokenizer_ = Tokenizer::named(kept);
+    } catch (const Error& error) {  // numbers will do
+      unread_ = fmt::format("; {}", trim(split(error.what(), '\n').at(0)));
+    }
+  }
+
   void read_prompt() {
     if (tokenizer_) {
-      ids_ = tokenizer_->encode(prompt_.empty() ? "\n" : prompt_);
+      ids_ = tokenizer_->opening();
+      const std::vector<std::int32_t> said = tokenizer_->encode(prompt_.empty() && ids_.empty() ? "\n" : prompt_);
+      ids_.insert(ids_.end(), said.begin(), said.end());
       return;
     }
     for (const std::string& word : split(prompt_.empty() ? "0" : prompt_, ',')) {
@@ -134,7 +153,7 @@ class Generate final : public Command {
         ids_.push_back(std::stoi(word, &read));
       } catch (const std::exception&) {}
       if (read == 0 || read != word.size())
-        usage_error("the prompt is text and there is no tokenizer", fmt::format("\"{}\" is no number", word),
+        usage_error("the prompt is text and there is no tokenizer", fmt::format("\"{}\" is no number{}", word, unread_),
                     "give --tokenizer bytes or the file that made the training data");
     }
   }
@@ -160,7 +179,7 @@ class Generate final : public Command {
   train::LayoutFlags layout_flags_;
   train::MemoryLimit memory_;
   train::ComputeDevice device_;
-  std::string load_, prompt_, tokenizer_name_, dtype_ = "f32", numerics_ = "fast";
+  std::string load_, prompt_, tokenizer_name_, unread_, dtype_ = "f32", numerics_ = "fast";
   std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;
   Sampling sampling_{.temperature = 0.8, .top_p = 0.95};
   std::optional<Tokenizer> tokenizer_;

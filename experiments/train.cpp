@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "experiments/kept_tokenizer.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -53,6 +54,7 @@ class Train final : public Command {
     o.section("data and records");
     o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
         .words("FILE");
+    o.add("tokenizer", tokenizer_, "that made the data: kept with the run, for generate and export").words("bytes|FILE|DIR");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9);
     o.add("no-save", no_save_, "make no checkpoints");
@@ -82,6 +84,7 @@ class Train final : public Command {
     require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed);
+    if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
     signals_.emplace();
   }
 
@@ -125,7 +128,9 @@ class Train final : public Command {
     if (!load_.empty())  // runs/latest is another run as soon as this one has a folder
       resume(training, Checkpoint::open(load_, log, peers_of(training.mesh())));
 
+    const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
+    if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder)
       run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
     if (run.recorder) run.recorder->text("/", "device", team.about_device());
@@ -275,7 +280,7 @@ class Train final : public Command {
   train::LayoutFlags layout_flags_;
   train::MemoryLimit memory_;
   train::ComputeDevice device_;
-  std::string data_ = "synthetic", run_dir_ = "runs", load_, load_hf_, trace_;
+  std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
   bool no_save_ = false;

@@ -1,101 +1,123 @@
 #include "src/data/bpe.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <queue>
 
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
 
-enum class Kind { letter, digit, space, mark };
-
-Kind kind_of(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  if (byte >= 128 || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z')) return Kind::letter;
-  if (byte >= '0' && byte <= '9') return Kind::digit;
-  if (byte == ' ' || (byte >= '\t' && byte <= '\r')) return Kind::space;
-  return Kind::mark;
-}
-
 std::uint64_t key_of(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
 }
 
-}  // namespace
-
-std::string_view next_piece(std::string_view text) {
-  for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
-    if (text.starts_with(ending)) return text.substr(0, ending.size());
-  const auto run = [&](std::size_t from) {  // where what is alike ends
-    std::size_t end = from;
-    while (end < text.size() && kind_of(text[end]) == kind_of(text[from])) ++end;
-    return end;
-  };
-  if (kind_of(text[0]) != Kind::space) return text.substr(0, run(0));
-  const std::size_t spaces = run(0);
-  if (spaces == text.size()) return text;
-  if (spaces > 1) return text.substr(0, spaces - 1);  // the last is looked at again
-  return text.substr(0, text[0] == ' ' ? run(1) : 1);
-}
-
-Tokenizer::Tokenizer(std::vector<Merge> merges) : merges_(std::move(merges)) {
-  for (int byte = 0; byte < 256; ++byte) bytes_.emplace_back(1, static_cast<char>(byte));
-  for (const auto& [left, right] : merges_) {
-    const std::int64_t known = vocabulary();
+TokenizerParts parts_of(std::vector<Tokenizer::Merge> merges) {
+  TokenizerParts parts;
+  for (int byte = 0; byte < 256; ++byte) {
+    parts.bytes.emplace_back(1, static_cast<char>(byte));
+    parts.of_byte[static_cast<std::size_t>(byte)] = byte;
+  }
+  for (const auto& [left, right] : merges) {
+    const auto known = static_cast<std::int64_t>(parts.bytes.size());
     require(left >= 0 && right >= 0 && left < known && right < known, "token {} is made of {} and {}, which come later",
             known, left, right);
-    token_of_pair_.emplace(key_of(left, right), static_cast<std::int32_t>(known));
-    bytes_.push_back(bytes_[static_cast<std::size_t>(left)] + bytes_[static_cast<std::size_t>(right)]);
+    parts.made.push_back(static_cast<std::int32_t>(known));
+    parts.bytes.push_back(parts.bytes[static_cast<std::size_t>(left)] + parts.bytes[static_cast<std::size_t>(right)]);
   }
+  parts.merges = std::move(merges);
+  return parts;
 }
 
-// The pair learnt first is merged first, everywhere in the piece. A long piece (a line of dashes) takes its length squared.
+}  // namespace
+
+Tokenizer::Tokenizer(std::vector<Merge> merges) : Tokenizer(parts_of(std::move(merges))) {}
+
+Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
+  require(parts_.merges.size() == parts_.made.size(), "{} merges make {} tokens", parts_.merges.size(), parts_.made.size());
+  for (std::size_t i = 0; i < parts_.merges.size(); ++i)
+    merge_of_pair_[key_of(parts_.merges[i][0], parts_.merges[i][1])] = static_cast<std::int32_t>(i);
+  if (parts_.whole_first)
+    for (std::size_t token = 0; token < parts_.bytes.size(); ++token)
+      whole_.emplace(parts_.bytes[token], static_cast<std::int32_t>(token));
+  for (const AddedToken& token : parts_.added) added_[static_cast<unsigned char>(token.text.at(0))].push_back(token);
+  for (auto& tokens : added_)
+    std::stable_sort(tokens.begin(), tokens.end(), [](auto& a, auto& b) { return a.text.size() > b.text.size(); });
+}
+
+// The pair learnt first is merged first, and of its places the leftmost. A heap holds the pairs that can be merged, and may hold some whose
+// tokens are gone by now: n log n for a piece of n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
-  std::vector<std::int32_t> tokens(piece.size());
-  std::transform(piece.begin(), piece.end(), tokens.begin(), [](char c) { return static_cast<unsigned char>(c); });
-  while (tokens.size() > 1) {
-    std::int32_t best = std::numeric_limits<std::int32_t>::max();
-    for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-      if (const auto found = token_of_pair_.find(key_of(tokens[i], tokens[i + 1])); found != token_of_pair_.end())
-        best = std::min(best, found->second);
-    if (best == std::numeric_limits<std::int32_t>::max()) break;
-    const auto [left, right] = merges_[static_cast<std::size_t>(best - 256)];
-    std::size_t to = 0;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const bool pair = i + 1 < tokens.size() && tokens[i] == left && tokens[i + 1] == right;
-      tokens[to++] = pair ? best : tokens[i];
-      i += pair;
-    }
-    tokens.resize(to);
+  if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
+  const auto merge_of = [&](std::int32_t left, std::int32_t right) {
+    const auto found = merge_of_pair_.find(key_of(left, right));
+    return found == merge_of_pair_.end() ? -1 : found->second;
+  };
+  std::vector<std::int32_t> tokens(piece.size());  // −1 where a token to the left has swallowed it
+  std::transform(piece.begin(), piece.end(), tokens.begin(),
+                 [&](char c) { return parts_.of_byte[static_cast<unsigned char>(c)]; });
+  std::vector<std::size_t> before(tokens.size()), after(tokens.size());
+  using Candidate = std::pair<std::int32_t, std::size_t>;  // a merge, and the place of its left token
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+  const auto offer = [&](std::size_t left) {
+    if (after[left] == tokens.size()) return;
+    if (const std::int32_t merge = merge_of(tokens[left], tokens[after[left]]); merge >= 0) candidates.push({merge, left});
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) before[i] = i - 1, after[i] = i + 1;
+  for (std::size_t i = 0; i < tokens.size(); ++i) offer(i);
+  while (!candidates.empty()) {
+    const auto [merge, left] = candidates.top();
+    candidates.pop();
+    const std::size_t right = after[left];
+    if (tokens[left] < 0 || right == tokens.size() || merge_of(tokens[left], tokens[right]) != merge) continue;
+    tokens[left] = parts_.made[static_cast<std::size_t>(merge)];
+    tokens[right] = -1;
+    after[left] = after[right];
+    if (after[left] < tokens.size()) before[after[left]] = left;
+    if (left > 0) offer(before[left]);
+    offer(left);
   }
+  std::erase(tokens, -1);
   return tokens;
+}
+
+// The longest added token that begins there.
+const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) const {
+  for (const AddedToken& token : added_[static_cast<unsigned char>(text[place])])
+    if (text.substr(place).starts_with(token.text)) return &token;
+  return nullptr;
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::function<void(std::size_t)>& progress) const {
   constexpr std::size_t longest_kept = 64;  // pieces come again and again
   std::unordered_map<std::string_view, std::vector<std::int32_t>> known;
   std::vector<std::int32_t> tokens;
-  const std::size_t whole = text.size();
-  for (std::size_t count = 0; !text.empty(); ++count) {
-    const std::string_view piece = merges_.empty() ? text : next_piece(text);
-    if (piece.size() > longest_kept) {
-      const std::vector<std::int32_t> some = encode_piece(piece);
-      tokens.insert(tokens.end(), some.begin(), some.end());
-    } else {
-      const auto [found, is_new] = known.try_emplace(piece);
-      if (is_new) found->second = encode_piece(piece);
-      tokens.insert(tokens.end(), found->second.begin(), found->second.end());
+  std::size_t count = 0;
+  const auto append = [&](const std::vector<std::int32_t>& more) { tokens.insert(tokens.end(), more.begin(), more.end()); };
+  const auto take_piece = [&](std::string_view piece) {
+    if (piece.size() > longest_kept) return append(encode_piece(piece));
+    const auto [found, is_new] = known.try_emplace(piece);
+    if (is_new) found->second = encode_piece(piece);
+    append(found->second);
+  };
+  for (std::size_t begins = 0; begins < text.size();) {
+    const AddedToken* added = nullptr;
+    std::size_t ends = begins;
+    while (ends < text.size() && !(added = added_at(text, ends))) ++ends;
+    std::string_view piece;
+    for (Pieces pieces(text.substr(begins, ends - begins), parts_.cut); pieces.next(piece);) {
+      take_piece(piece);
+      if (progress && ++count % 4096 == 0) progress(static_cast<std::size_t>(piece.data() - text.data()));
     }
-    text.remove_prefix(piece.size());
-    if (progress && count % 4096 == 0) progress(whole - text.size());
+    if (added) tokens.push_back(added->token);
+    begins = ends + (added ? added->text.size() : 0);
   }
   return tokens;
 }
 
 const std::string& Tokenizer::bytes_of(std::int32_t token) const {
   require(token >= 0 && token < vocabulary(), "token {} of a vocabulary of {}", token, vocabulary());
-  return bytes_[static_cast<std::size_t>(token)];
+  return parts_.bytes[static_cast<std::size_t>(token)];
 }
 
 std::string Tokenizer::decode(const std::vector<std::int32_t>& tokens) const {

@@ -35,11 +35,8 @@ class Learner {
  public:
   explicit Learner(std::string_view text) {
     std::map<std::string_view, std::int64_t> counts;  // in order, so that nothing depends on a hash
-    while (!text.empty()) {
-      const std::string_view piece = next_piece(text);
-      ++counts[piece];
-      text.remove_prefix(piece.size());
-    }
+    std::string_view next;
+    for (Pieces pieces(text); pieces.next(next);) ++counts[next];
     for (const auto& [piece, count] : counts) {
       Piece& made = pieces_.emplace_back(Piece{{}, count});
       for (const char c : piece) made.tokens.push_back(static_cast<unsigned char>(c));

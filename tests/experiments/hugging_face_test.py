@@ -131,6 +131,43 @@ class HuggingFace(unittest.TestCase):
             most[words[0]] = max(int(line.split()[1]) for line in result.stdout.splitlines() if line.startswith("MOST"))
         self.assertLess(most["--load-hf"], most["--num-layers"] + 24 * 1024, most)  # KiB
 
+    def test_a_tokenizer_goes_with_its_model(self):
+        book, vocabulary = f"{self.folder}/book.txt", f"{self.folder}/book.bpe"
+        with open(book, "w") as file:
+            file.write("the cat sat on the mat and the dog sat on the log. " * 200)
+        self.done("data", "train-bpe", book, "--vocabulary", "280", "--out", vocabulary)
+        self.done("data", "tokenize", book, "--tokenizer", vocabulary)
+        run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size", "280", "--train-iters", "1")
+        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # a text: the run knows its tokenizer
+        again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
+        model = f"{self.folder}/model"
+        self.assertIn("with the tokenizer of", self.done("export", "--load", f"{again}/checkpoints/step-2", "--out", model).stderr)
+        with open(f"{model}/tokenizer.json") as kept, open(vocabulary) as made:
+            self.assertEqual(kept.read(), made.read())
+        with open(f"{model}/tokenizer_config.json") as file:
+            self.assertEqual(json.load(file)["tokenizer_class"], "PreTrainedTokenizerFast")
+        texts = [self.done("generate", "--load", place, "--prompt", "the cat", "--tokens", "9", "--temperature", "0").stdout for place in (again, model)]
+        self.assertEqual(texts[0], texts[1])
+        self.assertTrue(texts[0].startswith("the cat"))
+        self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens", "2").stdout)
+        # What came with their model goes back with it, whatever it is.
+        with open(f"{model}/special_tokens_map.json", "w") as file:
+            file.write("{}")
+        tuned = self.train("--load-hf", model, "--train-iters", "1")
+        self.done("export", "--load", tuned, "--out", f"{self.folder}/tuned")
+        self.assertEqual(sorted(os.listdir(f"{self.folder}/tuned")), sorted(os.listdir(model)))
+
+    def test_a_tokenizer_that_does_not_fit_is_refused(self):
+        self.refused("train", "--preset", "tiny", "--vocab-size", "200", "--tokenizer", "bytes", says=["bytes has 256 tokens, the model 200"])
+        run = self.train("--preset", "tiny", "--num-layers", "1", "--train-iters", "1")
+        self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none", says=["no such tokenizer"])
+        self.assertFalse(os.path.exists(f"{self.folder}/m"))
+        self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stderr)
+        with open(f"{self.folder}/m/tokenizer.json", "w") as file:
+            file.write('{"model": {"type": "Unigram"}}')
+        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need none
+        self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the", says=['"the" is no number', "no byte-level tokenizer"])
+
     def test_pickles_are_not_opened(self):
         model = self.model("--preset", "tiny", "--num-layers", "1")
         os.rename(f"{model}/model.safetensors", f"{model}/pytorch_model.bin")

@@ -1,0 +1,32 @@
+// A text cut into the pieces that merges never cross. Vocabularies are published with the regular expression that cuts; these are the
+// ones known here, as scanners of our own:
+//
+//   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+//   digits   every number character alone; gpt2 between them
+//   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//
+//   "It's 1984,  said he."     gpt2     It | 's | " 1984" | , | " " | " said" | " he" | .
+//                              llama3   It | 's | " " | 198 | 4 | , | " " | " said" | " he" | .
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace chorale {
+
+enum class Cut : std::uint8_t { gpt2, digits, llama3 };
+
+// Goes through a text piece by piece; together the pieces are the text.
+class Pieces {
+ public:
+  explicit Pieces(std::string_view text, Cut cut = Cut::gpt2) : rest_(text), cut_(cut) {}
+  bool next(std::string_view& piece);  // false at the end
+
+ private:
+  std::size_t next_length();
+
+  std::string_view rest_;
+  Cut cut_;
+  std::size_t before_number_ = 0;  // bytes until the next number, or the end; 0: not known
+};
+
+}  // namespace chorale

@@ -1,0 +1,170 @@
+// Vocabularies as Hugging Face keeps them, made here: their numbers are theirs.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/data/bpe.hpp"
+#include "src/data/byte_alphabet.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+using Json = nlohmann::json;
+using Tokens = std::vector<std::int32_t>;
+
+// GPT-2 numbers the bytes that print first: "!" is 0, "a" is 64, " " is 220.
+Json vocabulary() {
+  Json words = Json::object();
+  std::vector<int> order;
+  for (int byte = 0; byte < 256; ++byte)
+    if ((byte > 32 && byte < 127) || (byte > 160 && byte != 173)) order.push_back(byte);
+  for (int byte = 0; byte < 256; ++byte)
+    if (std::find(order.begin(), order.end(), byte) == order.end()) order.push_back(byte);
+  for (const int byte : order) words[readable({static_cast<char>(byte)})] = words.size();
+  return words;
+}
+
+// "the" is 258, " the" 259; 260 is nobody's; <|end|> is 261 and also stands in the vocabulary.
+Json small() {
+  Json words = vocabulary();
+  words["th"] = 257, words["he"] = 256, words["the"] = 258, words["\u0120the"] = 259, words["<|end|>"] = 261;
+  const Json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
+  return {{"added_tokens",
+           {{{"id", 261}, {"content", "<|end|>"}, {"special", true}},
+            {{"id", 270}, {"content", "<|end|>>"}, {"special", true}},
+            {{"id", 262}, {"content", "<<"}, {"special", false}}}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor", byte_level},
+          {"model", {{"type", "BPE"}, {"vocab", words}, {"merges", {"t h", "th e", "\u0120 the", "h e"}}}}};
+}
+
+Tokenizer read(const Json& file) { return Tokenizer::from_json(file.dump(), "there/tokenizer.json"); }
+
+}  // namespace
+
+TEST_CASE("a tokenizer of Hugging Face's keeps its numbers") {
+  const Tokenizer t = read(small());
+  CHECK(t.vocabulary() == 271);
+  CHECK(t.encode("a !") == Tokens{64, 220, 0});
+  CHECK(t.encode("the the he") == Tokens{258, 259, 220, 256});
+  CHECK(t.bytes_of(259) == " the");
+  CHECK(t.bytes_of(260).empty());  // nobody's
+  CHECK(t.decode({258, 259, 261, 220, 256}) == "the the<|end|> he");
+  for (const std::string text : {"the \xff cat\n\n  the<|end|>the", "", "<", "ünï — 漢"})
+    CHECK(t.decode(t.encode(text)) == text);
+}
+
+TEST_CASE("added tokens stand for themselves, the longest first, and cut the text") {
+  const Tokenizer t = read(small());
+  CHECK(t.encode("the<|end|>the") == Tokens{258, 261, 258});
+  CHECK(t.encode("<|end|>><|end|>") == Tokens{270, 261});
+  CHECK(t.encode("<<<|end|>") == Tokens{262, 261});
+  CHECK(t.encode(" <<the") == Tokens{220, 262, 258});
+}
+
+TEST_CASE("merges go by their order in the file, the leftmost first, and may make one token twice") {
+  Json file = small();
+  auto& model = file["model"];
+  model["vocab"]["aa"] = 263, model["vocab"]["aaa"] = 264;
+  model["merges"] = {"aa a", "a a", "a aa"};  // the first becomes possible only through the second
+  CHECK(read(file).encode("aaa") == Tokens{264});
+  CHECK(read(file).encode("aaaa") == Tokens{264, 64});
+  CHECK(read(file).encode("aaaaaa") == Tokens{264, 264});
+  model["merges"] = {"a a", "aa a"};
+  CHECK(read(file).encode("aaaaa") == Tokens{263, 264});
+  model["merges"] = Json::array({Json::array({"a", "a"})});  // as newer files write a merge
+  CHECK(read(file).encode("aaa") == Tokens{263, 64});
+}
+
+TEST_CASE("a piece that is a token is that token where the file says so") {
+  Json file = small();
+  file["model"]["vocab"]["zebra"] = 265;
+  CHECK(read(file).encode("zebra").size() == 5);
+  file["model"]["ignore_merges"] = true;
+  CHECK(read(file).encode("zebra the") == Tokens{265, 259});
+}
+
+TEST_CASE("the patterns of GPT-2 and Llama 3 are known, and digits that stand alone") {
+  Json file = small();
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const auto split = [](const std::string& pattern) {
+    return Json{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
+  };
+  const auto sequence = [&](const Json& first, const Json& second) {
+    file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {first, second}}};
+    return read(file);
+  };
+  file["model"]["vocab"]["12"] = 266, file["model"]["vocab"]["12\u0120"] = 267, file["model"]["vocab"]["the."] = 268;
+  file["model"]["merges"] = {"t h", "th e", "1 2", "the ."};
+  CHECK(read(file).encode("the.12") == Tokens{258, 13, 266});
+  const std::string llama3 =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const Tokenizer by_threes = sequence(split(llama3), bytes);
+  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // 121 | 2
+  const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
+  CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Tokens{16, 17, 16, 17});
+  CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));
+}
+
+TEST_CASE("an opening is kept apart from the text's own tokens") {
+  Json file = small();
+  const Json special = {{"<|end|>", {{"id", "<|end|>"}, {"ids", {261}}, {"tokens", {"<|end|>"}}}}};
+  Json single = Json::array({{{"SpecialToken", {{"id", "<|end|>"}, {"type_id", 0}}}}, {{"Sequence", {{"id", "A"}}}}});
+  const Json bytes = file["post_processor"];
+  const auto processed = [&] {
+    file["post_processor"] = {
+        {"type", "Sequence"},
+        {"processors", {bytes, {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", special}}}}};
+    return read(file);
+  };
+  CHECK(processed().opening() == Tokens{261});
+  CHECK(processed().encode("the") == Tokens{258});
+  std::swap(single[0], single[1]);
+  CHECK_THROWS_WITH(processed(), says("behind a text"));
+}
+
+TEST_CASE("what a tokenizer asks for beyond this is refused by name") {
+  const auto refused = [](auto change, const std::string& why) {
+    Json file = small();
+    change(file);
+    CHECK_THROWS_WITH(read(file), says("there/tokenizer.json is no byte-level tokenizer") && says(why));
+  };
+  refused([](Json& f) { f["model"]["type"] = "Unigram"; }, "Unigram");
+  refused([](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; }, "</w>");
+  refused([](Json& f) { f["normalizer"] = {{"type", "NFC"}}; }, "NFC");
+  refused([](Json& f) { f["pre_tokenizer"] = {{"type", "Metaspace"}}; }, "Metaspace");
+  refused([](Json& f) { f["pre_tokenizer"] = nullptr; }, "pre_tokenizer is null");
+  refused([](Json& f) { f["pre_tokenizer"]["add_prefix_space"] = true; }, "add_prefix_space");
+  refused([](Json& f) { f["added_tokens"][0]["lstrip"] = true; }, "\"<|end|>\" is lstrip");
+  refused([](Json& f) { f["model"]["vocab"].erase("q"); }, "lacks the byte 113");
+  refused([](Json& f) { f["model"]["merges"][0] = "t x"; }, "merge 0, \"t x\"");
+  refused([](Json& f) { f["model"]["vocab"]["q"] = 1e9; }, "has the number");
+  refused(
+      [](Json& f) {
+        f["pre_tokenizer"] = {
+            {"type", "Sequence"},
+            {"pretokenizers", {{{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Isolated"}}}}};
+      },
+      "neither GPT-2's nor Llama 3's: \\w+");
+}
+
+TEST_CASE("a folder is read whichever files it keeps its tokenizer in") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  Json words = small()["model"]["vocab"];
+  words["<|endoftext|>"] = 263;
+  write("vocab.json", words.dump());
+  write("added_tokens.json", R"({"<|end|>": 261})");
+  write("merges.txt", "#version: 0.2\nt h\r\nth e\n\u0120 the\n\n");
+  const Tokenizer pair = Tokenizer::named(folder.path().string());
+  CHECK(pair.encode("the the<|end|><|endoftext|>he") == Tokens{258, 259, 261, 263, 71, 68});
+  write("tokenizer.json", small().dump());
+  CHECK(Tokenizer::named(folder.path().string()).encode("<<") == Tokens{262});
+  CHECK_THROWS_WITH(Tokenizer::named((folder / "none").string()), says("is no file that can be read"));
+}
+
+}  // namespace chorale::test
