@@ -63,16 +63,21 @@ Problem problem_of(const Key& key, Counts counts, int rank, int size) {
   return problem;
 }
 
+// A buffer that is too long is refused like one that is too short: its last elements would be left out in silence.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;
+  const bool others_input = p.rank != p.root && (call.what == Collective::broadcast || call.what == Collective::scatter);
+  const bool others_output = p.rank != p.root && (call.what == Collective::reduce || call.what == Collective::gather);
   const bool gives = p.input_count() > 0, gets = p.output_count() > 0;
   require(!gives || !gets || call.input.dtype == call.output.dtype, "{} on rank {}: input is {}, output is {}", name, p.rank,
           name_of(call.input.dtype), name_of(call.output.dtype));
-  require(call.input.count >= p.input_count(), "{} on rank {}: the input has {} elements, {} are wanted", name, p.rank,
-          call.input.count, p.input_count());
-  require(call.output.count >= p.output_count(), "{} on rank {}: the output has {} elements, {} are wanted", name, p.rank,
-          call.output.count, p.output_count());
+  require(call.what != Collective::all_to_all || !call.counts.empty() || call.input.count % p.size == 0,
+          "{} on rank {}: {} elements cannot be cut into {} equal blocks", name, p.rank, call.input.count, p.size);
+  require(others_input || call.input.count == p.input_count(), "{} on rank {}: the input has {} elements, {} are wanted",
+          name, p.rank, call.input.count, p.input_count());
+  require(others_output || call.output.count == p.output_count(), "{} on rank {}: the output has {} elements, {} are wanted",
+          name, p.rank, call.output.count, p.output_count());
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
 }
 
