@@ -141,7 +141,8 @@ Choice Communicator::State::choose(const Key& key, const Problem& problem) const
   if (!key.is_ours && choice != chosen.end() && choice->second.algorithm != "auto") return choice->second;
   if (problem.what == Collective::all_to_all && !key.counts.empty())
     return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
-  return world->selector->choose(world->transport->name(), problem, problem.blocks.total() * size_of(key.dtype));
+  return world->selector->choose(world->transport->name(), problem, problem.blocks.total() * size_of(key.dtype),
+                                 native_agrees(problem, key.dtype, key.op));
 }
 
 // On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/pipeline.hpp"
+#include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -29,9 +31,9 @@ constexpr int usual_chunks = 8;
 
 bool is_mapped(const std::string& backend) { return backend == "shm" || backend == "threads"; }
 
-bool can_run(const std::string& name, const Problem& problem) {
+bool can_run(const std::string& name, const Problem& problem, bool native_too) {
   const Algorithm* algorithm = find_algorithm(problem.what, name);
-  return name == "native" || (algorithm && fits(*algorithm, problem));
+  return algorithm ? fits(*algorithm, problem) : name == "native" && native_too;
 }
 
 double distance(std::int64_t a, std::int64_t b) {
@@ -48,6 +50,13 @@ double predict(const std::string& backend, const std::string& algorithm, int chu
   if (chunks > 1)
     for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
   return is_mapped(backend) ? predict_mapped(ranks, element_bytes, price) : predict(ranks, element_bytes, price);
+}
+
+bool native_agrees(const Problem& problem, DType dtype, Redop op) {
+  if (problem.blocks.total() > std::numeric_limits<int>::max()) return false;
+  if (!reduces(problem.what)) return true;
+  const bool is_extreme = op == Redop::min || op == Redop::max, is_sum = op == Redop::sum || op == Redop::avg;
+  return !(is_extreme && is_floating(dtype)) && !(is_sum && dtype == DType::u8);
 }
 
 Selector::Selector(TuningTable table) {
@@ -85,21 +94,22 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
   return at->second;
 }
 
-Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
+Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const {
   const Tuned* best = nullptr;
   const auto rank = [&](const Tuned& t) {  // the same form of the call first, then the nearest size
     return std::pair(t.in_place != problem.in_place, distance(t.bytes, bytes));
   };
   for (const Tuned& t : table_.choices)
-    if (t.backend == backend && t.what == problem.what && t.ranks == problem.size && can_run(t.algorithm, problem) &&
-        (!best || rank(t) < rank(*best)))
+    if (t.backend == backend && t.what == problem.what && t.ranks == problem.size &&
+        can_run(t.algorithm, problem, native_too) && (!best || rank(t) < rank(*best)))
       best = &t;
   if (best) return {best->algorithm, best->chunks, best->why()};
   for (const Choice& choice : priced(backend, problem, bytes))
-    if (can_run(choice.algorithm, problem)) return choice;
+    if (can_run(choice.algorithm, problem, false)) return choice;
   for (const Algorithm& algorithm : all_algorithms())  // one that fits more ranks than were priced
     if (algorithm.what == problem.what && fits(algorithm, problem)) return {algorithm.name, 1, "nothing else fits"};
-  return {"native", 1, "no algorithm of ours fits"};
+  misuse(fmt::format("no algorithm of ours fits {} on {} ranks", name_of(problem.what), problem.size),
+         std::source_location::current());
 }
 
 }  // namespace chorale

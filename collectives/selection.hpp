@@ -5,6 +5,9 @@
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …      →  direct, "12 µs at 32768 bytes, ring takes 1.30 times as long"
 //   none of 2 ranks?  ring 14 µs, direct 9 µs, … by α, β, γ         →  direct, "9 µs by the cost model, circulant takes …"
 //
+// The library's own collective ("native") may have been the fastest when it was measured, on small whole numbers. For calls where it gives
+// other results than ours (`native_agrees`), its lines are skipped.
+//
 // Every rank must choose alike: give all of them the same table. One selector serves one rank: it remembers prices.
 #pragma once
 #include <map>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "collectives/tuning.hpp"
+#include "src/math/reduction.hpp"
 
 namespace chorale {
 
@@ -26,13 +30,18 @@ struct Choice {
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
 
+// Whether the library's own collective gives what ours gives, whatever the values. Open MPI's sums of u8 saturate, where ours wrap. The min and
+// max of MPI and NCCL lose a NaN, or keep it, by the ranks' order; ours always keep it. And MPI counts in an int.
+bool native_agrees(const Problem& problem, DType dtype, Redop op);
+
 class Selector {
  public:
   Selector() = default;                  // the cost model alone
   explicit Selector(TuningTable table);  // of another machine, it is not heard
 
-  // `bytes` is the whole vector. The first call of a kind may take milliseconds, later ones look into a map.
-  Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
+  // `bytes` is the whole vector; `native_too`: lines that say native count. The first call of a kind may take milliseconds, later ones look
+  // into a map.
+  Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
   Price price(const std::string& backend) const;  // fitted here, or what is usual
 

@@ -95,7 +95,13 @@ std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
     }
     table.add(std::move(cells));
   }
-  return "messages: of one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
+  std::string text = "messages: of one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
+  if (std::ranges::any_of(algorithms, [](const Algorithm* algorithm) { return reduces(algorithm->what); }))
+    text += R"(
+native is the library's own collective, of MPI or NCCL. auto takes it where tune found it fastest, but never for sums of u8
+(Open MPI's saturate, ours wrap) nor for min and max of floats (theirs may lose a NaN).
+)";
+  return text;
 }
 
 }  // namespace chorale

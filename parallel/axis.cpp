@@ -71,13 +71,14 @@ std::int64_t Axis::foreseen(const Wish& wish) {
   const std::int64_t element = size_of(wish.input.dtype());
   const bool cut = wish.what == Collective::all_gather || wish.what == Collective::reduce_scatter;
   const bool in_place = (!cut || total >= size_) && wish.input.storage() == wish.output.storage();
-  const auto [place, is_new] = bytes_.try_emplace({wish.what, total, element, in_place, wish.root});
+  Problem problem = Problem::even(wish.what, total, size_, wish.root, in_place);
+  const bool native_too = native_agrees(problem, wish.input.dtype(), wish.op);
+  const auto [place, is_new] = bytes_.try_emplace({wish.what, total, element, in_place, native_too, wish.root});
   if (is_new) {
-    Problem problem = Problem::even(wish.what, total, size_, wish.root, in_place);
     problem.rank = rank_;
     const bool chosen = algorithm_ != "auto" && find_algorithm(wish.what, algorithm_);
-    const Algorithm* const algorithm =
-        find_algorithm(wish.what, chosen ? algorithm_ : selector_->choose(backend_, problem, total * element).algorithm);
+    const Algorithm* const algorithm = find_algorithm(
+        wish.what, chosen ? algorithm_ : selector_->choose(backend_, problem, total * element, native_too).algorithm);
     if (algorithm && !fits(*algorithm, problem))
       usage_error(fmt::format("{} {} does not fit", name_of(wish.what), algorithm->name),
                   fmt::format("axis {} has {} ranks", name_, size_), "choose another algorithm, or auto");

@@ -115,7 +115,7 @@ class Axis {
   Communicator group_{nullptr};
   std::string backend_, algorithm_ = "auto";
   std::shared_ptr<const Selector> selector_;
-  std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, int>, std::int64_t>
+  std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, bool, int>, std::int64_t>
       bytes_;  // of the calls foreseen so far
   Account account_;
   CommunicationTime* time_;

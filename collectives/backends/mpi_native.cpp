@@ -95,10 +95,11 @@ MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator 
                 "choose one of our algorithms instead of native");
   given_ = cut(problem_.blocks, problem_.size);
   if (is_exchange) taken_ = cut(problem_.taken, problem_.size);
-  require(!is_exchange || !problem_.in_place || given_.counts == taken_.counts,
-          "an all_to_all in place wants to take as much from each rank as it gives");
-  if (problem_.what == Collective::reduce_scatter && problem_.in_place)
+  if (!problem_.in_place) return;
+  if (problem_.what == Collective::reduce_scatter)
     landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
+  if (is_exchange)
+    copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);  // never nothing
 }
 
 template <class Blocking, class Later, class... Args>
@@ -175,13 +176,18 @@ void MpiNative::call_rooted(const void* in, void* out) {
 
 void MpiNative::call_blocks(const void* in, void* out) {
   const int own = given_.counts[static_cast<std::size_t>(problem_.rank)];
-  const void* from = problem_.in_place ? MPI_IN_PLACE : in;
   if (problem_.what == Collective::all_gather) {
+    const void* from = problem_.in_place ? MPI_IN_PLACE : in;
     if (given_.is_even) return call(PMPI_Allgather, PMPI_Iallgather, from, own, type_, out, own, type_);
     return call(PMPI_Allgatherv, PMPI_Iallgatherv, from, own, type_, out, given_.counts.data(), given_.starts.data(), type_);
   }
+  if (problem_.in_place) {
+    if (problem_.input_count() > 0)
+      std::memcpy(copy_.data(), in, static_cast<std::size_t>(problem_.input_count() * size_of(dtype_)));
+    in = copy_.data();
+  }
   // An exchange may be even on one rank and not on another, so only the general form is safe.
-  call(PMPI_Alltoallv, PMPI_Ialltoallv, from, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
+  call(PMPI_Alltoallv, PMPI_Ialltoallv, in, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
        taken_.starts.data(), type_);
 }
 

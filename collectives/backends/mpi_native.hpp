@@ -3,7 +3,7 @@
 // between ranks are found only while one of the nonblocking ones waits.
 //
 // Beside MPI's types and operators there are ours for 16-bit floats, which are combined in f32 and rounded at each combination.
-// A NaN in MPI's own min and max gives what the library likes.
+// Other types are the library's matter: its min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
 #pragma once
 #include <vector>
 
@@ -47,6 +47,9 @@ class MpiNative final : public Operation {
   MPI_Op op_;
   Cut given_, taken_;
   Buffer landing_;  // of a reduce_scatter in place, which MPI would leave at the start of the vector
+  // Of what an all_to_all in place gives. Ours may be in place on some ranks only, MPI's on all or none; and Open MPI takes two equal
+  // addresses for a call in place, expects as many elements as it gives, and hangs.
+  Buffer copy_;
   void* landed_ = nullptr;
   bool blocking_ = false;
   MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective, which MPI lets nobody cancel or free

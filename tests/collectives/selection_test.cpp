@@ -28,7 +28,7 @@ Problem all_reduce(int size, bool in_place = false) {
 }
 
 std::string chosen(const Selector& selector, std::int64_t bytes, const Problem& problem = all_reduce(4)) {
-  return selector.choose("shm", problem, bytes).algorithm;
+  return selector.choose("shm", problem, bytes, true).algorithm;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
   CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
   CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // the form of the call comes first
-  const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20);
+  const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
   CHECK(selector.price("shm").beta == 2e-9);
 }
@@ -47,14 +47,35 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
 TEST_CASE("what was not measured is priced: other ranks, backends, machines, and algorithms that do not fit") {
   const auto says_model = [](const Choice& choice) { return choice.why.find("by the cost model") != std::string::npos; };
   const Selector selector(table());
-  CHECK(says_model(selector.choose("shm", all_reduce(5), 64)));
-  CHECK(says_model(selector.choose("mpi", all_reduce(4), 64)));
+  CHECK(says_model(selector.choose("shm", all_reduce(5), 64, true)));
+  CHECK(says_model(selector.choose("mpi", all_reduce(4), 64, true)));
   TuningTable elsewhere = table();
   elsewhere.machine = "another";
-  CHECK(says_model(Selector(elsewhere).choose("shm", all_reduce(4), 64)));
+  CHECK(says_model(Selector(elsewhere).choose("shm", all_reduce(4), 64, true)));
   TuningTable gather = table();
   gather.choices = {{"shm", Collective::all_gather, 3, false, 64, "recursive_doubling", 1, 1e-6, "", 1}};
-  CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64)));
+  CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64, true)));
+}
+
+TEST_CASE("native is chosen where it was fastest, and passed over where its results would differ") {
+  TuningTable t = table();
+  t.choices[1].algorithm = "native";
+  const Selector selector(t);
+  CHECK(selector.choose("shm", all_reduce(4), 4096, true).algorithm == "native");
+  CHECK(selector.choose("shm", all_reduce(4), 4096, false).algorithm ==
+        "one_shot");  // of the sizes that are left the nearest
+  using enum DType;
+  using enum Redop;
+  const auto agrees = [](Collective what, DType dtype, Redop op, std::int64_t count = 100) {
+    return native_agrees(Problem::even(what, count, 4), dtype, op);
+  };
+  for (const auto what : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
+    CHECK((agrees(what, f32, sum) && agrees(what, bf16, prod) && agrees(what, i32, max) && agrees(what, u8, min)));
+    for (const DType dtype : {f32, f64, f16, bf16}) CHECK((!agrees(what, dtype, min) && !agrees(what, dtype, max)));
+    CHECK((!agrees(what, u8, sum) && !agrees(what, u8, avg) && agrees(what, u8, prod)));
+  }
+  CHECK((agrees(Collective::all_gather, u8, sum) && agrees(Collective::broadcast, f32, max)));
+  CHECK((agrees(Collective::all_gather, u8, sum, 2147483647) && !agrees(Collective::all_gather, u8, sum, 2147483648)));
 }
 
 TEST_CASE("the cost model chooses something that fits for every collective, and changes its mind with the size") {
@@ -65,12 +86,12 @@ TEST_CASE("the cost model chooses something that fits for every collective, and 
                               Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter})
         for (const std::int64_t bytes : {0, 1, 1 << 20}) {
           const Problem problem = Problem::even(what, bytes, size);
-          const Choice choice = selector.choose(backend, problem, bytes);
+          const Choice choice = selector.choose(backend, problem, bytes, true);
           INFO(backend << " " << name_of(what) << " on " << size << ": " << choice.algorithm);
           const Algorithm* known = find_algorithm(what, choice.algorithm);
           CHECK((known && fits(*known, problem)));
         }
-  const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes).algorithm; };
+  const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes, true).algorithm; };
   CHECK(on_mpi(8) != on_mpi(64 << 20));
   const Price price = selector.price("mpi");
   CHECK(predict("mpi", "native", 1, all_reduce(8), 4, price) < 0);

@@ -110,7 +110,9 @@ UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn)
 std::string exchanges_of_any_sizes(Communicator& c) {
   std::string trouble;
   std::size_t turn = 0;
-  for (const char* name : {"pairwise", "direct", "auto"})
+  std::vector<std::string> names{"pairwise", "direct", "auto"};
+  if (c.transport().has_native(Collective::all_to_all)) names.emplace_back("native");
+  for (const std::string& name : names)
     for (const bool at_once : {false, true}) {
       c.choose(Collective::all_to_all, name, at_once ? 2 : 1);
       std::vector<UnevenCall> calls;

@@ -169,6 +169,8 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(ours.stdout, r"all_gather +ring +4 +4 +4 +0.8 +0 ")
         self.assertRegex(ours.stdout, r"all_gather +recursive_doubling +does not fit")
         self.assertNotIn("all_reduce", ours.stdout)
+        self.assertNotIn("native", ours.stdout)
+        self.assertIn("never for sums of u8", start([chorale, "show", "reduce"]).stdout)
         everything = start([chorale, "show"]).stdout
         for collective in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter"):
             self.assertRegex(everything, rf"(?m)^{collective} ")
