@@ -82,18 +82,26 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-int Communicator::rank() const { return state_->rank(); }
-int Communicator::size() const { return state_->size(); }
-std::string Communicator::backend() const { return state_->world->transport->name(); }
-Transport& Communicator::transport() const { return *state_->world->transport; }
-Allocator& Communicator::allocator() const { return state_->world->allocator; }
-Clock& Communicator::clock() const { return state_->engine->clock(); }
-const Traffic& Communicator::traffic() const { return state_->traffic; }
+Communicator::State& Communicator::state() const {
+  if (!state_) [[unlikely]]
+    throw Error(Exit::runtime, "this communicator is empty",
+                "it was moved from, or split() was given a negative color on this rank",
+                "call the one it was moved to, or test `if (communicator)` first");
+  return *state_;
+}
+
+int Communicator::rank() const { return state().rank(); }
+int Communicator::size() const { return state().size(); }
+std::string Communicator::backend() const { return state().world->transport->name(); }
+Transport& Communicator::transport() const { return *state().world->transport; }
+Allocator& Communicator::allocator() const { return state().world->allocator; }
+Clock& Communicator::clock() const { return state().engine->clock(); }
+const Traffic& Communicator::traffic() const { return state().traffic; }
 
 void Communicator::forget_routes() {
-  state_->routes.clear();
-  state_->last_key = nullptr;
-  state_->last_route.reset();
+  state().routes.clear();
+  state().last_key = nullptr;
+  state().last_route.reset();
 }
 
 void Communicator::choose(Collective what, const std::string& algorithm, int chunks) {
@@ -104,7 +112,7 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
     usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
                 "choose one of these");
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
-  state_->chosen[what] = {algorithm, chunks, "it was asked for"};
+  state().chosen[what] = {algorithm, chunks, "it was asked for"};
   forget_routes();
 }
 
@@ -112,7 +120,7 @@ void Communicator::choose(const std::string& algorithm) {
   bool anywhere = false;
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native") {
-      state_->chosen[row.what] = {algorithm, 1, "it was asked for"};
+      state().chosen[row.what] = {algorithm, 1, "it was asked for"};
       anywhere = true;
     }
   if (!anywhere) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");
@@ -120,55 +128,55 @@ void Communicator::choose(const std::string& algorithm) {
 }
 
 void Communicator::check_calls(bool on) {
-  state_->check = on;
-  for (const auto& [ranks, pair] : state_->pairs) Communicator(pair).check_calls(on);
+  state().check = on;
+  for (const auto& [ranks, pair] : state().pairs) Communicator(pair).check_calls(on);
   forget_routes();
 }
 
-void Communicator::block_in_native(bool on) { state_->native_blocks = on; }
+void Communicator::block_in_native(bool on) { state().native_blocks = on; }
 
 void Communicator::pretend_nodes(int ranks) {
-  state_->ranks_per_node = ranks;
+  state().ranks_per_node = ranks;
   forget_routes();
 }
 
 void Communicator::go_by(std::shared_ptr<const Selector> selector) {
-  state_->world->selector = std::move(selector);
+  state().world->selector = std::move(selector);
   forget_routes();
 }
 
-std::shared_ptr<const Selector> Communicator::selector() const { return state_->world->selector; }
+std::shared_ptr<const Selector> Communicator::selector() const { return state().world->selector; }
 
 void Communicator::use_device(std::shared_ptr<Memory> device) {
-  state_->world->transport->use_device(device);
-  state_->world->device = std::move(device);
+  state().world->transport->use_device(device);
+  state().world->device = std::move(device);
   forget_routes();
 }
 
 void Communicator::give_up(const std::exception& why) {
-  state_->give_up(why);
+  state().give_up(why);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    state_->pair(rank(), peer).give_up(why);
-    state_->pair(peer, rank()).give_up(why);
+    state().pair(rank(), peer).give_up(why);
+    state().pair(peer, rank()).give_up(why);
   }
 }
 
-Choice Communicator::choice(const Call& call) const { return state_->route_of(call)->choice; }
+Choice Communicator::choice(const Call& call) const { return state().route_of(call)->choice; }
 
-void Communicator::run(const Call& call) { state_->run(call); }
-Request Communicator::start(const Call& call) { return Request(state_->launch(call)); }
+void Communicator::run(const Call& call) { state().run(call); }
+Request Communicator::start(const Call& call) { return Request(state().launch(call)); }
 
-void Communicator::poll() const { state_->engine->progress(); }
+void Communicator::poll() const { state().engine->progress(); }
 
 Request Communicator::start_send(Slice x, int to) {
   require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);
-  return Request(state_->pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
+  return Request(state().pair(rank(), to).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
 }
 
 Request Communicator::start_recv(Slice x, int from) {
   require(from >= 0 && from < size() && from != rank(), "rank {} of {} cannot receive from rank {}", rank(), size(), from);
-  return Request(state_->pair(from, rank()).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
+  return Request(state().pair(from, rank()).launch({Collective::broadcast, x, x, Redop::sum, 0}, state_));
 }
 
 }  // namespace chorale

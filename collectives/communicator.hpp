@@ -7,9 +7,26 @@
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
 // All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
-// `input` and `output` may be one buffer, on all ranks or none: then they are one vector, of which a block lies where it belongs.
-// Where counts are given they are the blocks' sizes, one a rank. Any number of collectives may be in flight. Progress is made in
-// wait(), test(), poll() and in every blocking call, for all that this rank has in flight, on any group, and on any world opened beside.
+// Any number of collectives may be in flight. Progress is made in wait(), test(), poll() and in every blocking call, for all that this rank
+// has in flight, on any group, and on any world opened beside.
+//
+// Sizes. A buffer has exactly the elements that its collective reads or writes there; any other size is an error. Without `counts` a
+// vector is cut evenly: the first blocks are one element longer where it does not divide. gather, scatter and all_to_all want equal blocks.
+// With `counts` they are the blocks' sizes, one a rank. What a rank passes where only the root reads or writes is ignored.
+//
+//                   input             output                          input             output
+//   all_reduce      n                 n              reduce           n                 n (root)
+//   reduce_scatter  n                 own block      gather           own block         all blocks (root)
+//   all_gather      own block         n              scatter          all blocks (root) own block
+//   broadcast       n                 n, the same    all_to_all       a block for each  a block from each
+//
+// In place. `input` and `output` may be one vector, on all ranks or on none. Then a block lies at its own place in that vector: rank r's
+// input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An all_to_all with counts may be in
+// place on some ranks only.) A reduce in place passes the vector as both on every rank. Buffers that overlap in another way give undefined
+// results. gather and scatter have no form in place.
+//
+// Lifetimes. Buffers must stay until the call is over, which for a started one its Request says; `counts` are read before the call
+// returns, also by start_. Memory of allocator() must be given back before the last communicator of its world goes.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -27,6 +44,7 @@
 namespace chorale {
 
 class Transport;
+struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
 
 // One collective call. What the named calls below are made of; `run` and `start` take any.
@@ -35,7 +53,7 @@ struct Call {
   Slice input = {}, output = {};
   Redop op = Redop::sum;
   int root = 0;
-  Counts counts = {};  // the blocks' sizes, one a rank, where they are not even
+  Counts counts = {};  // the blocks' sizes, one a rank, where they are not even; read before run or start returns
   Counts taken = {};   // all_to_all: `counts` go out, these come in
 };
 
@@ -130,7 +148,11 @@ class Communicator {
   }
   void barrier() { run({Collective::barrier}); }
 
-  Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start({Collective::all_reduce, x, x, op}); }
+  // The same, begun and not waited for.
+  Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start_all_reduce(x, x, op); }
+  Request start_all_reduce(Slice input, Slice output, Redop op = Redop::sum) {
+    return start({Collective::all_reduce, input, output, op});
+  }
   Request start_reduce_scatter(Slice input, Slice output, Redop op = Redop::sum, Counts counts = {}) {
     return start({Collective::reduce_scatter, input, output, op, 0, counts});
   }
@@ -138,6 +160,18 @@ class Communicator {
     return start({Collective::all_gather, input, output, Redop::sum, 0, counts});
   }
   Request start_broadcast(Slice x, int root) { return start({Collective::broadcast, x, x, Redop::sum, root}); }
+  Request start_reduce(Slice input, Slice output, int root, Redop op = Redop::sum) {
+    return start({Collective::reduce, input, output, op, root});
+  }
+  Request start_gather(Slice input, Slice output, int root, Counts counts = {}) {
+    return start({Collective::gather, input, output, Redop::sum, root, counts});
+  }
+  Request start_scatter(Slice input, Slice output, int root, Counts counts = {}) {
+    return start({Collective::scatter, input, output, Redop::sum, root, counts});
+  }
+  Request start_all_to_all(Slice input, Slice output, Counts given = {}, Counts taken = {}) {
+    return start({Collective::all_to_all, input, output, Redop::sum, 0, given, taken});
+  }
   Request start_barrier() { return start({Collective::barrier}); }
 
   // From one rank to another; messages between two ranks arrive in the order in which they were sent.
@@ -147,16 +181,27 @@ class Communicator {
   Request start_recv(Slice x, int from);
 
  private:
+  State& state() const;  // throws where there is none
   void forget_routes();
   std::shared_ptr<State> state_;
-  friend Communicator open_world(std::shared_ptr<Transport>, Clock&, const Communicator*);
+  friend Communicator open_world(std::shared_ptr<Transport>, Clock&, const WorldOptions&);
 };
 
-// The world on a backend, on every rank at once; throws one line that says why the backend is not available. Of several worlds all but the
-// first name one `beside` them, and then a wait on any makes progress on all: a rank that waits here may owe a peer something there.
+// How a world behaves; what the program sets here, the environment overrules.
+struct WorldOptions {
+  // A rank gives up when nothing has moved for so long in a call that it waits in: choose more than the longest pause between two calls of a
+  // peer. 0: never. CHORALE_TIMEOUT=SECONDS in the environment. It counts for all worlds that share progress: see `beside`.
+  double timeout_seconds = 600;
+  // Of several worlds all but the first name one here, and then a wait on any makes progress on all: a rank that waits here may owe a peer
+  // something there.
+  const Communicator* beside = nullptr;
+};
+
+// The world on a backend, on every rank at once; throws one line that says why the backend is not available. "auto" is the fastest for
+// buffers on the host: mapped memory where all ranks share one, else UCX, else MPI.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
-                        const Communicator* beside = nullptr);
+                        const WorldOptions& options = {});
 // The same over a transport that is already there: tests, and ranks that are threads.
-Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, const Communicator* beside = nullptr);
+Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, const WorldOptions& options = {});
 
 }  // namespace chorale

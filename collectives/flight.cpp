@@ -18,12 +18,13 @@ bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input
 
 }  // namespace
 
-Engine::Engine(Clock& clock, bool oversubscribed)
+Engine::Engine(Clock& clock, bool oversubscribed, double timeout_seconds)
     : waiting_{.clock = clock,
-               .timeout_seconds = 600,
+               .timeout_seconds = timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
                .on_idle = [this] { examine(); },
-               .moved = [this] { return moved(); }},
+               .moved = [this] { return moved(); },
+               .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS sets another limit"},
       briefly_(waiting_) {
   briefly_.timeout_seconds = 2;
 }

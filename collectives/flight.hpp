@@ -58,7 +58,7 @@ struct Request::Flight {
 
 class Engine {
  public:
-  Engine(Clock& clock, bool oversubscribed);
+  Engine(Clock& clock, bool oversubscribed, double timeout_seconds);
 
   void progress();  // of everything that is not over
   void add(Request::Flight* flight) { flights_.push_back(flight); }

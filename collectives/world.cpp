@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <numeric>
 
 #include "collectives/backends/backends.hpp"
@@ -37,13 +39,26 @@ bool oversubscribed(Transport& transport) {
   return std::ranges::count(transport.exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
 }
 
+double timeout_of(const WorldOptions& options) {
+  const char* const said = std::getenv("CHORALE_TIMEOUT");
+  char* end = nullptr;
+  const double seconds = said ? std::strtod(said, &end) : options.timeout_seconds;
+  if ((said && (end == said || *end)) || !(seconds >= 0))
+    usage_error("the time limit of the collectives is no number of seconds",
+                said ? fmt::format("CHORALE_TIMEOUT={}", said) : fmt::format("timeout_seconds = {}", seconds),
+                "give the longest pause between two calls of a rank, such as 3600; 0 is no limit");
+  return seconds == 0 ? std::numeric_limits<double>::infinity() : seconds;
+}
+
 }  // namespace
 
-Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const Communicator* beside) {
+Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
   auto state = std::make_shared<Communicator::State>();
   state->world = std::make_shared<World>(std::move(joined));
   Transport* const transport = state->world->transport.get();
-  state->engine = beside ? beside->state_->engine : std::make_shared<Engine>(clock, oversubscribed(*transport));
+  const bool crowded = oversubscribed(*transport);
+  state->engine =
+      options.beside ? options.beside->state().engine : std::make_shared<Engine>(clock, crowded, timeout_of(options));
   state->world->free_ids[0] = 0;
   state->membership.rank = transport->rank();
   state->membership.members.resize(static_cast<std::size_t>(transport->size()));
@@ -53,7 +68,8 @@ Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const C
   return Communicator(std::move(state));
 }
 
-Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Clock& clock, const Communicator* beside) {
+Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, Clock& clock, const WorldOptions& options) {
+  const std::string name = wanted == "auto" ? best_backend(runtime) : wanted;
   const Backend& backend = backend_named(name);
   const Availability available = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !available.works);
@@ -64,13 +80,13 @@ Communicator open_world(const std::string& name, const mpi::Runtime& runtime, Cl
   if (!backend.open)
     throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
-  Communicator world = open_world(backend.open(runtime), clock, beside);
+  Communicator world = open_world(backend.open(runtime), clock, options);
   world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
   return world;
 }
 
 Communicator Communicator::split(int color, int key) const {
-  State& parent = *state_;
+  State& parent = state();
   const int p = size();
   World& world = *parent.world;
   std::vector<std::int64_t> wishes(2 * static_cast<std::size_t>(p)), wish{color, key};

@@ -64,7 +64,7 @@ Json describe_devices() {
   if (devices.empty())
     found["why_none"] = why_none;
   else
-    found["auto_backend"] = train::best_backend(true, train::joins_here);
+    found["auto_backend"] = best_backend(true, joins_here);
   found["buffers"] = "direct on nccl, staged through pinned host memory on shm; mpi and ucx say above which it is";
   return found;
 }

@@ -49,9 +49,9 @@ Every option can also be set by CHORALE_NAME=â€¦ in the environment or name = â€
   return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text());
 }
 
-// Names known to any command: CHORALE_ variables may be meant for another one, or for DevicePlugin.
+// Names known to any command: CHORALE_ variables may be meant for another one, for DevicePlugin, or for the collectives.
 std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"cuda-plugin", "cuda-aware"};
+  std::vector<std::string> names{"cuda-plugin", "cuda-aware", "timeout"};
   for (const CommandRow& row : all_commands())
     for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;

@@ -79,7 +79,7 @@ class PlanCommand final : public Command {
  private:
   // What a run would find out, as far as it can be known here; what is left to assume is said.
   void assume() {
-    const std::string here = train::best_backend(false, train::joins_here);
+    const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
       if (backend == "auto") backend = here, backend_assumed = true;

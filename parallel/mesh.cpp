@@ -43,7 +43,8 @@ std::string to_string(const ByAxis& choices) {
 Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock) : backends_(backends) {
   for (const auto& [axis, backend] : backends)
     if (!worlds_.contains(backend))
-      worlds_.emplace(backend, open_world(backend, runtime, clock, worlds_.empty() ? nullptr : &worlds_.begin()->second));
+      worlds_.emplace(backend,
+                      open_world(backend, runtime, clock, {.beside = worlds_.empty() ? nullptr : &worlds_.begin()->second}));
 }
 
 Worlds::Worlds(Communicator world) : backends_({{"", world.backend()}}) {

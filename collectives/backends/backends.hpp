@@ -3,6 +3,7 @@
 // To add one: its file beside this one, and its line in backends.cpp. A backend whose library the build did without is a
 // null row: its name stays known, and `chorale info` says why it is not there.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,10 +24,16 @@ struct Backend {
   Availability (*probe)();  // looks at this machine; takes milliseconds; nullptr when not built in
   const char* missing;      // the build's fact that says why (src/base/built.hpp)
   std::unique_ptr<Transport> (*open)(const mpi::Runtime&);  // by all ranks at once; nullptr where ranks are no processes
+  bool one_host = false;                                    // it joins the ranks of one host only
 };
 
 const std::vector<Backend>& all_backends();
 Availability probe(const Backend& backend);
 const Backend& backend_named(const std::string& name);  // a usage error with the nearest name when there is none
+
+// What "auto" is: of those that work the first of NCCL, for buffers on a device, mapped memory, UCX and MPI.
+std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
+std::string best_backend(const mpi::Runtime& runtime, bool on_device = false);  // that joins all these ranks; collective
+bool joins_here(const Backend& backend);                                        // processes; as far as this rank can see
 
 }  // namespace chorale

@@ -2,21 +2,9 @@
 
 namespace chorale::train {
 
-std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works) {
-  if (on_device && works(backend_named("nccl"))) return "nccl";
-  for (const char* name : {"shm", "ucx"})
-    if (works(backend_named(name))) return name;
-  return "mpi";
-}
-
-bool joins_here(const Backend& backend) { return backend.open && probe(backend).works; }
-
 ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime) {
-  const auto works_everywhere = [&](const Backend& backend) {
-    return mpi::ranks_where(runtime.world(), !joins_here(backend)).empty();
-  };
   for (auto& [axis, backend] : backends)
-    if (backend == "auto") backend = best_backend(on_device, works_everywhere);
+    if (backend == "auto") backend = best_backend(runtime, on_device);
   return backends;
 }
 

@@ -1,6 +1,5 @@
 // The ranks of a run as a mesh: which backends carry its axes, and where its tensors lie so that peers reach them fastest.
 #pragma once
-#include <functional>
 #include <optional>
 
 #include "collectives/backends/backends.hpp"
@@ -11,11 +10,6 @@
 #include "src/memory/pool.hpp"
 
 namespace chorale::train {
-
-// What `auto` is: the first that works, where it must. On devices NCCL, which reaches their memory; else mapped memory where all ranks
-// share a host.
-std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
-bool joins_here(const Backend& backend);  // processes; on this rank
 
 // In place of auto the first that works on every rank. Collective.
 ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime);

@@ -20,7 +20,7 @@ void check(int code, std::source_location where) {
   int length = 0;
   PMPI_Error_string(code, text, &length);
   throw Error(Exit::runtime, "an MPI call failed", fmt::format("{} (code {})", replace_all(text, '\n', ' '), code),
-              "if it repeats, try another backend or see the log of the rank named first", where);
+              "if it repeats, try another backend", where);
 }
 
 Life::Life() {

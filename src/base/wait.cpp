@@ -34,8 +34,8 @@ void Idler::idle() {
   if (started_ < 0) started_ = now;
   if (now - started_ >= how_.timeout_seconds)
     throw Error(Exit::watchdog, fmt::format("waited too long for {}", what_),
-                fmt::format("{:.1f} s passed, the limit is {:.1f} s", now - started_, how_.timeout_seconds),
-                "a peer is slow, stopped or gone; see its log, or raise the time limit", where_);
+                fmt::format("{:.1f} s passed, the limit is {:.1f} s", now - started_, how_.timeout_seconds), how_.fix,
+                where_);
   if (idles_++ < how_.yields) {
     sched_yield();
     return;

@@ -25,6 +25,7 @@ struct Waiting {
   // Counts what polling has moved. When it grows, patience and the deadline begin anew: a long job that goes on step by step is neither
   // slept through nor given up.
   std::function<std::uint64_t()> moved = {};
+  const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };
 
 namespace detail {

@@ -158,7 +158,7 @@ TEST_CASE("a wait on one world moves what is under way on another: threads", "[t
     CHECK(on_threads(size, [&](ThreadRank& me) {
             HastyClock clock;
             Communicator here = open_world(one.transport(me.rank()), clock);
-            Communicator there = open_world(other.transport(me.rank()), clock, &here);
+            Communicator there = open_world(other.transport(me.rank()), clock, {.beside = &here});
             const std::string trouble = a_wait_here_moves_what_is_there(here, there);
             me.check(trouble.empty(), "{}", trouble);
           }) == "");
@@ -173,7 +173,7 @@ TEST_CASE("a wait on one world moves what is under way on another: backends", "[
       if (!joins_hosts(one) || !joins_hosts(other)) continue;
       INFO("waiting on " << one.name << " with a call on " << other.name);
       Communicator here = open_world(one.name, world(), clock);
-      Communicator there = open_world(other.name, world(), clock, &here);
+      Communicator there = open_world(other.name, world(), clock, {.beside = &here});
       REQUIRE_ALL(a_wait_here_moves_what_is_there(here, there) == "");
     }
 }
@@ -183,7 +183,7 @@ TEST_CASE("worlds beside each other end in any order", "[threads]") {
   CHECK(on_threads(2, [&](ThreadRank& me) {
           SystemClock clock;
           Communicator here = open_world(one.transport(me.rank()), clock);
-          Communicator there = open_world(other.transport(me.rank()), clock, &here);
+          Communicator there = open_world(other.transport(me.rank()), clock, {.beside = &here});
           here = Communicator(nullptr);
           Communicator part = there.split(0, me.rank());
           float x = 1;
