@@ -21,10 +21,16 @@ constexpr std::string_view mark =
 #include "plugin_mark.stamp"
     ;
 
-fs::path beside_the_program() {
+// Beside the program or beside libchorale.so, whichever this code is in, and in lib/chorale of where either was installed.
+fs::path beside_us() {
   std::error_code error;
-  const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& path : {home / "chorale_cuda.so", home.parent_path() / "lib/chorale/chorale_cuda.so"})
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  Dl_info here{};
+  const bool known = dladdr(mark.data(), &here) != 0;
+  const fs::path file = known ? fs::canonical(here.dli_fname, error) : fs::path();
+  const fs::path library = file.empty() ? program : file.parent_path();
+  for (const fs::path& path : {program / "chorale_cuda.so", program.parent_path() / "lib/chorale/chorale_cuda.so",
+                               library / "chorale_cuda.so", library / "chorale/chorale_cuda.so"})
     if (fs::exists(path, error)) return path;
   return {};
 }
@@ -35,8 +41,8 @@ DevicePlugin::DevicePlugin() {
   const char* named = std::getenv("CHORALE_CUDA_PLUGIN");
   why_not_ = named ? "" : built("without_cuda");
   if (!why_not_.empty()) return;  // a plugin that lies there is another build's
-  const fs::path path = named ? fs::path(named) : beside_the_program();
-  why_not_ = "the CUDA plugin is not beside the program (make all builds it)";
+  const fs::path path = named ? fs::path(named) : beside_us();
+  why_not_ = "the CUDA plugin is beside neither the program nor libchorale.so (make all builds it)";
   if (path.empty()) return;
   // Kernels are loaded before they run, not when they are first launched: that may have to wait for the device, and a kernel of NCCL's that
   // runs there may be waiting for a peer who waits for this one.

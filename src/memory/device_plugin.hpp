@@ -19,7 +19,8 @@ class Runtime;
 
 class DevicePlugin {
  public:
-  // Looks where CHORALE_CUDA_PLUGIN says; else beside the program, then in ../lib/chorale. When it cannot be loaded, `why_not` says why.
+  // Looks where CHORALE_CUDA_PLUGIN says; else beside the program and beside libchorale.so, and in lib/chorale where they were installed. When
+  // it cannot be loaded, `why_not` says why.
   DevicePlugin();
 
   bool loaded() const { return bool(library_); }
