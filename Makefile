@@ -37,7 +37,7 @@ run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
-packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test bench setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
 # ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
@@ -121,7 +121,7 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test bench experiments report data lint format install
+worked  = all examples run test test-all bench experiments report data lint format install
 .PHONY: $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
@@ -140,8 +140,10 @@ do-examples: $(examples)
 do-run: $B/chorale $(if $(device),$(plugin))
 	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml --repetitions 2
 
-## test        every test: alone, as threads, and under mpirun on 1, 2, 3, 4 and 8 ranks
-do-test: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
+## test        the tests: alone, as threads, under mpirun on 1 to 8 ranks, and from outside; ten minutes on two idle cores
+## test-all    the same with every combination and more repetitions
+do-test-all: export TEST_ALL := yes
+do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
 
 ## bench       how fast the parts are

@@ -6,11 +6,13 @@
 using ListenerBase = Catch::EventListenerBase;
 using Catch::Approx;
 inline constexpr const char* plain_output[] = {"--colour-mode", "none"};
+inline constexpr const char* list_names[] = {"--list-tests", "--verbosity", "quiet"};
 inline auto says(const std::string& text) { return Catch::Matchers::ContainsSubstring(text); }
 #else
 #define CATCH_CONFIG_ENABLE_BENCHMARKING
 #include <catch2/catch.hpp>
 using ListenerBase = Catch::TestEventListenerBase;
 inline constexpr const char* plain_output[] = {"--use-colour", "no"};
+inline constexpr const char* list_names[] = {"--list-test-names-only"};
 inline auto says(const std::string& text) { return Catch::Matchers::Contains(text); }
 #endif

@@ -1,6 +1,10 @@
 // Runs the tests on this rank. Rank 0 prints as Catch2 does; what other ranks print is kept aside, and shown with the rank's
 // number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed when it
 // failed on any rank.
+//
+//   tests_run "[spmd]" --names        the cases that it would run, one a line
+//   TEST_CASES=file                   runs the cases named in the file, one a line, instead of those named by its arguments
+//   TEST_JOURNAL=file                 gets lines from rank 0: begin NAME · alive · end passed 0.123 NAME (or failed)
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,13 +12,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 
 #include "src/base/text.hpp"
+#include "tests/progress.hpp"
 #include "tests/spmd.hpp"
 
 namespace chorale::test {
@@ -28,15 +35,15 @@ struct State {
   off_t shown_until = 0;
   char prefix[32] = "";  // "[rank 2] "
   char case_name[256] = "";
-  const char* doing = "";  // what the watchdog says this rank was at
-  unsigned limit_seconds = 60;
-  bool ended = false;           // this case's body is over
-  bool agreed_already = false;  // … and the others met that end in a REQUIRE_ALL of theirs
+  int journal = -1;
+  std::chrono::steady_clock::time_point began;  // this case
+  bool ended = false;                           // its body is over
+  bool agreed_already = false;                  // … and the others met that end in a REQUIRE_ALL of theirs
   int passed = 0, failed = 0;
-  char text[1 << 15], lines[1 << 16];  // for showing output from a signal handler, where nothing may be allocated
+  char text[1 << 15], lines[1 << 16];  // for show_kept_output
 } state;
 
-// From here to on_alarm only what may be called in a signal handler.
+// From here to give_up nothing is allocated: a case that hangs may hold the allocator's lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
@@ -63,11 +70,19 @@ void show_kept_output() {
   }
 }
 
-void on_alarm(int) {
+void give_up(Doing what) {
   show_kept_output();
-  say(state.prefix), say("time limit passed "), say(state.doing), say(" test case: "), say(state.case_name), say("\n");
+  say(state.prefix), say("no sign of life "), say(what == Doing::waiting ? "while waiting for other ranks in" : "in");
+  say(" test case: "), say(state.case_name), say("\n");
   _exit(static_cast<int>(Exit::watchdog));
 }
+
+void note(const std::string& line) {
+  if (state.journal < 0) return;
+  if (write(state.journal, line.data(), line.size()) < 0) std::perror("TEST_JOURNAL");
+}
+
+void still_moves() { note("alive\n"); }
 
 struct Listener : ListenerBase {
   using ListenerBase::ListenerBase;
@@ -75,22 +90,26 @@ struct Listener : ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     std::snprintf(state.case_name, sizeof state.case_name, "%s", info.name.c_str());
     if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
-    state.doing = "in";
     state.ended = state.agreed_already = false;
-    alarm(state.limit_seconds);
+    state.began = std::chrono::steady_clock::now();
+    note(fmt::format("begin {}\n", state.case_name));
+    doing(Doing::its_case);
   }
+
+  void assertionStarting(const Catch::AssertionInfo&) override { alive(); }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     const bool failed_here = stats.totals.testCases.failed > 0;
     std::cout.flush();
     std::fflush(stdout);
     if (failed_here) show_kept_output();  // before agreeing: another rank may hang
-    state.doing = "waiting for other ranks to finish";
     state.ended = true;
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
-    alarm(0);
+    doing(Doing::nothing);
     ++(failed_on.empty() ? state.passed : state.failed);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - state.began;
+    note(fmt::format("end {} {:.3f} {}\n", failed_on.empty() ? "passed" : "failed", took.count(), state.case_name));
     if (state.rank == 0 && !failed_here && !failed_on.empty())
       std::cout << "FAILED on " << failed_on << ": " << state.case_name << std::endl;
   }
@@ -102,19 +121,42 @@ void keep_output_aside() {
   if (state.kept_output < 0 || dup2(state.kept_output, STDOUT_FILENO) < 0) std::perror("memfd_create");
 }
 
+// The names in a file as Catch2 wants them: in quotes, and without a comma that it would take for the end of a name.
+std::string spec_of(const std::string& file) {
+  std::ifstream names(file);
+  std::string spec;
+  for (std::string name; std::getline(names, name);) {
+    spec += spec.empty() ? "\"" : ",\"";
+    for (const char c : name) spec += std::strchr(",\\\"", c) ? std::string{'\\', c} : std::string{c};
+    spec += "\"";
+  }
+  return spec;
+}
+
 int run(int argc, char** argv) {
   const Launch launch = read_launch(process_environment());
-  state.limit_seconds = static_cast<unsigned>(std::stoi(environment("TEST_LIMIT", "60")));
-  if (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]")))
+  std::vector<const char*> words(argv, argv + argc);
+  const bool listing = std::erase(words, std::string_view("--names")) > 0;
+  const std::string cases = environment("TEST_CASES", ""), journal = environment("TEST_JOURNAL", "");
+  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // and not for programs that a case starts
+  if (!listing && (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]"))))
     state.runtime = std::make_unique<mpi::Runtime>(launch);
   if (state.runtime) state.rank = state.runtime->rank();
   std::snprintf(state.prefix, sizeof state.prefix, "[rank %d] ", state.rank);
   if (state.rank != 0) keep_output_aside();
-  std::signal(SIGALRM, on_alarm);
+  if (state.rank == 0 && !journal.empty())
+    state.journal = open(journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
-  std::vector<char*> words(argv, argv + argc);
-  for (const char* word : plain_output) words.push_back(const_cast<char*>(word));
-  int result = Catch::Session().run(static_cast<int>(words.size()), words.data());
+  if (listing) words.insert(words.end(), std::begin(list_names), std::end(list_names));
+  const std::string spec = cases.empty() ? "" : spec_of(cases);
+  if (!cases.empty()) words = {argv[0], spec.c_str()};
+  words.insert(words.end(), std::begin(plain_output), std::end(plain_output));
+  int result = 0;
+  {
+    const Watchdog dog(std::stod(environment("TEST_LIMIT", "60")), still_moves, give_up);
+    result = Catch::Session().run(static_cast<int>(words.size()), words.data());
+  }
+  if (listing) return 0;
   if (state.failed > 0) result = 1;  // on any rank
   if (state.rank == 0) std::printf("%d passed, %d failed\n", state.passed, state.failed);
   std::fflush(stdout);
@@ -127,8 +169,10 @@ int run(int argc, char** argv) {
 // Ranks agree in two places, a REQUIRE_ALL and the end of a case. One that left its case early (it threw) is at the end while the
 // others are still in the body: they learn it here, stop too, and do not agree at the end once more.
 std::string ranks_that_failed(bool this_one) {
+  const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);
   const auto ended = mpi::ranks_where(world().world(), state.ended);
+  doing(before);
   std::vector<std::string> names;
   for (int rank = 0; rank < world().size(); ++rank) {
     const bool left = !state.ended && std::count(ended.begin(), ended.end(), rank);

@@ -1,18 +1,87 @@
-"""Runs the tests that look at our programs from outside (*_test.py, in any folder), as a user would, and closes like the other tests."""
+"""Runs the tests that look at our programs from outside (*_test.py, in any folder), as a user would, and closes like the other tests.
+
+   tests/outside.py [NAME…]      all, or those named: prove_test, prove_test.Prove, prove_test.Prove.test_…
+   tests/outside.py --names      lists them, one a line
+   tests/outside.py --portions   lists them in portions for programs of their own, one a line: a class that prepares something stays whole
+
+It obeys TEST_CASES and keeps a TEST_JOURNAL as tests_run does (tests/main.cpp).
+"""
 import glob
+import itertools
 import os
 import sys
+import time
 import unittest
 
+chosen, journal = (os.environ.pop(name, "") for name in ("TEST_CASES", "TEST_JOURNAL"))  # not for the programs that a test starts
 files = sorted(glob.glob("tests/**/*_test.py", recursive=True))
 sys.path[:0] = ["tests", *sorted({os.path.dirname(file) for file in files})]
 names = [os.path.splitext(os.path.basename(file))[0] for file in files]
 assert len(set(names)) == len(names), "two test files have the same name"
-result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(names))
 
-# A test with several failing subTests is one failed test; an error outside any test (an import, setUpClass) is one more.
-bad = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
-outside = sum(not hasattr(getattr(test, "test_case", test), "_testMethodName") for test, _ in result.errors)
-good = result.testsRun - len(result.skipped) - (len(bad) - outside)
-print(f"{good} passed, {len(bad)} failed", flush=True)
-sys.exit(1 if bad else 0)
+import alive  # noqa: E402: found where sys.path says
+
+
+class Result(unittest.TextTestResult):
+    """Notes what begins and how it ends. A class that fails as a whole fails each of its cases."""
+
+    def startTest(self, test):
+        self.began, self.bad, self.skips = time.monotonic(), len(self.failures) + len(self.errors), len(self.skipped)
+        self.note(f"begin {test.id()}")
+        super().startTest(test)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        ok, ran = len(self.failures) + len(self.errors) == self.bad, len(self.skipped) == self.skips
+        self.close("failed" if not ok else "passed" if ran else "skipped", test.id(), time.monotonic() - self.began)
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        if not isinstance(test, unittest.TestCase) and not hasattr(test, "test_case"):  # setUpClass (prove_test.Prove)
+            whole = test.id().partition("(")[2].rstrip(")")
+            for case in [case for case in self.left if case.startswith(f"{whole}.")] or [test.id()]:
+                self.close("failed", case, 0)
+
+    def close(self, outcome, case, seconds):
+        self.left.discard(case)
+        self.totals[outcome] = self.totals.get(outcome, 0) + 1
+        self.note(f"end {outcome} {seconds:.3f} {case}")
+
+    def note(self, line):
+        if alive.journal:
+            alive.journal.write(line + "\n")
+
+
+def tests_of(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from tests_of(test)
+        else:
+            yield test
+
+
+def portions(tests, most=5):
+    for _, of_class in itertools.groupby(tests, type):
+        of_class = list(of_class)
+        whole = "setUpClass" in vars(type(of_class[0]))
+        size = len(of_class) if whole else most
+        yield from (of_class[first:first + size] for first in range(0, len(of_class), size))
+
+
+if chosen:
+    with open(chosen) as stream:
+        wanted = stream.read().splitlines()
+else:
+    wanted = [word for word in sys.argv[1:] if not word.startswith("--")] or names
+suite = unittest.defaultTestLoader.loadTestsFromNames(wanted)
+tests = list(tests_of(suite))
+if "--names" in sys.argv or "--portions" in sys.argv:
+    parts = portions(tests) if "--portions" in sys.argv else ([test] for test in tests)
+    print("\n".join(" ".join(test.id() for test in part) for part in parts))
+    sys.exit(0)
+if journal:
+    alive.journal = open(journal, "a", buffering=1)
+Result.left, Result.totals = {test.id() for test in tests}, {}
+unittest.TextTestRunner(verbosity=2, resultclass=Result).run(suite)
+print(f"{Result.totals.get('passed', 0)} passed, {Result.totals.get('failed', 0)} failed", flush=True)
+sys.exit(1 if Result.totals.get("failed") else 0)

@@ -4,17 +4,22 @@ import os
 import shlex
 import subprocess
 
+import alive
+from alive import finish, spawn, until  # noqa: F401: for tests that look at a program while it runs
+
 build = os.environ.get("TEST_BUILD", "build")
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
+thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
 
 
-def start(command, limit_seconds=60, folder=None, **environment):
+def start(command, limit_seconds=alive.limit, folder=None, **environment):
     """Runs a command to its end; the result has returncode, stdout, stderr."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit_seconds, cwd=folder,
-                          env={**kept, **environment})
+    process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env={**kept, **environment})
+    output, errors = finish(process, limit_seconds)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def ranks(count, *command, **environment):

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Runs every test and ends with the line `N passed, N failed`.
 
-   tests/run.py BUILD LAUNCH [SANITIZER]      what `make test` calls
+   tests/run.py BUILD LAUNCH [SANITIZER]      what `make test` calls; with TEST_ALL=1 what `make test-all` calls
 
-One process for the tests that need no launcher, then mpirun on 1, 2, 3, 4 and 8 ranks for those tagged [spmd], then the tests
-in Python, which look at the program from outside. A launch that crashes, hangs or says nothing counts as a failed test.
+Cases come in groups: those that need no launcher, those for ranks under mpirun, and those in Python, which look at the programs from
+outside. A program of tests is told which cases to run (TEST_CASES) and writes down what it is at (TEST_JOURNAL). When a case crashes
+its program, or hangs, that case has failed, and another program goes on with the cases behind it.
+
+As many programs run at once as there are processors. One under mpirun counts once for each rank, and the largest start first.
 """
 import os
 import re
@@ -12,65 +15,175 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from dataclasses import dataclass, field
 
-closing = re.compile(r"^(\d+) passed, (\d+) failed$")
+import alive
 
-
-def count(output, exit_code, limit_seconds):
-    """What a launch says it passed and failed, and what went wrong with it; trouble of any kind is at least one failure."""
-    last = next((m for line in reversed(output.splitlines()) if (m := closing.match(line.strip()))), None)
-    good, bad = (int(n) for n in last.groups()) if last else (0, 0)
-    if exit_code is None:
-        return good, max(bad, 1), f"not finished after {limit_seconds} s"
-    if exit_code != 0:
-        return good, max(bad, 1), f"exit code {exit_code}"
-    if good + bad == 0:
-        return 0, 1, "no test ran"
-    return good, bad, ""
+processors = min(len(os.sched_getaffinity(0)), 16)
 
 
-def run(name, command, limit_seconds, environment):
-    """Runs one launch, shows its output when it fails, and returns what it passed and failed."""
-    started = time.time()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env=environment, start_new_session=True)
-    try:
-        output, exit_code = process.communicate(timeout=limit_seconds)[0], process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, exit_code = process.communicate()[0], None
-    good, bad, trouble = count(output, exit_code, limit_seconds)
-    print(f"{name:<28} {good:>4} passed {bad:>3} failed  {time.time() - started:6.1f} s  {trouble}", flush=True)
-    if bad:
-        print(output, flush=True)
-    return good, bad
+@dataclass
+class Group:
+    name: str
+    program: list
+    environment: dict
+    launcher: list = field(default_factory=list)
+    ranks: int = 1
+    portions: int = 1  # programs that share the cases; 0: as the program says
+    results: dict = field(default_factory=dict)  # case: (outcome, seconds)
+    began: float = 0.0
+
+    def divided(self):
+        """The cases in portions. Every n-th case is in the same one, so that neighbours, which take alike, part."""
+        how = "--names" if self.portions else "--portions"
+        cases = subprocess.run([*self.program, how], env=self.environment, capture_output=True, text=True).stdout.splitlines()
+        if not self.portions:
+            return [portion.split() for portion in cases]
+        return [cases[first::self.portions] for first in range(min(self.portions, len(cases)))]
+
+    def count(self, outcome):
+        return sum(result == outcome for result, _ in self.results.values())
+
+    def __str__(self):
+        skipped, took = self.count("skipped"), time.monotonic() - self.began
+        return (f"{self.name:<28} {self.count('passed'):>4} passed {self.count('failed'):>3} failed  {took:6.1f} s"
+                + (f"  {skipped} skipped" if skipped else ""))
 
 
-def launches(build, launch, sanitizer):
+def read(journal):
+    """What ended, with its outcome and seconds, and the case that has begun and not ended."""
+    ended, open_case = {}, None
+    if not os.path.exists(journal):
+        return ended, open_case
+    with open(journal) as file:
+        lines = file.read().splitlines()
+    for line in lines:
+        if line.startswith("begin "):
+            open_case = line[len("begin "):]
+        elif closing := re.match(r"end (\w+) ([\d.]+) (.*)", line):
+            ended[closing[3]], open_case = (closing[1], float(closing[2])), None
+    return ended, open_case
+
+
+def attempt(group, cases):
+    """One program with these cases. Returns what ended, the case it broke off in, what went wrong and what was printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        names, journal, output = (os.path.join(folder, name) for name in ("cases", "journal", "output"))
+        with open(names, "w") as file:
+            file.write("\n".join(cases) + "\n")
+        with open(output, "w") as file:  # a file, because whoever is left behind would keep a pipe open
+            process = alive.spawn([*group.launcher, *group.program], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                                  env={**group.environment, "TEST_CASES": names, "TEST_JOURNAL": journal})
+        try:
+            silence = 10 * float(group.environment.get("TEST_LIMIT", "60"))  # most hangs are found earlier, by those who can say more
+            size, quiet, asked, trouble = 0, 0.0, time.monotonic(), ""
+            while process.poll() is None and not trouble:
+                time.sleep(0.05)
+                now = time.monotonic()
+                was, size = size, os.path.getsize(journal) if os.path.exists(journal) else 0
+                if size != was:
+                    group.results |= read(journal)[0]
+                quiet, asked = (quiet + min(now - asked, 1.0) if size == was else 0.0), now
+                if quiet > silence:
+                    trouble = f"no sign of life for {quiet:.0f} s"
+        finally:
+            alive.end(process.pid)  # also where it has ended: it may have left others behind
+            process.wait()
+        ended, open_case = read(journal)
+        if not trouble and process.returncode:
+            trouble = f"exit code {process.returncode}"
+        with open(output, errors="replace") as file:
+            return ended, open_case, trouble, file.read()
+
+
+class Runner:
+    def __init__(self):
+        self.change, self.free, self.jobs, self.groups = threading.Condition(), processors, [], []
+
+    def add(self, group):
+        self.groups.append(group)
+        portions = group.divided()
+        if not portions:
+            group.results["(the list of its cases)"] = "failed", 0.0
+        self.jobs += [(group, cases) for cases in portions]
+
+    def run(self):
+        self.jobs.sort(key=lambda job: -job[0].ranks)
+        total = sum(len(cases) for _, cases in self.jobs)
+        with self.change:
+            for group, cases in list(self.jobs):
+                size = min(group.ranks, processors)
+                self.wait(lambda: self.free >= size, total)
+                self.free -= size
+                group.began = group.began or time.monotonic()
+                threading.Thread(target=self.job, args=(group, cases, size), daemon=True).start()
+            self.wait(lambda: not self.jobs, total)
+
+    def wait(self, condition, total):
+        while not self.change.wait_for(condition, timeout=60):
+            print(f"… {sum(len(group.results) for group in self.groups)} of {total} cases", flush=True)
+
+    def job(self, group, cases, size):
+        left = list(cases)
+        while left:
+            ended, open_case, trouble, output = attempt(group, left)
+            left = [case for case in left if case not in ended]
+            if left:  # it broke off in one of them
+                broken = open_case if open_case in left else left[0]
+                left.remove(broken)
+                ended[broken] = "failed", 0.0
+                trouble = f"{broken}: {trouble or 'has not run'}"
+            elif trouble and not any(outcome == "failed" for outcome, _ in ended.values()):
+                ended[f"(the end of {cases[0]} …)"] = "failed", 0.0
+            with self.change:
+                group.results |= ended
+                if any(outcome == "failed" for outcome, _ in ended.values()):
+                    print(f"{group.name}: {trouble}\n{output}", flush=True)
+        with self.change:
+            self.jobs.remove((group, cases))
+            if not any(other is group for other, _ in self.jobs):
+                print(group, flush=True)
+            self.free += size
+            self.change.notify_all()
+
+
+def groups(build, launch, sanitizer):
     # What the sanitizers need to live with MPI and UCX: their hooks into malloc and mmap go; MPI's leaks, from libraries that are
     # unloaded before anyone could name them, are not looked for, so that only the launch without MPI looks for ours.
     environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
     if sanitizer:
         environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
     tests = f"{build}/tests_run"
-    yield run("one process and threads", [tests, "~[spmd]~[.]"], 900, {**environment, "ASAN_OPTIONS": "detect_leaks=1"})
-    emulation = {"CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
-    yield run("a device, emulated", [tests, "[gpu]~[!benchmark]"], 900, {**environment, **emulation})
+    emulation = {**environment, "CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
+    direct = {**emulation, "CHORALE_CUDA_AWARE": "mpi,ucx", "EMULATED_OPEN": "1"}
     if sanitizer == "thread":
         print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
-        return
-    for ranks in (1, 2, 3, 4, 8):
-        yield run(f"mpirun, {ranks} ranks", [*launch, "-n", str(ranks), tests, "[spmd]"], 600, environment)
-        yield run(f"mpirun, {ranks} emulated devices", [*launch, "-n", str(ranks), tests, "[spmd][nccl],[spmd][device]"], 600,
-                  {**environment, **emulation})
-        yield run(f"mpirun, {ranks} ranks, direct", [*launch, "-n", str(ranks), tests, "[spmd][device]"], 600,
-                  {**environment, **emulation, "CHORALE_CUDA_AWARE": "mpi,ucx", "EMULATED_OPEN": "1"})
-    yield run("from outside, in Python", [sys.executable, "tests/outside.py"], 1500, environment)
+    for ranks in () if sanitizer == "thread" else (8, 4, 3, 2, 1):
+        launcher = [*launch, "-n", str(ranks)]
+        yield Group(f"mpirun, {ranks} ranks", [tests, "[spmd]"], environment, launcher, ranks)
+        yield Group(f"mpirun, {ranks} emulated devices", [tests, "[spmd][nccl],[spmd][device]"], emulation, launcher, ranks)
+        yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
+    if sanitizer != "thread":
+        yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, portions=0)
+    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"}, portions=24)
+    yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
 
 
 if __name__ == "__main__":
-    results = list(launches(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""))
-    passed, failed = (sum(column) for column in zip(*results))
+    runner = Runner()
+    for group in groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
+        runner.add(group)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        runner.run()
+    except KeyboardInterrupt:
+        alive.end(os.getpid(), itself=False)
+    print("the slowest cases")
+    slowest = sorted(((seconds, case, group.name) for group in runner.groups for case, (_, seconds) in group.results.items()), reverse=True)
+    print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
+    passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)

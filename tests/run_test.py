@@ -1,25 +1,119 @@
-"""The runner, tested: what it makes of a launch that passes, fails, crashes, hangs or says nothing."""
+"""The runner, tested on a program that passes, fails, crashes, hangs, stays away from a case or ends badly, as its cases say."""
+import contextlib
+import io
 import os
+import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 import run
 
+program = """
+import os, signal, sys, time
+cases = os.environ["CASES"].split()
+if "--names" in sys.argv:
+    sys.exit(print("\\n".join(cases)))
+wanted = open(os.environ["TEST_CASES"]).read().split()
+journal = open(os.environ["TEST_JOURNAL"], "a", buffering=1)
+for case in wanted:
+    if case.startswith("unknown"):
+        continue
+    journal.write(f"begin {case}\\n")
+    print(f"{case} speaks", flush=True)
+    if case.startswith("crash"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if case.startswith("hang"):
+        time.sleep(1000)
+    if case.startswith("slow"):
+        for _ in range(8):
+            time.sleep(0.25)
+            journal.write("alive\\n")
+    journal.write(f"end {'failed' if case.startswith('fail') else 'skipped' if case.startswith('skip') else 'passed'} 0.5 {case}\\n")
+sys.exit(3 if "bad-end" in wanted else 0)
+"""
+
 
 class Runner(unittest.TestCase):
-    def test_what_a_launch_says_is_counted(self):
-        self.assertEqual(run.count("noise\n12 passed, 0 failed\n", 0, 9), (12, 0, ""))
-        self.assertEqual(run.count("99 passed, 0 failed\n11 passed, 1 failed\n", 1, 9), (11, 1, "exit code 1"))
+    def run_cases(self, cases, portions=1, limit="60"):
+        """What became of the cases, and what was printed."""
+        group = run.Group("a group", [sys.executable, "-c", program], {**os.environ, "CASES": cases, "TEST_LIMIT": limit}, portions=portions)
+        runner, printed = run.Runner(), io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            runner.add(group)
+            runner.run()
+        return {case: outcome for case, (outcome, _) in group.results.items()}, printed.getvalue()
 
-    def test_trouble_is_a_failure_whatever_was_said(self):
-        self.assertEqual(run.count("12 passed, 0 failed\n", -11, 9), (12, 1, "exit code -11"))
-        self.assertEqual(run.count("", 0, 9), (0, 1, "no test ran"))
-        self.assertEqual(run.count("0 passed, 0 failed\n", 0, 9), (0, 1, "no test ran"))
-        self.assertEqual(run.count("3 passed, 0 failed\n", None, 9), (3, 1, "not finished after 9 s"))
+    def test_what_passes_fails_and_is_skipped_is_counted(self):
+        results, printed = self.run_cases("pass-1 fail-1 skip-1 pass-2", portions=2)
+        self.assertEqual(results, {"pass-1": "passed", "fail-1": "failed", "skip-1": "skipped", "pass-2": "passed"})
+        self.assertRegex(printed, r"a group +2 passed +1 failed .* 1 skipped")
+        self.assertIn("fail-1 speaks", printed)
 
-    def test_a_launch_that_hangs_is_ended(self):
-        good, bad = run.run("(a hang, on purpose)", [sys.executable, "-c", "import time; time.sleep(99)"], 0.5, os.environ)
-        self.assertEqual((good, bad), (0, 1))
+    def test_what_passes_says_nothing(self):
+        self.assertNotIn("speaks", self.run_cases("pass-1 pass-2")[1])
+
+    def test_a_crash_fails_one_case_and_the_others_run(self):
+        results, printed = self.run_cases("pass-1 crash-1 pass-2 crash-2 crash-3 pass-3")
+        self.assertEqual([case for case, outcome in results.items() if outcome == "passed"], ["pass-1", "pass-2", "pass-3"])
+        self.assertEqual(len(results), 6)
+        self.assertIn("crash-2: exit code -11", printed)
+
+    def test_a_hang_fails_one_case_and_a_slow_one_that_moves_goes_on(self):
+        results, printed = self.run_cases("slow-1 hang-1 pass-1", limit="0.1")
+        self.assertEqual(results, {"slow-1": "passed", "hang-1": "failed", "pass-1": "passed"})
+        self.assertIn("hang-1: no sign of life", printed)
+
+    def test_a_case_that_did_not_run_has_failed(self):
+        self.assertEqual(self.run_cases("pass-1 unknown-1 pass-2")[0], {"pass-1": "passed", "pass-2": "passed", "unknown-1": "failed"})
+
+    def test_a_program_that_ends_badly_or_names_no_case_has_failed(self):
+        self.assertIn("failed", self.run_cases("pass-1 bad-end")[0].values())
+        self.assertIn("failed", self.run_cases("")[0].values())
+
+    def test_the_last_line_counts_and_the_slowest_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tests = os.path.join(folder, "tests_run")
+            with open(tests, "w") as file:
+                file.write(f"#!{sys.executable}\n{program}")
+            os.chmod(tests, 0o755)
+            result = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"], env={**os.environ, "CASES": "pass-1 fail-1"},
+                                    capture_output=True, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout.splitlines()[-1], "2 passed, 2 failed")
+        self.assertRegex(result.stdout, r"(?s)the slowest cases\n +0.5 s  \S+  \(.*\)\n")
+
+
+class Alive(unittest.TestCase):
+    def test_what_works_or_waits_for_work_goes_on(self):
+        busy = run.alive.spawn([sys.executable, "-c", "import time\nend = time.time() + 2\nwhile time.time() < end: pass"])
+        run.alive.finish(busy, 1)
+        self.assertEqual(busy.returncode, 0)
+
+    @staticmethod
+    def working(pids):
+        among = run.alive.processes()
+        return [pid for pid in pids if pid in among and among[pid].state != "Z"]
+
+    def test_what_sleeps_or_never_ends_is_given_up_with_all_it_started(self):
+        for script in ("sleep 1000 & sleep 1000", "setsid sleep 1000 & while :; do :; done"):
+            with self.subTest(script=script):
+                process = run.alive.spawn(["bash", "-c", script], stdout=subprocess.PIPE)
+                time.sleep(0.2)
+                family = run.alive.family(process.pid, run.alive.processes())
+                with self.assertRaises(run.alive.Stuck):
+                    run.alive.finish(process, 0.5)
+                self.assertGreater(len(family), 1)
+                while self.working(family):  # the kernel takes a moment; a test that hangs here is ended by its runner
+                    time.sleep(0.01)
+
+    def test_what_is_waited_for_comes_or_cannot_come_any_more(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = run.alive.spawn(["bash", "-c", f"sleep 0.2; touch {folder}/it; exit 7"])
+            run.alive.until(lambda: os.path.exists(f"{folder}/it"), process)
+            with self.assertRaisesRegex(run.alive.Stuck, "exit code 7"):
+                run.alive.until(lambda: False, process)
 
 
 if __name__ == "__main__":

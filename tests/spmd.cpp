@@ -14,6 +14,8 @@ std::string environment(const char* name, const std::string& otherwise) {
   return value ? value : otherwise;
 }
 
+bool thorough() { return !environment("TEST_ALL", "").empty(); }
+
 std::string needed(const char* name) {
   if (const char* value = std::getenv(name)) return value;
   throw Error(Exit::usage, fmt::format("{} is not set", name), "this case is a part of a test in Python, which sets it",
@@ -22,10 +24,12 @@ std::string needed(const char* name) {
 
 void ThreadRank::barrier() {
   // Everybody counts up once; the crowd is through when the count reaches the next multiple of its size.
+  alive();
   const int all = ++barriers_ * crowd_.size;
   ++crowd_.arrived;
-  wait_until([&] { return crowd_.arrived >= all || crowd_.broken; }, {.clock = clock_, .timeout_seconds = 30, .spins = 100},
-             "the other threads at a barrier");
+  constexpr double never = 1e9;  // the watchdog knows better whether the others still move
+  wait_until([&] { return crowd_.arrived >= all || crowd_.broken; },
+             {.clock = clock_, .timeout_seconds = never, .spins = 100}, "the other threads at a barrier");
   if (crowd_.broken) throw Error(Exit::runtime, "another rank failed before the barrier", "", "");
 }
 

@@ -6,7 +6,7 @@
 //
 // In an [spmd] test use REQUIRE_ALL wherever ranks go on together: it checks locally, then agrees, so that all of them stop
 // at the same line and none waits for ever. A failing rank shows its own message, whichever rank it is; a rank that hangs is
-// named when the time limit of the case (TEST_LIMIT seconds, 60) has passed.
+// named once it has shown no sign of life for TEST_LIMIT seconds (60; see progress.hpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -17,12 +17,14 @@
 #include "src/base/mpi.hpp"
 #include "src/base/wait.hpp"
 #include "tests/catch.hpp"
+#include "tests/progress.hpp"
 
 namespace chorale::test {
 
 const mpi::Runtime& world();                   // of this launch; only in [spmd] tests
 std::string ranks_that_failed(bool this_one);  // collective; "" when none did, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
+bool thorough();                       // `make test-all`: rare combinations and more repetitions
 std::string needed(const char* name);  // of the environment; throws where it is missing
 
 // What the ranks of one on_threads share.
@@ -43,6 +45,7 @@ class ThreadRank {
 
   template <class... Args>
   void check(bool ok, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
+    alive();
     if (!ok) fail(sentence.where, fmt::format(sentence.text, std::forward<Args>(args)...));
   }
   void fail(const std::source_location& where, const std::string& why);

@@ -7,11 +7,11 @@ import tempfile
 import time
 import unittest
 
+from alive import finish, limit, spawn
 from programs import backends, launch, tests_run
 
 # What the MPI libraries and UCX leave is theirs to clean: it is sent to a folder of our own where that can be, and else known by name.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
-ended = 20  # seconds within which all must be over
 
 
 def status_of(pid):
@@ -57,9 +57,9 @@ class Killed(unittest.TestCase):
         """Starts ranks that sum without end, kills the one chosen, and waits for all the others: none may go on, no file may stay."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
-                           "OMPI_MCA_btl_vader_backing_directory": folder, "TEST_LIMIT": "300"}
-            job = subprocess.Popen([*launch, "-n", "3", tests_run, "[.endless-collectives]"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True, env=environment)
+                           "OMPI_MCA_btl_vader_backing_directory": folder}
+            job = spawn([*launch, "-n", "3", tests_run, "[.endless-collectives]"], stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL, env=environment)
             try:
                 while job.stdout.readline().strip() != "sums":
                     self.assertIsNone(job.poll(), "the ranks ended before they were killed")
@@ -68,9 +68,9 @@ class Killed(unittest.TestCase):
                 self.assertEqual(len(ranks), 3)
                 files = files_of(ranks, folder)
                 os.kill(victim_of(job, ranks), signal.SIGKILL)
-                job.wait(ended)
-                waited = time.time()
-                while (left := [pid for pid in everybody if runs(pid)]) and time.time() - waited < ended:
+                finish(job)
+                waited = time.monotonic()
+                while (left := [pid for pid in everybody if runs(pid)]) and time.monotonic() - waited < 5 * limit:
                     time.sleep(0.05)
                 self.assertEqual(left, [], "processes go on")
                 self.assertEqual([file for file in files | files_of([], folder) if os.path.exists(file)], [])

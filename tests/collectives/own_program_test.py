@@ -17,7 +17,7 @@ def page():
 
 class OwnProgram(unittest.TestCase):
     def built(self, command, **environment):
-        result = start(["bash", "-c", command], limit_seconds=120, **environment)
+        result = start(["bash", "-c", command], limit_seconds=300, **environment)
         self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}{result.stderr}")
         self.assertEqual(result.stderr, "", command)
 

@@ -8,12 +8,11 @@ ranks make different calls on purpose, and each must be told so.
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
 
-from programs import backends, launch, tests_run
+from programs import backends, finish, launch, spawn, tests_run
 
 runs = int(os.environ.get("RUNS", "1"))
 seed = int(os.environ.get("SEED", "1"))
@@ -46,10 +45,11 @@ def disturb(job, draw):
 class StopAndGo(unittest.TestCase):
     def play(self, case, ranks, number, **environment):
         with tempfile.TemporaryFile("w+") as output:
-            environment = {**os.environ, "TEST_LIMIT": "600", "SEED": str(seed + number), **environment}
-            job = subprocess.Popen([*launch, "-n", str(ranks), tests_run, case], env=environment, stdout=output, stderr=output)
+            environment = {**os.environ, "SEED": str(seed + number), **environment}
+            job = spawn([*launch, "-n", str(ranks), tests_run, case], env=environment, stdout=output, stderr=output)
             disturb(job, random.Random(f"{seed} {number} {case}"))
-            code = job.wait()
+            finish(job)
+            code = job.returncode
             output.seek(0)
             said = output.read()
         self.assertEqual(code, 0, f"run {number} of {case!r}, {ranks} ranks, {environment.get('BACKENDS')}\n{said[-6000:]}")

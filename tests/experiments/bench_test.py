@@ -11,7 +11,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, launch, ranks, start
+from programs import chorale, finish, launch, ranks, spawn, start, until
 
 mpirun = " ".join(launch)
 quick = ["-n", "3", "-w", "1", "--ceiling", "0"]
@@ -176,12 +176,11 @@ class Bench(unittest.TestCase):
     def test_a_signal_ends_the_launches_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             command = [chorale, "bench", "--backend", "shm", "-n", "1000000", "-b", "1K", "-e", "1K", "--launches", "9", "--out", f"{folder}/new.h5"]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MPIRUN": mpirun})
-            while process.poll() is None and not glob.glob(f"{folder}/.chorale-*/this/launch-1.txt"):
-                time.sleep(0.02)
+            process = spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "MPIRUN": mpirun})
+            until(lambda: glob.glob(f"{folder}/.chorale-*/this/launch-1.txt"), process)
             time.sleep(0.5)
             process.send_signal(signal.SIGTERM)
-            output, errors = process.communicate(timeout=60)
+            output, errors = finish(process)
             self.assertEqual((process.returncode, output), (1, ""), errors)
             self.assertIn("error: stopped\n  0 of 9 launches were over\n", errors)
             self.assertEqual(os.listdir(folder), [])

@@ -6,20 +6,17 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 import unittest
 import xml.etree.ElementTree
 
-from programs import chorale, launch, ranks, start
+from programs import chorale, finish, launch, ranks, spawn, start, thorough
 
 
 class CommandLine(unittest.TestCase):
     def refused(self, *words, says, ranked=0, **environment):
-        """Three lines on stderr, nothing on stdout, exit 2, at once."""
-        started = time.time()
+        """Three lines on stderr, nothing on stdout, exit 2."""
         command = [chorale, *words]
         result = ranks(ranked, *command, **environment) if ranked else start(command, **environment)
-        self.assertLess(time.time() - started, 10)  # nobody waits for anybody: that would be a minute
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stdout, "")
         lines = result.stderr.splitlines()
@@ -84,7 +81,7 @@ class CommandLine(unittest.TestCase):
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
-                result = start(words, limit_seconds=180, folder=folder)
+                result = start(words, folder=folder)
                 self.assertEqual(result.returncode, 0, f"{example}\n{result.stderr}")
 
     def test_info_names_every_backend_and_why_one_is_missing(self):
@@ -130,7 +127,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("make MPICXX=", result.stderr)
 
     def test_verify_proves_every_algorithm(self):
-        result = start([chorale, "verify"], limit_seconds=300)  # 1 to 64 ranks
+        result = start([chorale, "verify", *([] if thorough else ["--ranks", "24"])])
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = result.stdout.splitlines()
         self.assertEqual(lines[-1], f"{len(lines) - 1} of {len(lines) - 1} algorithms proved")
@@ -233,9 +230,9 @@ class CommandLine(unittest.TestCase):
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:
-            result = subprocess.run([chorale, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("No space left on device", result.stderr)
+            process = spawn([chorale, "info"], stdout=full, stderr=subprocess.PIPE)
+        self.assertIn("No space left on device", finish(process)[1])
+        self.assertEqual(process.returncode, 1)
 
     def test_a_reader_that_leaves_early_is_no_crash(self):
         with os.popen(f"{chorale} info --format json 2>&1 | head -n 1") as pipe:

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import h5py
 import xarray
 
-from programs import chorale, launch, ranks
+from programs import chorale, finish, launch, ranks, spawn, until
 
 small = "experiments/small.toml"
 
@@ -131,29 +130,32 @@ class Compare(unittest.TestCase):
 
     # In the middle: some are finished, some are not. Returns those that are, and who runs.
     def interrupted(self, *words):
-        process = subprocess.Popen([*launch, "-n", "2", chorale, "compare", *words, "--run-dir", self.folder],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        began, done, pids = time.monotonic(), [], []
-        while len(done) < 3 and time.monotonic() - began < 120:
-            time.sleep(0.02)
+        def some_are_done():
             try:
                 with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
                     done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
                 with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="ranks") as who:
                     pids = [int(pid) for pid in who.pid.values]
             except (OSError, KeyError, ValueError):  # not there yet
-                continue
-        self.assertEqual(len(done) >= 3 and len(pids), 2)
+                return None
+            return (done, pids) if len(done) >= 3 else None
+
+        process = spawn([*launch, "-n", "2", chorale, "compare", *words, "--run-dir", self.folder], stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL)
+        done, pids = until(some_are_done, process)
+        self.assertEqual(len(pids), 2)
         return process, done, pids
 
     def test_what_a_kill_left_undone_is_done_later(self):
         process, done, pids = self.interrupted(small, "--repetitions", "3")
+        for pid in pids:  # or it might be over before anybody could ask
+            os.kill(pid, signal.SIGSTOP)
         running = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
         self.assertEqual(running.returncode, 2, running.stderr)
         self.assertIn("the comparison is still running", running.stderr)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        process.communicate(timeout=60)
+        finish(process)
         whole = os.path.realpath(f"{self.folder}/latest")
         with h5py.File(f"{whole}/run.h5") as record:
             self.assertEqual([name for name in done if name not in record["runs"]], [])
@@ -203,9 +205,9 @@ vary.lr = [1e-3, 100]
     def test_a_polite_signal_stops_it_where_it_is(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 40\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
                            'eval-samples = 4\nvary.layout = ["dp2", "tp2", "pp2", "dp2.z1", "dp2.z2", "dp2.z3"]\n')
-        process, done, pids = self.interrupted(suite)
+        process, done, pids = self.interrupted(suite, "--repetitions", "5")
         os.kill(pids[1], signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        output, _ = finish(process)
         self.assertEqual(process.returncode, 1, output)
         self.assertIn("stopped; for the rest: mpirun -n 2 chorale compare --resume ", output)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:

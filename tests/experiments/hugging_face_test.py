@@ -18,7 +18,7 @@ class HuggingFace(unittest.TestCase):
         self.folder = holder.name
 
     def done(self, *words):
-        result = start([chorale, *words], limit_seconds=120)
+        result = start([chorale, *words])
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 

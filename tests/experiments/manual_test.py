@@ -25,7 +25,7 @@ class Manual(unittest.TestCase):
         """What bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         program = f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; printf "%s\\n" "${{COMPREPLY[@]}}"'
-        result = subprocess.run(["bash", "-uc", program], capture_output=True, text=True, timeout=60, cwd=self.folder())
+        result = start(["bash", "-uc", program], folder=self.folder())
         self.assertEqual(result.stderr, "")
         return result.stdout.split()
 
@@ -51,7 +51,7 @@ class Manual(unittest.TestCase):
     def test_the_manual_is_set_without_warnings(self):
         if not shutil.which("groff"):
             self.skipTest("no groff here")
-        result = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8"], input=self.page, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8"], input=self.page, capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("EXIT STATUS", re.sub(r"\x1b\[\d*m|.\x08", "", result.stdout))
 

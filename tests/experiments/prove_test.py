@@ -3,13 +3,12 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import h5py
 import xarray
 
-from programs import chorale, launch, ranks, start
+from programs import chorale, finish, launch, ranks, spawn, start, until
 
 
 def lines_of(path):
@@ -84,14 +83,13 @@ class Prove(unittest.TestCase):
 
     def test_a_killed_run_keeps_what_it_proved(self):
         words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 40 + "dp2", "--run-dir", self.folder]
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
-        deadline = time.time() + 40
-        while time.time() < deadline and lines_of(rows) < 4:
-            time.sleep(0.1)
+        until(lambda: lines_of(rows) >= 4, process)
         with h5py.File(os.path.join(self.folder, "latest", "run.h5")) as file:
             os.kill(int(file["ranks/pid"][0]), signal.SIGKILL)
-        self.assertNotEqual(process.wait(), 0)
+        finish(process)
+        self.assertNotEqual(process.returncode, 0)
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
             self.assertGreaterEqual(proofs.sizes["row"], 2)
             self.assertTrue((proofs.outcome == 0).all())

@@ -1,7 +1,6 @@
 """docs/records.md against records as the commands write them: it names all that they hold, and its examples run as they stand."""
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -79,7 +78,7 @@ class Records(unittest.TestCase):
         for language, block in blocks:
             with self.subTest(block=block):
                 command = [sys.executable, "-Wignore", "-c", block] if language == "python" else ["bash", "-euc", block]
-                result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder)
+                result = start(command, folder=self.folder)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(result.stdout.strip(), "it shows nothing")
 

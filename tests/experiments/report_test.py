@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import unittest
 
@@ -324,9 +323,9 @@ class Report(unittest.TestCase):
                 with self.subTest(files=files, width=width):
                     with open(f"{self.folder}/look.html", "w", encoding="utf-8") as stream:  # no window is narrower than 500 pixels, but a frame is
                         stream.write(f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
-                    dom = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--blink-settings=preferredColorScheme={scheme}",
-                                          f"--user-data-dir={self.folder}/browser", "--window-size=1400,1000", "--dump-dom",
-                                          f"file://{self.folder}/look.html"], capture_output=True, text=True, timeout=55).stdout
+                    dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--blink-settings=preferredColorScheme={scheme}",
+                                 f"--user-data-dir={self.folder}/browser", "--window-size=1400,1000", "--dump-dom",
+                                 f"file://{self.folder}/look.html"]).stdout
                     seen = json.loads(html.unescape(re.search(r'data-found="([^"]*)"', dom).group(1)))
                     self.assertEqual(seen["found"], [])
                     self.assertEqual((seen["width"], seen["paper"]), (width, paper))

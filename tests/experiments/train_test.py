@@ -5,19 +5,18 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import h5py
 import xarray
 
-from programs import chorale, launch, ranks, start
+from programs import chorale, finish, launch, ranks, spawn, start
 
 tiny = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8"]
 
 
-def train(folder, *words, limit=120):
-    result = start([chorale, "train", *tiny, *words, "--run-dir", folder], limit_seconds=limit)
+def train(folder, *words):
+    result = start([chorale, "train", *tiny, *words, "--run-dir", folder])
     assert result.returncode == 0, result.stderr
     return os.path.realpath(os.path.join(folder, "latest"))
 
@@ -68,13 +67,13 @@ class Train(unittest.TestCase):
                 self.assertNotEqual(weights(whole, 50), weights(whole, 100))
 
     def test_a_run_told_to_stop_saves_and_can_go_on(self):
-        process = subprocess.Popen([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder,
-                                    "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval", "1"],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stderr:
             if re.search(r"step 3/", line):
                 break
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=60)
+        _, rest = finish(process)
         self.assertEqual(process.returncode, 0, rest)
         saved = int(re.search(r"saved .*step-(\d+)", rest).group(1))
         self.assertGreaterEqual(saved, 3)
@@ -205,15 +204,14 @@ class Train(unittest.TestCase):
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
     def test_a_run_of_ranks_that_is_told_to_stop_has_sent_what_it_should(self):
-        process = subprocess.Popen([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2",
-                                    "--run-dir", self.folder, "--log-interval", "1"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2", "--run-dir", self.folder,
+                         "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stderr:
             if "step 3/" in line:
                 break
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
             os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
-        _, rest = process.communicate(timeout=60)
+        _, rest = finish(process)
         self.assertEqual(process.returncode, 0, rest)
         self.assertIn("told to stop", rest)
         self.assertIn("bytes sent: as planned, ", rest)

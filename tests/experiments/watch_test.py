@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from programs import chorale, start
+from programs import chorale, finish, spawn, start
 
 begin = {"table": "/", "run_id": "mine", "status": "running"}
 
@@ -31,14 +31,14 @@ class Watch(unittest.TestCase):
         self.folder = holder.name
 
     def watch(self, *words):
-        process = subprocess.Popen([chorale, "watch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = spawn([chorale, "watch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
         return process
 
     def ends(self, process, *says):
-        output, errors = process.communicate(timeout=60)
+        output, errors = finish(process)
         self.assertEqual(process.returncode, 0, errors)
         for part in says:
             self.assertIn(part, output)
@@ -90,7 +90,7 @@ class Watch(unittest.TestCase):
     def test_a_terminal_is_redrawn_in_place(self):
         write(self.folder, begin, row(1), row(2))
         ours, theirs = pty.openpty()
-        process = subprocess.Popen([chorale, "watch", self.folder], stdout=theirs, env={**os.environ, "TERM": "xterm"})
+        process = spawn([chorale, "watch", self.folder], stdout=theirs, env={**os.environ, "TERM": "xterm"})
         self.addCleanup(process.kill)
         os.close(theirs)
         seen = b""
@@ -103,7 +103,8 @@ class Watch(unittest.TestCase):
         except OSError:  # the end of a terminal that its last user closed
             pass
         os.close(ours)
-        self.assertEqual(process.wait(60), 0)
+        finish(process)
+        self.assertEqual(process.returncode, 0)
         first, *_, last = seen.decode().split("\x1b[J")
         self.assertRegex(first, rf"\x1b\[{first.count(chr(10))}F$")
         self.assertIn("step 3 ", last)

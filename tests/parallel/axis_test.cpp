@@ -65,7 +65,7 @@ TEST_CASE("what is under way goes on while a rank computes its layers", "[thread
           Ledger ledger;
           Allocator memory(worlds.memory(), ledger);
           const auto comes = [&](const std::atomic<int>& ranks, int wanted) {
-            for (const double start = clock.seconds(); ranks < wanted && clock.seconds() < start + 20;) clock.sleep(1e-3);
+            for (const double start = clock.seconds(); ranks < wanted && clock.seconds() < start + 300;) clock.sleep(1e-3);
             return ranks == wanted;
           };
           if (me.rank() == 1) comes(begun, 1);

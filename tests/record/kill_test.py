@@ -2,41 +2,30 @@
 file. KILLS=500 tests/… repeats it more often than `make test` does."""
 import os
 import random
+import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 import unittest
 
 import h5py
 import numpy as np
 
-from programs import chorale, start, tests_run
+from programs import chorale, finish, spawn, start, tests_run, until
 
 
 def record_until(signal_number, seconds, folder):
     """Starts the endless writer, signals it after so many seconds, and returns what it had acknowledged and its exit code."""
-    writer = subprocess.Popen([tests_run, "[endless-record]"], stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, "TEST_FOLDER": folder})
-    acknowledged, ready = [0], threading.Event()
-
-    def listen():
-        for line in writer.stdout:
-            if line.startswith("ready"):
-                ready.set()
-            if line.startswith("acknowledged"):
-                acknowledged[0] = int(line.split()[1])
-
-    listener = threading.Thread(target=listen)
-    listener.start()
-    ready.wait(30)
-    time.sleep(seconds)
-    writer.send_signal(signal_number)
-    writer.wait(30)
-    listener.join()
-    writer.stdout.close()
-    return acknowledged[0], writer.returncode
+    with open(os.path.join(folder, "said"), "w+") as said:
+        writer = spawn([tests_run, "[endless-record]"], stdout=said, env={**os.environ, "TEST_FOLDER": folder})
+        until(lambda: os.path.getsize(said.name) > 0, writer)
+        time.sleep(seconds)
+        writer.send_signal(signal_number)
+        finish(writer)
+        said.seek(0)
+        acknowledged = re.findall(r"^acknowledged (\d+)\n", said.read(), re.M)
+    return int(acknowledged[-1]) if acknowledged else 0, writer.returncode
 
 
 class Kills(unittest.TestCase):
@@ -52,7 +41,7 @@ class Kills(unittest.TestCase):
         self.assertGreater(total, 100, "hardly anything was written: the test proves nothing")
 
     def check_rows(self, path, acknowledged):
-        dump = subprocess.run(["h5dump", "-H", path], capture_output=True, text=True, timeout=60)
+        dump = start(["h5dump", "-H", path])
         self.assertEqual(dump.returncode, 0, dump.stderr)
         if acknowledged == 0:
             return

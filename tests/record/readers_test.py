@@ -1,7 +1,6 @@
 """Our files, opened with other people's readers: h5py, xarray with both of its engines, ncdump and h5dump."""
 import json
 import os
-import subprocess
 import tempfile
 import unittest
 
@@ -74,7 +73,7 @@ class Readers(unittest.TestCase):
 
     def test_ncdump_and_h5dump_read_all_of_it(self):
         for command in (["ncdump", self.file], ["h5dump", self.file]):
-            result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            result = start(command)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("phase_time", result.stdout)
 

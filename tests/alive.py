@@ -1,0 +1,114 @@
+"""Starts programs and waits for them, however slow the machine is, unless they no longer move.
+
+   process = spawn([program, …])          in a session of its own, so that all it starts can be found and ended
+   output, errors = finish(process)       or Stuck, and the processes are ended
+   until(lambda: file_is_there, process)  waits for something that the process does
+
+Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long: ranks that wait
+for one another poll, so a hang may look busy. A busy machine lengthens time, but hardly the processor's time. The last resort is
+twenty times `limit`.
+"""
+import collections
+import os
+import signal
+import subprocess
+import time
+
+limit = float(os.environ.get("TEST_LIMIT", "60"))
+ticks = os.sysconf("SC_CLK_TCK")
+journal = None  # an open file that hears of signs of life: outside.py's
+
+
+class Stuck(Exception):
+    pass
+
+
+Process = collections.namedtuple("Process", "parent session state seconds")  # seconds of processor time, with those of its ended children
+
+
+def processes():
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            continue
+        found[int(pid)] = Process(int(fields[1]), int(fields[3]), fields[0], sum(map(int, fields[11:15])) / ticks)
+    return found
+
+
+def family(pid, among):
+    """pid, all below it, and all in a session that one of these leads, whose parents may have ended."""
+    members = {pid}
+    while more := {p for p, other in among.items() if other.parent in members or other.session in members} - members:
+        members |= more
+    return members & among.keys()
+
+
+def end(pid, itself=True):
+    """Ends a process and its family, or only its family."""
+    for member in family(pid, processes()) - (set() if itself else {pid}):
+        try:
+            os.kill(member, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+class Patience:
+    """Asked again and again whether a process and its family still move."""
+
+    def __init__(self, pid, limit_seconds):
+        self.pid, self.limit = pid, limit_seconds
+        self.asked = self.said = time.monotonic()
+        self.waited = self.idle = self.computed = 0.0
+
+    def is_over(self):
+        now = time.monotonic()
+        if now - self.asked < 0.5:
+            return False
+        since, self.asked = min(now - self.asked, 1.0), now  # more has passed only where nothing could run
+        among = processes()
+        members = [among[member] for member in family(self.pid, among)]
+        computed = max(sum(member.seconds for member in members), self.computed)
+        works = computed - self.computed > 0.02 * since or any(member.state in "RD" for member in members)
+        self.idle = 0 if works else self.idle + since
+        self.waited, self.computed = self.waited + since, computed
+        if journal and self.idle == 0 and now - self.said > 5:
+            self.said = now
+            journal.write("alive\n")
+        return self.idle > self.limit or self.computed > 5 * self.limit or self.waited > 20 * self.limit
+
+    def __str__(self):
+        return f"after {self.waited:.0f} s, of which {self.idle:.0f} s asleep, and {self.computed:.0f} s of processor time"
+
+
+def spawn(command, **options):
+    return subprocess.Popen(command, text=True, errors="replace", start_new_session=True, **options)
+
+
+def finish(process, limit_seconds=limit):
+    """What the process says until it ends."""
+    patience = Patience(process.pid, limit_seconds)
+    while True:
+        try:
+            return process.communicate(timeout=1)
+        except subprocess.TimeoutExpired:
+            if patience.is_over():
+                end(process.pid)
+                output, errors = process.communicate()
+                raise Stuck(f"{process.args} has not ended {patience}\n{output or ''}{errors or ''}") from None
+
+
+def until(condition, process, limit_seconds=limit):
+    """Waits until the condition is true, and returns what it gave. The process must not end before."""
+    patience = Patience(process.pid, limit_seconds)
+    while True:
+        over = process.poll() is not None
+        if value := condition():
+            return value
+        if over:
+            raise Stuck(f"{process.args} has ended with exit code {process.returncode} before what was waited for")
+        if patience.is_over():
+            raise Stuck(f"{process.args} has not done what was waited for {patience}")
+        time.sleep(0.05)
