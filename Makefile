@@ -79,13 +79,13 @@ catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
-tests    := $(patsubst %.cpp,$B/%.o,$(call below,cpp,tests))
+tests    := $(patsubst %.cpp,$B/%.o,$(filter-out tests/client/%,$(call below,cpp,tests)))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
 emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu %/sort.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
 parts    := $(filter-out $B/experiments/%,$(objects))
-library  := $B/libchorale.so $B/chorale.pc
+library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
@@ -96,10 +96,9 @@ device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
 # ── where a program of one's own finds the headers, $(1), and the library, $(2) ─────────────────────────────────────
 release  := $(shell sed -n 's/.* version = "\(.*\)";/\1/p' src/base/built.hpp)
-headers   = include/chorale-$(release)
 pc        = printf '%s\n' 'Name: chorale' 'Description: collectives with pluggable algorithms and backends' 'Version: $(release)' \
             'Requires: fmt' 'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
-pc_here   = $(call pc,$(CURDIR),$(CURDIR)/$B)
+pc_here   = $(call pc,$(CURDIR)/$B/include,$(CURDIR)/$B)
 
 # ── what the program knows of its own build ─────────────────────────────────────────────────────────────────────────
 commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
@@ -178,9 +177,10 @@ do-install: do-all
 	$B/chorale man > $(DESTDIR)$(PREFIX)/share/man/man1/chorale.1
 	$B/chorale completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/chorale
 	install -D $B/libchorale.so $(DESTDIR)$(PREFIX)/lib/libchorale.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/$(headers)
-	@cp --parents $(call below,hpp,src collectives) $(DESTDIR)$(PREFIX)/$(headers)
-	@$(call pc,$${pcfiledir}/../../$(headers),$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	rm -rf $(DESTDIR)$(PREFIX)/include/chorale
+	cp -r $B/include/chorale $(DESTDIR)$(PREFIX)/include
+	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
 	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
 
 ## lint        folder order, sizes, formatting
@@ -234,6 +234,11 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
+# What a program of one's own includes: collectives/chorale.hpp and all that it needs, as <chorale/…>, so that nobody else's folders named
+# src or collectives are in the way.
+$B/include/chorale/chorale.hpp: $(call below,hpp,src collectives) $B/compile.stamp
+	@rm -rf $B/include; for header in $$($(mpicxx) -std=c++20 -I. $(found_flags) -MM collectives/chorale.hpp | grep -oE '(src|collectives)/[^ ]+\.hpp'); do \
+	  public=$(@D)/$${header#*/}; mkdir -p $${public%/*}; sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g' $$header > $$public || exit 1; done; [ -s $@ ]
 $B/examples/%: examples/%.cpp $(library)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(mpicxx) $(CXXFLAGS) $< $$(pkg-config --cflags --libs $B/chorale.pc) -MMD -MP -o $@

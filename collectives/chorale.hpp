@@ -1,12 +1,15 @@
-// All that a program of one's own needs to call the collectives: one include, and one library (`pkg-config chorale`).
+// All that a program of one's own needs to call the collectives: one include, and one library (`pkg-config chorale`). Installed, and for
+// programs built against this folder, it is <chorale/chorale.hpp>.
 //
 //   mpi::run_ranks(body)                MPI's life around `body`; an error on one rank is said, and ends all
-//   open_world("shm", runtime, clock)   a Communicator of all ranks, on a backend
+//   open_world("auto", runtime, clock)  a Communicator of all ranks, on a backend
 //   world.all_reduce(slice)             and the others, blocking or started: collectives/communicator.hpp
 //   world.allocator().allocate(…)       a Buffer of memory that peers read directly; a Slice names elements of any memory
+//   cuda_memory(plugin, 0)              who copies buffers on a device, for world.use_device(…)
 #pragma once
 #include "collectives/communicator.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/mpi.hpp"
 #include "src/memory/buffer.hpp"
+#include "src/memory/device_plugin.hpp"

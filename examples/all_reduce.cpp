@@ -2,10 +2,9 @@
 //
 //   mpirun -np 2 ./all_reduce shm 1000000
 #include <algorithm>
+#include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
-
-#include "collectives/chorale.hpp"
 
 using namespace chorale;
 

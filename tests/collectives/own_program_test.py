@@ -1,7 +1,8 @@
-"""A program of one's own, as README.md has it: it is the file in examples/, builds with the command given there and with the library
-installed, and runs on every backend."""
+"""A program of one's own, as docs/library.md has it: it is the file in examples/, builds with the command given there and with the library
+installed, and runs on every backend; and so does tests/client/, which makes random calls."""
 import os
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -44,14 +45,13 @@ class OwnProgram(unittest.TestCase):
             self.assertIn('did you mean "shm"?', wrong.stderr)
 
     def test_it_builds_against_what_was_installed_wherever_that_lies(self):
-        command = re.search(r"^mpicxx .*my.cpp.*$", page(), re.MULTILINE).group()
+        command = re.search(r"^mpicxx .*my.cpp.*$", page(), re.MULTILINE).group().replace("mpicxx", mpicxx)
         with tempfile.TemporaryDirectory() as folder:
             self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat {folder}/log; exit 1; }}")
             home = f"{folder}/opt/chorale"
             self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib", "share"])
-            with open("examples/all_reduce.cpp") as source, open(f"{folder}/my.cpp", "w") as copy:
-                copy.write(source.read())
-            self.built(f"cd {folder} && {command.replace('mpicxx', mpicxx)}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
+            shutil.copy("examples/all_reduce.cpp", f"{folder}/my.cpp")
+            self.built(f"cd {folder} && {command}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
             self.sums(f"{folder}/my", "shm")
             uses = start(["ldd", f"{folder}/my"]).stdout
             self.assertIn(f"{os.path.realpath(home)}/lib/pkgconfig/../libchorale.so", uses)
@@ -59,6 +59,42 @@ class OwnProgram(unittest.TestCase):
             self.assertEqual(start([f"{home}/bin/chorale", "info"]).returncode, 0)
             for file in ("share/man/man1/chorale.1", "share/bash-completion/completions/chorale"):
                 self.assertGreater(os.path.getsize(f"{home}/{file}"), 1000)
+            self.only_chorale_is_on_the_path(f"{home}/lib/pkgconfig/chorale.pc")
+            self.only_chorale_is_on_the_path(f"{build}/chorale.pc")
+            self.random_calls_come_right(folder, command, home)
+            self.the_plugin_is_found_beside_the_library(folder, command, home)
+
+    def only_chorale_is_on_the_path(self, package):
+        """A program may have folders called src and collectives."""
+        flags = start(["pkg-config", "--cflags-only-I", package]).stdout.split()
+        ours = [flag[2:] for flag in flags if "chorale" in os.listdir(flag[2:])]
+        self.assertEqual(len(ours), 1, flags)
+        self.assertEqual(os.listdir(ours[0]), ["chorale"])
+        self.assertNotIn("src", os.listdir(f"{ours[0]}/chorale"))
+
+    def random_calls_come_right(self, folder, command, home):
+        shutil.copytree("tests/client", f"{folder}/tests/client")
+        strict = "-Wall -Wextra -Wpedantic -Wshadow -Werror -iquote ."
+        self.built(f"cd {folder} && {command.replace('my.cpp', f'{strict} tests/client/random_calls.cpp').replace('-o my', '-o random_calls')}",
+                   PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
+        for backend in backends():
+            for count in (2, 3):
+                with self.subTest(backend=backend, ranks=count):
+                    result = ranks(count, f"{folder}/random_calls", backend, str(count), "5", "200000")
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertRegex(result.stdout, rf"^{backend}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
+
+    def the_plugin_is_found_beside_the_library(self, folder, command, home):
+        """The emulated one is put where an install puts the real one; the program lies elsewhere."""
+        with open(f"{folder}/plugin.cpp", "w") as program:
+            program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", chorale::DevicePlugin().why_not()); }\n")
+        self.built(f"cd {folder} && {command.replace('my.cpp', 'plugin.cpp').replace('-o my', '-o plugin')}",
+                   PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
+        os.makedirs(f"{home}/lib/chorale", exist_ok=True)
+        shutil.copy(f"{build}/emulated/chorale_cuda.so", f"{home}/lib/chorale/chorale_cuda.so")
+        why_not = start([f"{folder}/plugin"]).stdout
+        if not re.search("built where|switched off", why_not):  # a build without CUDA looks for no plugin
+            self.assertEqual(why_not, "")
 
 
 if __name__ == "__main__":
