@@ -26,6 +26,59 @@ TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   }
 }
 
+TEST_CASE("a warm-up may begin above 0 and rise by the logarithm") {
+  LearningRate r = rate("constant");
+  r.first = 0.5;
+  CHECK(r.at(0) == Approx(0.55));
+  CHECK(r.at(4) == Approx(0.75));
+  r.warmup = 8, r.warmup_style = "log";  // ln 1, ln 2, ln 4 and ln 8 over ln 8 are 0, 1/3, 2/3 and 1
+  CHECK(r.at(0) == 0.5);
+  CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
+  CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
+  CHECK(r.at(7) == 1);
+  r.warmup = 1;
+  CHECK(r.at(0) == 1);
+}
+
+// Steps of DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, worked out by hand: the scheduler counts one step less than the run.
+TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
+  LearningRate r{
+      .decay = "WarmupLR", .peak = 1, .minimum = 0.2, .first = 0.1, .warmup_style = "log", .warmup = 8, .steps = 24};
+  for (const char* decay : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}) {
+    r.decay = decay, r.warmup_style = "log";
+    CHECK(r.at(0) == (r.decay == "WarmupCosineLR" ? 0 : 0.1));
+    CHECK(r.at(1) == 0.1);                    // ln 1 is 0
+    CHECK(r.at(2) == Approx(0.1 + 0.9 / 3));  // ln 2 / ln 8
+    CHECK(r.at(4) == Approx(0.1 + 0.9 * 2 / 3));
+    CHECK(r.at(8) == Approx(1));
+    r.warmup_style = "linear";
+    CHECK(r.at(1) == 0.1);
+    CHECK(r.at(2) == Approx(0.1 + 0.9 / 8));
+    CHECK(r.at(8) == Approx(0.1 + 0.9 * 7 / 8));
+  }
+  r.decay = "WarmupLR";
+  CHECK((r.at(9) == 1 && r.at(1000) == 1));
+  r.decay = "WarmupDecayLR";
+  CHECK(r.at(9) == 1);
+  CHECK(r.at(17) == Approx(0.55));  // k = 16: half of the way from 8 to 24
+  CHECK((r.at(25) == 0.1 && r.at(1000) == 0.1));
+  r.decay = "WarmupCosineLR";
+  CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8 of 16: half of the way
+  CHECK(r.at(12) == Approx(0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2));
+  CHECK((r.at(24) == Approx(0.2) && r.at(1000) == Approx(0.2)));
+}
+
+TEST_CASE("a warm-up of DeepSpeed's takes two steps at least, and a schedule may be all warm-up") {
+  for (const std::int64_t warmup : {0, 1, 2}) {
+    LearningRate r{.decay = "WarmupLR", .peak = 1, .warmup_style = "log", .warmup = warmup};
+    CHECK((r.at(1) == 0 && r.at(2) == Approx(1) && r.at(3) == 1));
+  }
+  LearningRate r{.decay = "WarmupDecayLR", .peak = 1, .warmup = 10, .steps = 10};
+  CHECK(r.at(11) == 0);
+  r.decay = "WarmupCosineLR", r.minimum = 0.25;
+  CHECK(r.at(11) == Approx(0.25));
+}
+
 TEST_CASE("a loss scale halves when patience is out and doubles after good steps") {
   LossScaler s{.dynamic = true, .scale = 1024, .growth_interval = 3, .hysteresis = 2, .patience = 2};
   CHECK(s.overflowed(true));  // the first is forgiven

@@ -1,0 +1,39 @@
+// DeepSpeed's schedulers, so that a file of DeepSpeed's trains with the rates it has there. W: steps of the warm-up, at least 2; T: steps of
+// the whole schedule.
+//
+//   k        what the scheduler counts: it moves after the optimizer, so step s trains with k = s − 1, and step 0 before it has begun
+//   γ(k)     of the warm-up, k < W: ln(k+1)/ln(W), or k/W where it is linear
+//
+//   WarmupLR         first + (peak − first)·γ(k), then the peak
+//   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), at least first
+//   WarmupCosineLR   the same warm-up, then minimum + (peak − minimum)·(1 + cos π(k−W+1)/(T−W))/2, then the minimum
+//
+// Step 0 has the rate `first`, and so has step 1 (γ(0) = 0); WarmupCosineLR gives step 0 nothing.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "layers/learning_rate.hpp"
+
+namespace chorale {
+
+bool is_deepspeed_scheduler(const std::string& name) {
+  return name == "WarmupLR" || name == "WarmupDecayLR" || name == "WarmupCosineLR";
+}
+
+double deepspeed_rate(const LearningRate& r, std::int64_t step) {
+  if (step == 0) return r.decay == "WarmupCosineLR" ? 0 : r.first;
+  const auto k = static_cast<double>(step - 1), all = static_cast<double>(r.steps);
+  const auto rising = static_cast<double>(std::max<std::int64_t>(2, r.warmup));
+  const double falling = std::max(1.0, all - rising);
+  if (k < rising) {
+    const double gamma = r.warmup_style == "log" ? std::log(k + 1) / std::log(rising) : k / rising;
+    return r.first + (r.peak - r.first) * gamma;
+  }
+  if (r.decay == "WarmupLR") return r.peak;
+  if (r.decay == "WarmupDecayLR") return r.first + (r.peak - r.first) * std::max(0.0, (all - k) / falling);
+  const double done = std::min(1.0, (k - rising + 1) / falling);
+  return r.minimum + (r.peak - r.minimum) * (1 + std::cos(std::numbers::pi * done)) / 2;
+}
+
+}  // namespace chorale
