@@ -10,6 +10,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
+#include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
@@ -30,6 +31,7 @@ std::string decimal_bytes(std::int64_t bytes) {  // as papers count: 2.8 TB
 class PlanCommand final : public Command {
  public:
   std::vector<Preset> presets() const override { return train::presets(); }
+  std::vector<ForeignConfig> foreign() const override { return {{"ds-config", train::read_ds_config}}; }
 
   void declare(Options& o) override {
     flags_.declare(o);
@@ -52,7 +54,8 @@ class PlanCommand final : public Command {
     assume();
   }
 
-  int run(Session&) override {
+  int run(Session& session) override {
+    for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
     const Layout& l = request_.layout;
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});

@@ -118,6 +118,7 @@ RunRecord open_run_record(const std::filesystem::path& parent, const Session& se
   RunRecord run{folder, Log({.rank = runtime.rank(), .level = session.log_level, .folder = folder / "log"}), nullptr};
   run.log.debug("{} on rank {} of {}, process {}", session.command_line, runtime.rank(), runtime.size(), getpid());
   if (runtime.rank() != 0) return run;
+  for (const std::string& line : session.options.notes()) run.log.info("{}", line);
 
   write_file(folder / "config.toml", session.options.toml());
   run.recorder = open_record(folder, session, ranks);

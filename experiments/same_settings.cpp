@@ -13,7 +13,10 @@ namespace {
 
 // A line each, first that of the command itself. Text in TOML has no newlines, so lines of ranks meet.
 std::vector<std::string> lines_of(const Options& options) {
-  return split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
+  std::vector<std::string> lines = split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
+  for (std::string& line : lines)
+    if (line.starts_with(idle_mark)) line.erase(0, idle_mark.size());
+  return lines;
 }
 
 // The first setting that is another here than on rank 0, or "".

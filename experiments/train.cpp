@@ -56,7 +56,9 @@ class Train final : public Command {
         .words("FILE");
     o.add("tokenizer", tokenizer_, "that made the data: kept with the run, for generate and export").words("bytes|FILE|DIR");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
-    o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9);
+    o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end")
+        .range(0, 1e9)
+        .only_with("no-save", {"false"});
     o.add("no-save", no_save_, "make no checkpoints");
     o.add("load", load_, "go on from a run, its checkpoints or one of them; the shape is theirs")
         .words("DIR")

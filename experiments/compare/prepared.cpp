@@ -51,7 +51,7 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
         mistakes.push_back({run.line, fmt::format("{} is given twice, or varies where it is fixed", setting.key)});
       collect(line, "", [&] {
         if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
-        alone->options.set(setting);
+        for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.set(ours);
       });
     }
   });

@@ -98,7 +98,7 @@ class SuiteReader {
       wrong(node, fmt::format("\"{}\" is a table; what differs between runs stands in vary", name));
     else
       try {
-        return Setting{canonical_key(name), setting_text(node, name, origin), origin};
+        return Setting{canonical_key(name), setting_text(node, name, origin), origin, Source::config};
       } catch (const Error& error) {
         wrong(node, split(error.what(), '\n')[0]);
       }

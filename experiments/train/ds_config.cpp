@@ -12,51 +12,48 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const DsKey* key_of(const std::string& path) {
-  for (const DsKey& key : ds_keys())
-    if (path == key.path) return &key;
-  return nullptr;
-}
-
 bool opens_a_key(const std::string& path) {
   return std::any_of(ds_keys().begin(), ds_keys().end(),
                      [&](const DsKey& key) { return std::string_view(key.path).starts_with(path + "."); });
 }
 
 bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }
-
-// A number that is said, else nothing.
-std::optional<double> number_at(const Json& file, const char* pointer) {
-  const Json::json_pointer place(pointer);
-  if (!file.contains(place) || !file.at(place).is_number()) return {};
-  return file.at(place).get<double>();
-}
+std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 class Translation {
  public:
-  explicit Translation(std::string name) : name_(std::move(name)) {}
+  Translation(std::string name, const Json& file) : name_(std::move(name)), file_(file) {}
 
-  void all_of(const Json& file) {
-    for (const auto& [key, value] : file.items())
+  Foreign all() {
+    require_one_type();
+    optimizer_ = known_type("optimizer"), scheduler_ = known_type("scheduler");
+    apply_defaults(false);
+    for (const auto& [key, value] : file_.items())
       if (key != "scheduler") translate(key, value);
-    if (file.contains("scheduler")) translate("scheduler", file["scheduler"]);  // its rates win over the optimizer's
-    both_types(file);
-    batch(file);
-    lowest_rate(file);
-    reduction(file);
+    apply_defaults(true);
+    if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // its rates win over the optimizer's
+    if (is_absent("bf16.enabled", true) && is_absent("fp16.enabled", true)) apply_default("dtype", "f32", "bf16.enabled");
+    complete_schedule();
+    complete_batch();
+    require_decoupled_decay();
+    note_left_out();
+    return std::move(result_);
   }
-
-  std::vector<Setting> settings;
 
  private:
   void set(const std::string& option, const std::string& text, const std::string& path) {
-    settings.push_back({option, text, fmt::format("{}: {}", name_, path)});
+    result_.settings.push_back({option, text, fmt::format("{}: {}", name_, path), Source::foreign});
   }
+
+  void apply_default(const std::string& option, const std::string& text, const std::string& path) {
+    result_.settings.push_back({option, text, fmt::format("{}: DeepSpeed's default of {}", name_, path)});
+  }
+
+  void note(const std::string& line) { result_.notes.push_back(fmt::format("{}: {}", name_, line)); }
 
   [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& takes) const {
     usage_error(fmt::format("DeepSpeed's {} is not supported like this", path),
-                fmt::format("{}: {} = {}", name_, path, value.dump(-1, ' ', false, Json::error_handler_t::replace)),
-                fmt::format("remove it; supported is {}", takes));
+                fmt::format("{}: {} = {}", name_, path, shown(value)), fmt::format("remove it; supported is {}", takes));
   }
 
   [[noreturn]] void unknown(const std::string& path) const {
@@ -67,12 +64,77 @@ class Translation {
                 did_you_mean(path, paths, "remove it"));
   }
 
+  // What stands at a path: null where nothing does, "auto" where that is said of it or of what it is part of.
+  Json at(const std::string& path) const {
+    Json here = file_;
+    for (const std::string& name : split(path, '.')) {
+      const bool place =
+          here.is_array() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+      if (is_auto(here)) return here;
+      if (place)
+        here = std::stoul(name) < here.size() ? here[std::stoul(name)] : Json();
+      else
+        here = here.is_object() && here.contains(name) ? here[name] : Json();
+    }
+    return here;
+  }
+
+  bool is_absent(const std::string& path, bool or_false = false) const {
+    const Json value = at(path);
+    return value.is_null() || (or_false && value == false);
+  }
+
+  // "" where none is said; refused before its parameters are looked at.
+  std::string known_type(const std::string& section) const {
+    const std::string path = section + ".type";
+    const Json type = at(path);
+    if (type.is_null() || is_auto(type)) return "";
+    if (!key_of(path)->convert(type)) refuse(path, type, taken_by(*key_of(path)));
+    return type.get<std::string>();
+  }
+
+  static std::string taken_by(const DsKey& key) {
+    return std::string(key.option[0] ? "" : "only ") + key.takes + (key.remark[0] ? fmt::format(" ({})", key.remark) : "");
+  }
+
+  // Whether the optimizer or the scheduler that the file names has this key.
+  bool has(const DsKey& key) const {
+    const std::string path = key.path;
+    const bool of_optimizer = path.starts_with("optimizer.params.");
+    const std::string type = of_optimizer ? lower(optimizer_) : lower(scheduler_);
+    if (!of_optimizer && !path.starts_with("scheduler.params.")) return true;
+    const std::vector<std::string> types = split(lower(key.types), ' ');
+    return !type.empty() && (types.empty() || std::count(types.begin(), types.end(), type));
+  }
+
+  const DsKey* key_of(const std::string& path) const {
+    const DsKey* found = nullptr;
+    for (const DsKey& key : ds_keys())
+      if (path == key.path && (!found || has(key))) found = &key;
+    return found;
+  }
+
+  void apply_defaults(bool of_scheduler) {
+    for (const DsKey& key : ds_keys()) {
+      const std::string path = key.path;
+      if (!key.applies || path.starts_with("scheduler.") != of_scheduler || !has(key) || !is_absent(path)) continue;
+      const Json value = decays_by_torch(path) ? Json(0.01) : Json::parse(key.there);
+      apply_default(key.option, *key.convert(value), path);
+      if (!path.starts_with("fp16.") || at("fp16.enabled") == true)
+        left_out_.push_back(fmt::format("{} {}", path, shown(value)));
+    }
+  }
+
+  // torch.optim.AdamW has a default of its own.
+  bool decays_by_torch(const std::string& path) const {
+    return path == "optimizer.params.weight_decay" && at("optimizer.params.torch_adam") == true && decoupled();
+  }
+  bool decoupled() const { return lower(optimizer_) != "adam" || at("optimizer.params.adam_w_mode") != false; }
+
   void translate(const std::string& path, const Json& value) {
     if (is_auto(value)) return;
     if (const DsKey* key = key_of(path)) {
-      const auto text = key->convert(value);
-      if (!text) refuse(path, value, key->takes);
-      if (key->option[0] && !text->empty()) set(key->option, *text, path);
+      take(*key, value);
     } else if (opens_a_key(path)) {
       if (!value.is_structured()) refuse(path, value, "an object, or a list of two");
       for (const auto& [name, inner] : value.items()) translate(path + "." + name, inner);
@@ -81,59 +143,102 @@ class Translation {
     }
   }
 
-  void both_types(const Json& file) const {
-    const auto enabled = [&](const char* type) {
-      const Json::json_pointer place(type);
-      return file.contains(place) && file.at(place) == true;
-    };
-    if (enabled("/bf16/enabled") && enabled("/fp16/enabled")) refuse("bf16.enabled", true, "one type: bf16 or fp16");
+  void take(const DsKey& key, const Json& value) {
+    const std::string path = key.path;
+    if (!has(key)) {
+      const bool of_optimizer = path.starts_with("optimizer");
+      const std::string section = of_optimizer ? "optimizer" : "scheduler", type = of_optimizer ? optimizer_ : scheduler_;
+      if (!type.empty()) refuse(path, value, fmt::format("in {}s of the type {}", section, key.types));
+      return note(fmt::format("{} = {} has no effect: there is no {}.type", path, shown(value), section));
+    }
+    const auto text = key.convert(value);
+    if (!text) refuse(path, value, taken_by(key));
+    if (key.takes[0] == '\0') note(fmt::format("{} = {} has no effect: {}", path, shown(value), key.remark));
+    if (key.option[0] && !text->empty()) set(key.option, *text, path);
+  }
+
+  void require_one_type() const {
+    if ((at("bf16.enabled") == true || at("bfloat16.enabled") == true) && at("fp16.enabled") == true)
+      refuse("bf16.enabled", true, "one type: bf16 or fp16");
+  }
+
+  // Without a scheduler the rate stays as it is; one that falls needs its length, which is that of the run where nobody says another.
+  void complete_schedule() {
+    const Json total = at("scheduler.params.total_num_steps");
+    if (is_absent("scheduler.type")) {
+      apply_default("lr-decay-style", "constant", "scheduler.type");
+      apply_default("lr-warmup-iters", "0", "scheduler.type");
+      left_out_.emplace_back("scheduler: none, so a constant rate without warm-up");
+    } else if (scheduler_ != "WarmupLR" && !scheduler_.empty()) {
+      if (total.is_null())
+        refuse("scheduler.params.total_num_steps", total, fmt::format("a number: {} requires it", scheduler_));
+      if (!is_auto(total))
+        set("train-iters", *key_of("scheduler.params.total_num_steps")->convert(total), "scheduler.params.total_num_steps");
+    }
   }
 
   // Without a train_batch_size it follows from the others, once the replicas are known: 0 says so. Accumulation is 1 where it is not said.
-  void batch(const Json& file) {
-    if (number_at(file, "/train_batch_size") || !number_at(file, "/train_micro_batch_size_per_gpu")) return;
+  void complete_batch() {
+    if (!is_absent("train_batch_size")) return;
+    if (is_absent("train_micro_batch_size_per_gpu"))
+      return note(
+          "it has neither train_batch_size nor train_micro_batch_size_per_gpu, and DeepSpeed wants one: the batch is ours");
+    if (is_auto(at("train_micro_batch_size_per_gpu"))) return;
     set("global-batch-size", "0", "train_micro_batch_size_per_gpu");
-    if (!number_at(file, "/gradient_accumulation_steps"))
-      set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
+    if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  void lowest_rate(const Json& file) {
-    const Json::json_pointer type("/scheduler/type");
-    if (file.contains(type) && file.at(type) == "WarmupDecayLR") set("min-lr", "0", "scheduler.type");
-    const auto ratio = number_at(file, "/scheduler/params/cos_min_ratio"), rate = number_at(file, "/optimizer/params/lr");
-    if (!ratio) return;
-    if (!rate) refuse("scheduler.params.cos_min_ratio", *ratio, "a share of optimizer.params.lr, which is not said");
-    set("min-lr", fmt::format("{}", *ratio * *rate), "scheduler.params.cos_min_ratio");
+  // Adam that adds the decay to the gradient is another rule; without decay both are one.
+  void require_decoupled_decay() const {
+    const Json decay = at("optimizer.params.weight_decay");
+    if (!decoupled() && !decay.is_null() && decay != 0)
+      refuse("optimizer.params.adam_w_mode", false, "true, or a weight_decay of 0: decay is apart from the gradient here");
   }
 
-  // Hints of how gradients travel: our ZeRO 1 to 3 reduce as they must, and 2 and 3 a block at once.
-  void reduction(const Json& file) {
-    const double stage = number_at(file, "/zero_optimization/stage").value_or(0);
-    std::erase_if(settings, [&](const Setting& s) {
-      return (stage >= 1 && s.key == "reducer") || (stage >= 2 && s.key == "bucket-size");
-    });
+  void note_left_out() {
+    if (is_absent("optimizer.type"))
+      note("it has no optimizer, and DeepSpeed then takes the program's: the optimizer is ours");
+    if (is_absent("gradient_clipping"))
+      note(
+          "gradient_clipping is left out: nothing is clipped, as in DeepSpeed up to 0.19.2 (later ones clip at 1: say "
+          "which)");
+    if (!left_out_.empty()) note(fmt::format("DeepSpeed's defaults for what is left out: {}", join(left_out_, ", ")));
   }
 
-  std::string name_;
+  std::string name_, optimizer_, scheduler_;
+  const Json& file_;
+  Foreign result_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace
 
-std::vector<Setting> read_ds_config(const std::filesystem::path& file) {
+Foreign read_ds_config(const std::filesystem::path& file) {
   const std::string text = config_text(file, "--ds-config");
-  Translation translation(file.string());
   try {
     const Json json = Json::parse(text);
     if (!json.is_object())
       usage_error("the file is no configuration of DeepSpeed's", fmt::format("{}: it is not one object", file.string()),
                   "it reads {\"train_batch_size\": 32, …}");
-    translation.all_of(json);
+    return Translation(file.string(), json).all();
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), error.what()),
                 "a file of DeepSpeed's is one object: {\"key\": value, …}");
   }
-  return translation.settings;
+}
+
+std::string ds_table() {
+  std::string table = "| key | of | default there | here |\n|---|---|---|---|\n";
+  for (const DsKey& key : ds_keys()) {
+    const std::string what = key.option[0]  ? fmt::format("`--{}`", key.option)
+                             : key.takes[0] ? fmt::format("refused unless {}", key.takes)
+                                            : "no effect";
+    table += fmt::format("| `{}` | {} | {} | {}{} |\n", key.path, key.types,
+                         std::string_view(key.there) == "null" ? "none" : key.there, what,
+                         key.remark[0] ? fmt::format(": {}", key.remark) : "");
+  }
+  return table;
 }
 
 }  // namespace chorale::train

@@ -1,10 +1,11 @@
-// The keys of DeepSpeed's configuration, and what each comes to here: an option of ours, nothing (it steers DeepSpeed's own engine and no
-// result), or a refusal unless it is off.
+// The keys of DeepSpeed's configuration (0.14 to 0.19), its defaults, and what each comes to here: an option of ours, nothing (it steers
+// DeepSpeed's own engine and no result), or a refusal unless it is off.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "experiments/train/ds_config.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::train {
 namespace {
@@ -31,6 +32,9 @@ Text off(const Json& v) {
 
 Text on(const Json& v) { return v == true ? Text("") : Text(); }
 Text one(const Json& v) { return v.is_number() && v == 1 ? Text("") : Text(); }
+Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Text(); }
+Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
+Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
 // Our gradients take 4 bytes, and DeepSpeed counts elements.
 Text gradient_bytes(const Json& v) {
@@ -43,145 +47,225 @@ Text power_of_two(const Json& v) {
   return fmt::format("{}", std::exp2(v.get<double>()));
 }
 
+// A share of the highest rate, whoever says that one.
+Text share_of_rate(const Json& v) {
+  if (!v.is_number()) return {};
+  return fmt::format("{}*lr", v.get<double>());
+}
+
 Text if_true(const Json& v, const char* text) { return v.is_boolean() ? Text(v == true ? text : "") : Text(); }
+Text bf16(const Json& v) { return if_true(v, "bf16"); }
+Text f16(const Json& v) { return if_true(v, "f16"); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed's Adam decays weights as AdamW does, unless adam_w_mode is off.
+// DeepSpeed reads its own names in any case, and decays weights apart from the gradient in both.
 Text optimizer(const Json& v) {
-  if (v == "Adam" || v == "AdamW" || v == "adam" || v == "adamw") return "adamw";
-  return v == "SGD" || v == "sgd" ? Text("sgd") : Text();
+  const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
+  return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();
 }
 
-Text decay_style(const Json& v) {
-  if (v == "WarmupLR") return "constant";
-  if (v == "WarmupDecayLR") return "linear";
-  return v == "WarmupCosineLR" ? Text("cosine") : Text();
+Text scheduler(const Json& v) {
+  return v == "WarmupLR" || v == "WarmupDecayLR" || v == "WarmupCosineLR" ? plain(v) : Text();
 }
 
-constexpr const char *number = "a number", *only_on = "only true";
+Text rise(const Json& v) { return v == "log" || v == "linear" ? plain(v) : Text(); }
 
-// Numbers that are an option of ours as they stand.
-constexpr const char* numbers[][2] = {{"train_batch_size", "global-batch-size"},
-                                      {"train_micro_batch_size_per_gpu", "micro-batch-size"},
-                                      {"gradient_accumulation_steps", "gradient-accumulation-steps"},
-                                      {"gradient_clipping", "clip-grad"},
-                                      {"steps_per_print", "log-interval"},
-                                      {"optimizer.params.lr", "lr"},
-                                      {"optimizer.params.betas.0", "adam-beta1"},
-                                      {"optimizer.params.betas.1", "adam-beta2"},
-                                      {"optimizer.params.eps", "adam-eps"},
-                                      {"optimizer.params.weight_decay", "weight-decay"},
-                                      {"optimizer.params.momentum", "sgd-momentum"},
-                                      {"scheduler.params.warmup_max_lr", "lr"},
-                                      {"scheduler.params.warmup_num_steps", "lr-warmup-iters"},
-                                      {"scheduler.params.total_num_steps", "train-iters"},
-                                      {"fp16.loss_scale_window", "loss-scale-window"},
-                                      {"fp16.hysteresis", "hysteresis"}};
+constexpr const char *number = "a number", *flag = "true or false", *unless = "off", *adam = "Adam AdamW",
+                     *falling = "WarmupDecayLR WarmupCosineLR", *fixed = "WarmupLR WarmupDecayLR",
+                     *cosine = "WarmupCosineLR";
 
-// What steers DeepSpeed's own engine, and no result.
-constexpr const char* without_effect[] = {"optimizer.params.torch_adam",
-                                          "optimizer.legacy_fusion",
-                                          "bf16.immediate_grad_update",
-                                          "zero_optimization.allgather_partitions",
-                                          "zero_optimization.allgather_bucket_size",
-                                          "zero_optimization.reduce_scatter",
-                                          "zero_optimization.contiguous_gradients",
-                                          "zero_optimization.round_robin_gradients",
-                                          "zero_optimization.ignore_unused_parameters",
-                                          "zero_optimization.load_from_fp32_weights",
-                                          "zero_optimization.sub_group_size",
-                                          "zero_optimization.stage3_max_live_parameters",
-                                          "zero_optimization.stage3_max_reuse_distance",
-                                          "zero_optimization.stage3_prefetch_bucket_size",
-                                          "zero_optimization.stage3_param_persistence_threshold",
-                                          "zero_optimization.stage3_gather_16bit_weights_on_model_save",
-                                          "zero_optimization.stage3_gather_fp16_weights_on_model_save",
-                                          "zero_optimization.elastic_checkpoint",
-                                          "zero_allow_untested_optimizer",
-                                          "zero_force_ds_cpu_optimizer",
-                                          "activation_checkpointing.contiguous_memory_optimization",
-                                          "activation_checkpointing.synchronize_checkpoint_boundary",
-                                          "activation_checkpointing.profile",
-                                          "wall_clock_breakdown",
-                                          "memory_breakdown",
-                                          "dump_state"};
+// What sets an option of ours.
+constexpr DsKey setting[] = {
+    {"train_batch_size", "", "null", false, "global-batch-size", plain, number,
+     "there this or the next is required; here left out it is ours"},
+    {"train_micro_batch_size_per_gpu", "", "null", false, "micro-batch-size", plain, number, "left out: as the others say"},
+    {"gradient_accumulation_steps", "", "null", false, "gradient-accumulation-steps", plain, number,
+     "left out: as the others say, else 1"},
+    {"gradient_clipping", "", "0.0", true, "clip-grad", plain, number,
+     "0, no clipping, up to DeepSpeed 0.19.2; later ones clip at 1 where it is left out"},
+    {"steps_per_print", "", "null", false, "log-interval", plain, number, ""},
+
+    {"optimizer.type", "", "null", false, "optimizer", optimizer, "Adam, AdamW or SGD",
+     "left out: the program's own, so ours as the options say"},
+    {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number, "the scheduler's warmup_max_lr wins"},
+    {"optimizer.params.betas.0", adam, "0.9", true, "adam-beta1", plain, number, ""},
+    {"optimizer.params.betas.1", adam, "0.999", true, "adam-beta2", plain, number, ""},
+    {"optimizer.params.eps", adam, "1e-08", true, "adam-eps", plain, number, ""},
+    {"optimizer.params.weight_decay", "Adam AdamW SGD", "0.0", true, "weight-decay", plain, number,
+     "0.01 is the default of AdamW with torch_adam; biases and norms do not decay here"},
+    {"optimizer.params.momentum", "SGD", "0.0", true, "sgd-momentum", plain, number, ""},
+
+    {"scheduler.type", "", "null", false, "lr-decay-style", scheduler, "WarmupLR, WarmupDecayLR or WarmupCosineLR",
+     "left out: a constant rate without warm-up; OneCycle, which turns the betas too, is not here"},
+    {"scheduler.params.warmup_min_lr", fixed, "0.0", true, "lr-warmup-init", plain, number, ""},
+    {"scheduler.params.warmup_max_lr", "WarmupLR", "null", false, "lr", plain, number,
+     "left out: the optimizer's, and 0.001 up to DeepSpeed 0.17.0"},
+    {"scheduler.params.warmup_max_lr", "WarmupDecayLR", "0.001", true, "lr", plain, number, ""},
+    {"scheduler.params.warmup_num_steps", "", "1000", true, "lr-warmup-iters", plain, number, "at least 2"},
+    {"scheduler.params.warmup_type", "", "\"log\"", true, "lr-warmup-style", rise, "log or linear", ""},
+    {"scheduler.params.total_num_steps", falling, "null", false, "lr-decay-iters", plain, number,
+     "required; train-iters too, unless that is given"},
+    {"scheduler.params.warmup_min_ratio", cosine, "0.0", true, "lr-warmup-init", share_of_rate, number, ""},
+    {"scheduler.params.cos_min_ratio", cosine, "0.0001", true, "min-lr", share_of_rate, number, ""},
+
+    {"bf16.enabled", "", "false", false, "dtype", bf16, flag, "f32 where neither this nor fp16 is on"},
+    {"bfloat16.enabled", "", "false", false, "dtype", bf16, flag, "the older name"},
+    {"fp16.enabled", "", "false", false, "dtype", f16, flag, ""},
+    {"fp16.initial_scale_power", "", "16", true, "initial-loss-scale", power_of_two, "0 to 40", ""},
+    {"fp16.loss_scale_window", "", "1000", true, "loss-scale-window", plain, number, "there one good step more"},
+    {"fp16.hysteresis", "", "2", true, "hysteresis", plain, number, ""},
+
+    {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "left out: as the layout says"},
+    {"zero_optimization.reduce_bucket_size", "", "500000000", false, "bucket-size", gradient_bytes, "a number of elements",
+     "left out: ours, since no result depends on it; no effect with stages 2 and 3"},
+    {"zero_optimization.overlap_comm", "", "false", false, "reducer", reducer, flag,
+     "left out: ours, since no result depends on it; no effect with stages 1 to 3"},
+    {"activation_checkpointing.partition_activations", "", "false", false, "partition-activations", plain, flag,
+     "no effect without --recompute full and tensor ranks"},
+};
+
+// One value is what we do; no other is here.
+constexpr DsKey only[] = {
+    {"optimizer.params.bias_correction", adam, "true", false, "", on, "true", ""},
+    {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load goes on from a run"},
+    {"fp16.loss_scale", "", "0", false, "", off, "0", "the loss scale is dynamic"},
+    {"fp16.min_loss_scale", "", "1", false, "", one, "1", ""},
+    {"zero_optimization.zero_hpz_partition_size", "", "1", false, "", one, "1", ""},
+    {"zero_optimization.mics_shard_size", "", "-1", false, "", minus_one, "-1", ""},
+    {"sequence_parallel_size", "", "1", false, "", one, "1", "--sequence-parallel shares activations"},
+    {"gradient_predivide_factor", "", "1.0", false, "", one, "1", ""},
+    {"gradient_allreduce_op", "", "\"mean\"", false, "", mean, "mean", ""},
+    {"communication_data_type", "", "null", false, "", single, "fp32", "gradients travel in f32"},
+    {"seq_parallel_communication_data_type", "", "\"fp32\"", false, "", single, "fp32", "gradients travel in f32"},
+    {"data_types.grad_accum_dtype", "", "null", false, "", single, "fp32", "gradients are added up in f32"},
+};
 
 // What we do not do.
-constexpr const char* refused_unless_off[] = {"optimizer.params.amsgrad",
-                                              "optimizer.params.nesterov",
-                                              "optimizer.params.dampening",
-                                              "fp16.consecutive_hysteresis",
-                                              "fp16.auto_cast",
-                                              "amp",
-                                              "zero_optimization.cpu_offload",
-                                              "zero_optimization.cpu_offload_params",
-                                              "zero_optimization.zero_quantized_weights",
-                                              "zero_optimization.zero_quantized_gradients",
-                                              "zero_optimization.mics_hierarchical_params_gather",
-                                              "activation_checkpointing.cpu_checkpointing",
-                                              "activation_checkpointing.number_checkpoints",
-                                              "prescale_gradients",
-                                              "sparse_gradients",
-                                              "tensorboard",
-                                              "wandb",
-                                              "comet",
-                                              "csv_monitor",
-                                              "flops_profiler",
-                                              "comms_logger",
-                                              "sparse_attention",
-                                              "data_efficiency",
-                                              "curriculum_learning",
-                                              "progressive_layer_drop",
-                                              "eigenvalue",
-                                              "elasticity",
-                                              "autotuning",
-                                              "compression_training",
-                                              "quantize_training",
-                                              "hybrid_engine",
-                                              "pipeline",
-                                              "tensor_parallel",
-                                              "checkpoint",
-                                              "data_types",
-                                              "aio"};
+constexpr const char* refused_unless_off[][2] = {
+    {"optimizer.params.amsgrad", ""},
+    {"optimizer.params.nesterov", ""},
+    {"optimizer.params.dampening", ""},
+    {"optimizer.params.maximize", ""},
+    {"optimizer.params.max_grad_norm", "DeepSpeed refuses it too: gradient_clipping"},
+    {"fp16.consecutive_hysteresis", ""},
+    {"fp16.auto_cast", ""},
+    {"fp16.fp16_master_weights_and_grads", ""},
+    {"bf16.bf16_master_weights_and_grads", "--no-master-weights rounds by chance"},
+    {"bf16.bf16_optimizer_states", ""},
+    {"torch_autocast", "use bf16 or fp16"},
+    {"amp", "use bf16 or fp16"},
+    {"zero_optimization.offload_param", "nothing is offloaded"},
+    {"zero_optimization.offload_optimizer", "nothing is offloaded"},
+    {"zero_optimization.cpu_offload", "nothing is offloaded"},
+    {"zero_optimization.cpu_offload_params", "nothing is offloaded"},
+    {"zero_optimization.cpu_offload_param", "nothing is offloaded"},
+    {"zero_optimization.zenflow", ""},
+    {"zero_optimization.zero_quantized_weights", ""},
+    {"zero_optimization.zero_quantized_nontrainable_weights", ""},
+    {"zero_optimization.zero_quantized_gradients", ""},
+    {"zero_optimization.zeropp_loco_param", ""},
+    {"zero_optimization.mics_hierarchical_params_gather", ""},
+    {"activation_checkpointing.cpu_checkpointing", "--recompute full keeps a block's input where it is"},
+    {"prescale_gradients", ""},
+    {"sparse_gradients", ""},
+    {"disable_allgather", ""},
+    {"tensorboard", "chorale watch and report show the record"},
+    {"wandb", "chorale watch and report show the record"},
+    {"comet", "chorale watch and report show the record"},
+    {"csv_monitor", "chorale report --format csv"},
+    {"flops_profiler", "chorale plan, and MFU in every record"},
+    {"comms_logger", "chorale report has the traffic"},
+    {"sparse_attention", ""},
+    {"data_efficiency", ""},
+    {"curriculum_learning", ""},
+    {"progressive_layer_drop", ""},
+    {"eigenvalue", ""},
+    {"elasticity", "give the batch sizes"},
+    {"autotuning", "chorale tune, chorale compare"},
+    {"compression_training", ""},
+    {"quantize_training", ""},
+    {"weight_quantization", ""},
+    {"hybrid_engine", ""},
+    {"compile", ""},
+    {"pipeline", "--pp, --schedule"},
+    {"tensor_parallel", "--tp"},
+    {"expert_parallel", ""},
+    {"graph_harvesting", ""},
+    {"checkpoint", "--save-interval, --load"},
+    {"nebula", "--save-interval, --load"},
+    {"aio", "nothing is offloaded"},
+};
+
+constexpr const char *engine = "it steers DeepSpeed's own engine", *sharded = "ZeRO gathers a block at once here",
+                     *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
+
+// What steers DeepSpeed's own engine, and no result.
+constexpr const char* without_effect[][3] = {
+    {"optimizer.legacy_fusion", "false", engine},
+    {"optimizer.params.torch_adam", "false", "both compute the same; it makes 0.01 the default of weight_decay"},
+    {"optimizer.params.adam_w_mode", "true", "true is what both Adam and AdamW do; false with Adam needs weight_decay 0"},
+    {"optimizer.params.set_grad_none", "true", engine},
+    {"optimizer.params.foreach", "null", engine},
+    {"optimizer.params.fused", "null", engine},
+    {"bf16.immediate_grad_update", "false", engine},
+    {"bf16.check_grad_overflow", "true", "gradients that are Inf or NaN end the run, and are named"},
+    {"fp16.fused_mode", "true", engine},
+    {"zero_optimization.allgather_partitions", "true", sharded},
+    {"zero_optimization.allgather_bucket_size", "500000000", sharded},
+    {"zero_optimization.reduce_scatter", "true", "--algorithm chooses how gradients are reduced"},
+    {"zero_optimization.use_multi_rank_bucket_allreduce", "true", "--algorithm chooses how gradients are reduced"},
+    {"zero_optimization.contiguous_gradients", "true", "gradients are contiguous here"},
+    {"zero_optimization.round_robin_gradients", "false", engine},
+    {"zero_optimization.parameter_alignment", "false", engine},
+    {"zero_optimization.compute_grad_norm", "true", records},
+    {"zero_optimization.ignore_unused_parameters", "true", "no parameter is unused here"},
+    {"zero_optimization.load_from_fp32_weights", "true", saves},
+    {"zero_optimization.elastic_checkpoint", "false", "a checkpoint goes on under any layout"},
+    {"zero_optimization.pipeline_loading_checkpoint", "false", saves},
+    {"zero_optimization.sub_group_size", "1000000000", "the optimizer updates what a rank owns at once"},
+    {"zero_optimization.stage3_max_live_parameters", "1000000000", sharded},
+    {"zero_optimization.stage3_max_reuse_distance", "1000000000", sharded},
+    {"zero_optimization.stage3_prefetch_bucket_size", "50000000", sharded},
+    {"zero_optimization.stage3_param_persistence_threshold", "100000", sharded},
+    {"zero_optimization.stage3_model_persistence_threshold", "9223372036854775807", sharded},
+    {"zero_optimization.stage3_module_granularity_threshold", "0", sharded},
+    {"zero_optimization.stage3_use_all_reduce_for_fetch_params", "false", sharded},
+    {"zero_optimization.stage3_allgather_sequential", "false", sharded},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "false", saves},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", "false", saves},
+    {"zero_optimization.cpu_offload_use_pin_memory", "null", "nothing is offloaded"},
+    {"zero_optimization.leaf_module", "null", sharded},
+    {"zero_optimization.legacy_stage1", "false", engine},
+    {"zero_optimization.memory_efficient_linear", "true", engine},
+    {"zero_optimization.override_module_apply", "true", engine},
+    {"zero_optimization.log_trace_cache_warnings", "false", engine},
+    {"zero_optimization.enable_sanity_checks", "false", engine},
+    {"zero_allow_untested_optimizer", "false", "every optimizer here runs under ZeRO"},
+    {"zero_force_ds_cpu_optimizer", "true", "nothing is offloaded"},
+    {"activation_checkpointing.contiguous_memory_optimization", "false", engine},
+    {"activation_checkpointing.number_checkpoints", "null", "--recompute full keeps the input of each block"},
+    {"activation_checkpointing.synchronize_checkpoint_boundary", "false", engine},
+    {"activation_checkpointing.profile", "false", records},
+    {"wall_clock_breakdown", "false", records},
+    {"memory_breakdown", "false", records},
+    {"timers", "{}", records},
+    {"dump_state", "false", "config.toml has every option"},
+    {"log_level", "null", "--log-level"},
+    {"dataloader_drop_last", "false", "every batch is whole"},
+    {"disable_python_gc", "false", "there is no Python"},
+    {"use_data_before_expert_parallelism", "false", "there are no experts"},
+    {"vocabulary_size", "null", "--vocab-size"},
+};
 
 }  // namespace
 
 const std::vector<DsKey>& ds_keys() {
   static const std::vector<DsKey> table = [] {
-    std::vector<DsKey> all{
-        {"optimizer.type", "optimizer", optimizer, "Adam, AdamW or SGD"},
-        {"optimizer.params.adam_w_mode", "", on, only_on},
-        {"optimizer.params.bias_correction", "", on, only_on},
-
-        {"scheduler.type", "lr-decay-style", decay_style, "WarmupLR, WarmupDecayLR or WarmupCosineLR"},
-        {"scheduler.params.cos_min_ratio", "", [](const Json& v) { return v.is_number() ? Text("") : Text(); }, number},
-        {"scheduler.params.warmup_min_lr", "", off, "only 0"},
-        {"scheduler.params.warmup_min_ratio", "", off, "only 0"},
-        {"scheduler.params.warmup_type", "", [](const Json& v) { return v == "linear" ? Text("") : Text(); }, "only linear"},
-
-        {"bf16.enabled", "dtype", [](const Json& v) { return if_true(v, "bf16"); }, "true or false"},
-        {"fp16.enabled", "dtype", [](const Json& v) { return if_true(v, "f16"); }, "true or false"},
-        {"fp16.initial_scale_power", "initial-loss-scale", power_of_two, "0 to 40"},
-        {"fp16.loss_scale", "", off, "only 0, which is dynamic"},
-        {"fp16.min_loss_scale", "", one, "only 1"},
-
-        {"zero_optimization.stage", "zero", plain, "0 to 3"},
-        {"zero_optimization.reduce_bucket_size", "bucket-size", gradient_bytes, "a number of elements"},
-        {"zero_optimization.overlap_comm", "reducer", reducer, "true or false"},
-        {"zero_optimization.offload_param", "", off, "only the device none"},
-        {"zero_optimization.offload_optimizer", "", off, "only the device none"},
-        {"zero_optimization.zero_hpz_partition_size", "", one, "only 1"},
-        {"zero_optimization.mics_shard_size", "", [](const Json& v) { return v == -1 ? Text("") : Text(); }, "only -1"},
-
-        {"activation_checkpointing.partition_activations", "partition-activations", plain, "true or false"},
-
-        {"gradient_predivide_factor", "", one, "only 1"},
-        {"communication_data_type", "", [](const Json& v) { return v == "fp32" ? Text("") : off(v); }, "only fp32"},
-    };
-    for (const auto& [path, option] : numbers) all.push_back({path, option, plain, number});
-    for (const char* path : without_effect) all.push_back({path, "", nothing, ""});
-    for (const char* path : refused_unless_off) all.push_back({path, "", off, "only off"});
+    std::vector<DsKey> all(std::begin(setting), std::end(setting));
+    all.insert(all.end(), std::begin(only), std::end(only));
+    for (const auto& [path, instead] : refused_unless_off) all.push_back({path, "", "off", false, "", off, unless, instead});
+    for (const auto& [path, there, why] : without_effect) all.push_back({path, "", there, false, "", nothing, "", why});
     return all;
   }();
   return table;

@@ -56,17 +56,17 @@ std::vector<Preset> presets() {
 }
 
 // Dropout is no part of the shape: another is no contradiction.
-std::vector<Setting> read_checkpoint_shape(const std::filesystem::path& path) {
+Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const std::optional<ModelShape> model = shape_of_checkpoint(path);
   if (!model) return {};
   const std::string origin = "model " + path.string();
   std::vector<Setting> settings = settings_of(*model, origin);
   settings.push_back({"dropout", fmt::format("{}", model->dropout), origin});
-  return settings;
+  return {settings, {}};
 }
 
-std::vector<Setting> read_hugging_face_shape(const std::filesystem::path& folder) {
-  return settings_of(shape_of_folder(folder), "model " + folder.string());
+Foreign read_hugging_face_shape(const std::filesystem::path& folder) {
+  return {settings_of(shape_of_folder(folder), "model " + folder.string()), {}};
 }
 
 void Flags::declare(Options& o) {
@@ -82,7 +82,7 @@ void Flags::declare(Options& o) {
   o.add("num-query-groups", groups_, "heads with a key and value of their own; 0: all").range(0, 1e5);
   o.add("seq-length", shape_.sequence, "tokens of a sequence").range(1, 1e7);
   o.add("vocab-size", shape_.vocabulary, "tokens of the vocabulary").range(1, 1e8);
-  o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9);
+  o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
   o.add("norm-epsilon", shape_.epsilon, "added to the variance under a norm's root").range(1e-12, 1);
   o.add("dropout", shape_.dropout, "share of activations and attention weights that are dropped").range(0, 1);
   o.add("untie-embeddings", untied_, "the head has a table of its own");
@@ -96,24 +96,22 @@ void Flags::declare(Options& o) {
   o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a replica's, one in a pipeline").range(0, 1e7);
   o.add("gradient-accumulation-steps", accumulation_, "micro-batches of a replica; 0: as the batches' sizes say")
       .range(0, 1e7);
-  o.add("train-iters", rate_.steps, "steps").range(1, 1e9);
+  o.add("train-iters", steps_, "steps").range(1, 1e9);
   o.section("optimizer");
-  o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"});
+  o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"}).also("adam", "adamw");
   o.add("no-master-weights", no_masters_, "bf16 is updated itself, rounded by chance: 4 bytes a parameter less");
-  o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
-  o.add("min-lr", rate_.minimum, "lowest, at the end").range(0, 100);
-  o.add("lr-decay-style", rate_.decay, "how it falls").one_of({"constant", "linear", "cosine", "wsd"});
-  o.add("lr-warmup-iters", rate_.warmup, "steps in which it rises").range(0, 1e9);
-  o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which wsd falls").range(0, 1);
+  declare_rate(o);
   o.add("weight-decay", decay_, "of matrices").range(0, 100);
-  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 0.999999);
-  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 0.999999);
-  o.add("adam-eps", epsilon_, "added to the root of the variance").range(0, 1);
-  o.add("sgd-momentum", momentum_, "momentum of sgd").range(0, 1);
+  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 0.999999).only_with("optimizer", {"adamw"});
+  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 0.999999).only_with("optimizer", {"adamw"});
+  o.add("adam-eps", epsilon_, "added to the root of the variance").range(0, 1).only_with("optimizer", {"adamw"});
+  o.add("sgd-momentum", momentum_, "momentum of sgd").range(0, 1).only_with("optimizer", {"sgd"});
   o.add("clip-grad", clip_, "longest gradient; 0: any").range(0, 1e9);
-  o.add("initial-loss-scale", first_scale_, "of f16").range(1, 0x1p40);
-  o.add("loss-scale-window", scale_window_, "good steps before the scale of f16 doubles").range(1, 1e9);
-  o.add("hysteresis", hysteresis_, "overflows before the scale of f16 halves").range(1, 1e6);
+  o.add("initial-loss-scale", first_scale_, "of f16").range(1, 0x1p40).only_with("dtype", {"f16"});
+  o.add("loss-scale-window", scale_window_, "good steps before the scale of f16 doubles")
+      .range(1, 1e9)
+      .only_with("dtype", {"f16"});
+  o.add("hysteresis", hysteresis_, "overflows before the scale of f16 halves").range(1, 1e6).only_with("dtype", {"f16"});
   o.section("the run");
   o.add("seed", seed_, "of first values, order of the data, dropout").range(0, 9e18);
   o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
@@ -128,9 +126,9 @@ void Flags::require_shape(const ModelShape& model, const std::string& path) cons
 void Flags::require_own_shape(const ModelShape& model, const std::string& path) const {
   for (const ShapeOption& option : shape_options) {
     const std::string& origin = options_->origin(option.name);
-    const bool file = origin != "command line" && !origin.starts_with("CHORALE_") && !origin.starts_with("preset ");
+    const bool told = options_->find(option.name)->source >= Source::environment || origin.starts_with("preset ");
     const bool shorter = std::string(option.name) == "seq-length" && shape_.sequence <= model.sequence;
-    if (!file && !shorter)
+    if (told && !shorter)
       refuse_shape(option.name, option.text(unchecked_shape()), option.text(model), path,
                    std::string(option.name) == "seq-length" ? fmt::format(", or ask for {} at most", model.sequence) : "");
   }
@@ -145,6 +143,36 @@ void Flags::refuse_shape(const std::string& name, const std::string& asked, cons
   usage_error("the model comes with its shape",
               fmt::format("{} is given as {} ({}), and is {} in {}", name, asked, origin, there, path),
               fmt::format("leave --{} out{}", origin.starts_with("preset ") ? "preset" : name, otherwise));
+}
+
+void Flags::declare_rate(Options& o) {
+  const auto rises = [this] {
+    return rate_.warmup > 0 || warmup_share_ > 0 || is_deepspeed_scheduler(rate_.decay) ? "" : "lr-warmup-iters is 0";
+  };
+  const auto falls = [this] {
+    const bool stays = rate_.decay == "constant" || rate_.decay == "WarmupLR";
+    return stays && warmup_share_ == 0 ? "lr-decay-style is " + rate_.decay : "";
+  };
+  o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
+  o.add_relative("min-lr", "lr", lowest_rate_, "lowest, at the end: a rate, or a share of the highest as in 0.1*lr")
+      .range(0, 100)
+      .only_with("lr-decay-style", {"linear", "cosine", "wsd", "WarmupCosineLR"});
+  o.add("lr-decay-style", rate_.decay, "how it falls; WarmupLR and the like are DeepSpeed's schedulers")
+      .one_of({"constant", "linear", "cosine", "wsd", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"})
+      .also("WSD", "wsd");
+  o.add("lr-decay-iters", decay_steps_, "steps until it is lowest; 0: train-iters")
+      .range(0, 1e9)
+      .only_where("a rate that falls", falls);
+  o.add("lr-warmup-iters", rate_.warmup, "steps in which it rises").range(0, 1e9).only_with("lr-warmup-fraction", {"0"});
+  o.add("lr-warmup-fraction", warmup_share_, "the same as a share of lr-decay-iters; 0: as lr-warmup-iters says")
+      .range(0, 1);
+  o.add_relative("lr-warmup-init", "lr", first_rate_, "where it begins to rise")
+      .range(0, 100)
+      .only_where("a warm-up", rises);
+  o.add("lr-warmup-style", rate_.warmup_style, "how it rises").one_of({"linear", "log"}).only_where("a warm-up", rises);
+  o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which wsd falls")
+      .range(0, 1)
+      .only_with("lr-decay-style", {"wsd"});
 }
 
 // global = micro × accumulation × replicas. What is 0 follows from the others; what is not must agree with them.
@@ -186,6 +214,15 @@ ModelShape Flags::shape() const {
   return shape;
 }
 
+LearningRate Flags::rate() const {
+  LearningRate rate = rate_;
+  rate.steps = decay_steps_ ? decay_steps_ : steps_;
+  if (warmup_share_ > 0) rate.warmup = static_cast<std::int64_t>(warmup_share_ * static_cast<double>(rate.steps));
+  rate.minimum = std::min(lowest_rate_.of(rate.peak), rate.peak);
+  rate.first = std::min(first_rate_.of(rate.peak), rate.peak);
+  return rate;
+}
+
 TrainingOptions Flags::training(int threads, const Layout& layout) const {
   TrainingOptions o{.shape = shape()};
   o.remake = recompute_ == "full" ? Remake::full : recompute_ == "selective" ? Remake::selective : Remake::none;
@@ -196,8 +233,7 @@ TrainingOptions Flags::training(int threads, const Layout& layout) const {
   o.masters = !no_masters_;
   o.beta1 = beta1_, o.beta2 = beta2_, o.epsilon = epsilon_, o.decay = decay_, o.momentum = momentum_;
   o.clip = clip_;
-  o.rate = rate_;
-  o.rate.minimum = std::min(rate_.minimum, rate_.peak);
+  o.rate = rate();
   if (o.compute == DType::f16)
     o.scaler = {.dynamic = true,
                 .scale = first_scale_,

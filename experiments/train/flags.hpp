@@ -13,8 +13,8 @@ namespace chorale::train {
 // Every preset of the table of models, as settings of these options.
 std::vector<Preset> presets();
 // The model that is stored there, as settings of these options; none where a checkpoint cannot be read.
-std::vector<Setting> read_checkpoint_shape(const std::filesystem::path& path);
-std::vector<Setting> read_hugging_face_shape(const std::filesystem::path& folder);
+Foreign read_checkpoint_shape(const std::filesystem::path& path);
+Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
 class Flags {
  public:
@@ -26,7 +26,7 @@ class Flags {
   }
   // The same before the layout is whole: a batch that follows from the replicas divides by them.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
-  std::int64_t steps() const { return rate_.steps; }
+  std::int64_t steps() const { return steps_; }
   // Usage errors that name both values: where these options contradict the model of a checkpoint; and where they say anything of a model
   // that comes with its own shape, but for a sequence that is shorter.
   void require_shape(const ModelShape& model, const std::string& path) const;
@@ -40,7 +40,12 @@ class Flags {
   void take_batch(TrainingOptions& o, const Layout& layout) const;
   const Options* options_ = nullptr;  // where their values came from
   ModelShape shape_;
-  LearningRate rate_{.decay = "cosine", .peak = 1e-3, .minimum = 1e-4, .warmup = 10, .steps = 100};
+  void declare_rate(Options& options);
+  LearningRate rate() const;
+  LearningRate rate_{.warmup = 10};
+  Relative first_rate_, lowest_rate_{1e-4};
+  double warmup_share_ = 0;
+  std::int64_t steps_ = 100, decay_steps_ = 0;
   std::string dtype_ = "f32", numerics_ = "fast", recompute_ = "none", optimizer_ = "adamw";
   std::int64_t global_batch_ = 8, micro_batch_ = 0, accumulation_ = 0, ffn_ = 0, groups_ = 0, seed_ = 1234, threads_ = 0;
   std::int64_t scale_window_ = 1000, hysteresis_ = 2;

@@ -71,6 +71,8 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
 }
 
 void LayoutFlags::declare_layout(Options& o) {
+  options_ = &o;
+  const auto pipeline = [this] { return asked().pipeline > 1 ? "" : "the layout has no pipeline"; };
   o.section("layout");
   o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
       .words("WORD");
@@ -85,10 +87,13 @@ void LayoutFlags::declare_layout(Options& o) {
       .alias("zero-stage");
   o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
   o.add("sequence-parallel", sequence_, "what tensor ranks do not share, they divide by tokens: as sp in a layout");
-  o.add("schedule", schedule_, "of the pipeline; auto: as the layout says").one_of(with_auto(schedule_names()));
+  o.add("schedule", schedule_, "of the pipeline; auto: as the layout says")
+      .one_of(with_auto(schedule_names()))
+      .only_where("a pipeline", pipeline);
   o.add("virtual-stages", chunks_, "chunks of the model that a stage has, interleaved; 0: as the layout says")
       .range(0, 1e6)
-      .alias("num-virtual-stages-per-pipeline-rank");
+      .alias("num-virtual-stages-per-pipeline-rank")
+      .only_where("a pipeline", pipeline);
   o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx")
       .suggest(with_auto(backend_names()));
   o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct")
@@ -97,33 +102,49 @@ void LayoutFlags::declare_layout(Options& o) {
 
 void LayoutFlags::declare(Options& o) {
   declare_layout(o);
+  const auto at_most = [this](int zero) {
+    return [this, zero] { return asked().zero > zero ? fmt::format("zero is {}", asked().zero) : ""; };
+  };
   o.add("reducer", reducer_, "gradients of replicas: naive, at the end; bucketed, while the backward pass runs")
-      .one_of({"naive", "bucketed"});
+      .one_of({"naive", "bucketed"})
+      .only_where("zero 0", at_most(0));
   o.add_bytes("bucket-size", bucket_bytes_,
               "gradients that are reduced at once; 0: 25 MiB, with ZeRO 2 and 3 those of a block")
-      .range(0, 1e15);
-  o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)");
+      .range(0, 1e15)
+      .only_where("zero 0 or 1", at_most(1))
+      .only_with("reducer", {"bucketed"});
+  o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)")
+      .only_with("recompute", {"full"})
+      .only_where("tensor ranks", [this] { return asked().tensor > 1 ? "" : "the layout has one tensor rank"; });
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
+}
+
+// A flag counts, unless the word stands in a higher source and has the flag's part: --layout z1 wins over zero = 2 in a file.
+bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
+  const std::vector<std::string> parts = split(word_, '.');
+  const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {
+    return part.empty() ? std::ranges::count(schedule_names(), p) > 0
+                        : p.size() > part.size() && p.starts_with(part) && std::isdigit(p[part.size()]);
+  });
+  return !named || options_->find(flag)->source >= options_->find("layout")->source;
 }
 
 Layout LayoutFlags::asked() const {
   Layout layout = parse_layout(word_, 0);
-  if (data_) layout.data = data_;
-  if (tensor_) layout.tensor = tensor_;
-  if (pipeline_) layout.pipeline = pipeline_;
+  if (data_ && counts("dp", "dp")) layout.data = data_;
+  if (tensor_ && counts("tp", "tp")) layout.tensor = tensor_;
+  if (pipeline_ && counts("pp", "pp")) layout.pipeline = pipeline_;
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
-  if (zero_ != "auto") layout.zero = std::stoi(zero_);
+  if (zero_ != "auto" && counts("zero", "z")) layout.zero = std::stoi(zero_);
   if (distributed_optimizer_ && layout.zero == 0)
     usage_error("ZeRO is asked for and refused", "use-distributed-optimizer is ZeRO-1, and zero is 0",
                 "give one of the two");
-  if (bucket_bytes_ > 0 && layout.zero >= 2)
-    usage_error("ZeRO 2 and 3 reduce the gradients of a block at once",
-                fmt::format("bucket-size is {}, zero is {}", bucket_bytes_, layout.zero), "leave --bucket-size out");
   layout.sequence |= sequence_;
-  if (chunks_) layout.chunks = chunks_;
-  if (chunks_ > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
-  if (chunks_ == 1 && layout.schedule == "interleaved") layout.schedule = Layout{}.schedule;
-  if (schedule_ != "auto") layout.schedule = schedule_;
+  const std::int64_t chunks = counts("virtual-stages", "v") ? chunks_ : 0;
+  if (chunks) layout.chunks = chunks;
+  if (chunks > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
+  if (chunks == 1 && layout.schedule == "interleaved") layout.schedule = Layout{}.schedule;
+  if (schedule_ != "auto" && counts("schedule", "")) layout.schedule = schedule_;
   return layout;
 }
 

@@ -1,6 +1,7 @@
 // The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and reduces what.
 //
-//   --layout dp2.tp2.pp2.z1     or the same by --dp 2 --tp 2 --pp 2 --zero 1; a part that is also given by its long flag is the flag's
+//   --layout dp2.tp2.pp2.z1     or the same by --dp 2 --tp 2 --pp 2 --zero 1; a part that is also given by its long flag is the flag's,
+//                             unless the word comes from a higher source than the flag
 //   --backend tp=shm,dp=ucx     a word for all axes of the mesh, or one for each; `dp=ucx,mpi`: mpi on the axes that are not named
 #pragma once
 #include <string>
@@ -32,6 +33,8 @@ class LayoutFlags {
   void complete(TrainingOptions& options) const;            // with the reducer and its buckets
 
  private:
+  bool counts(const std::string& flag, const std::string& part) const;
+  const Options* options_ = nullptr;  // where they are declared
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
   std::int64_t data_ = 0, tensor_ = 0, pipeline_ = 0, chunks_ = 0;  // 0: as the word says
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;

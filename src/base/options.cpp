@@ -13,9 +13,6 @@
 namespace chorale {
 namespace {
 
-constexpr const char* yes[] = {"true", "yes", "on", "1"};
-constexpr const char* no[] = {"false", "no", "off", "0"};
-
 template <class Number, class Parse>
 bool parse_whole(const std::string& text, Number& value, Parse parse) {
   char* end = nullptr;
@@ -64,19 +61,33 @@ std::pair<std::string, std::string> described(const Option& option) {
     head += " " + (option.choices.empty() ? option.metavar : join(option.choices, "|"));
   std::string tail = option.about;
   if (!option.text.empty() && !option.is_switch && option.origin == "default") tail += " (default " + option.text + ")";
+  for (const Condition& condition : option.conditions) tail += ", only with " + condition.needs;
   for (const std::string& alias : option.aliases) tail += ", also " + dashes(alias) + alias;
   return {head, tail};
 }
 
+Option& Option::only_with(const std::string& other, const std::vector<std::string>& values) {
+  const auto why_not = [other, values](const Options& options) -> std::string {
+    const Option* const decides = options.find(other);
+    if (!decides || std::count(values.begin(), values.end(), decides->text)) return "";
+    return fmt::format("{} = {} ({})", other, decides->text, decides->origin);
+  };
+  return conditions.push_back({why_not, fmt::format("{} {}", other, either(values))}), *this;
+}
+
+Option& Option::only_where(const std::string& needs, std::function<std::string()> why_not) {
+  return conditions.push_back({[why_not = std::move(why_not)](const Options&) { return why_not(); }, needs}), *this;
+}
+
 std::string canonical_key(std::string name) {
   name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
+  return replace_all(lower(std::move(name)), '_', '-');
 }
 
 Option& Options::insert(Option option) {
   require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
   option.section = section_;
+  option.initial = option.text;
   return options_.emplace_back(std::move(option));
 }
 
@@ -89,9 +100,9 @@ Option& Options::add(const std::string& name, std::string& field, const std::str
 Option& Options::add(const std::string& name, bool& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .text = field ? "true" : "false", .is_switch = true});
   option.assign = [&field, &option](const std::string& text) -> std::string {
-    const bool is_yes = std::count(std::begin(yes), std::end(yes), text) > 0;
-    if (!is_yes && std::count(std::begin(no), std::end(no), text) == 0) return "true or false";
-    field = is_yes;
+    const auto value = parse_switch(text);
+    if (!value) return "true or false";
+    field = *value;
     return option.text = field ? "true" : "false", "";
   };
   return option;
@@ -119,8 +130,8 @@ Option& Options::add_bytes(const std::string& name, std::int64_t& field, const s
 }
 
 Option& Options::add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "BYTES|auto", .text = "auto"});
-  if (field) option.text = fmt::format("{}", *field);
+  Option& option =
+      insert({.name = name, .about = about, .metavar = "BYTES|auto", .text = field ? fmt::format("{}", *field) : "auto"});
   option.assign = [&field, &option](const std::string& text) -> std::string {
     if (text == "auto") return field.reset(), option.text = text, "";
     std::string expected = assign_bytes(text, field.emplace(), option);
@@ -139,6 +150,24 @@ Option& Options::add(const std::string& name, double& field, const std::string& 
     if (const auto expected = outside(option, value); !expected.empty()) return expected;
     field = value;
     return option.text = fmt::format("{}", field), "";
+  };
+  return option;
+}
+
+Option& Options::add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about) {
+  const auto text_of = [suffix = "*" + whole](const Relative& share) {
+    return fmt::format("{}{}", share.value, share.relative ? suffix : "");
+  };
+  Option& option = insert({.name = name, .about = about, .metavar = "X", .text = text_of(field)});
+  option.assign = [&field, &option, text_of, suffix = "*" + whole](const std::string& text) -> std::string {
+    Relative share{.relative = text.ends_with(suffix)};
+    const std::string number = share.relative ? text.substr(0, text.size() - suffix.size()) : text;
+    if (!parse_whole(number, share.value, [](const char* s, char** end) { return std::strtod(s, end); }) ||
+        !std::isfinite(share.value))
+      return fmt::format("a number, or a share such as 0.1{}", suffix);
+    if (const auto expected = outside(option, share.value); !expected.empty()) return expected;
+    field = share;
+    return option.text = text_of(field), "";
   };
   return option;
 }
@@ -169,6 +198,7 @@ std::vector<std::string> Options::names() const {
     all.push_back(option.name);
     all.insert(all.end(), option.aliases.begin(), option.aliases.end());
   }
+  for (const Word& word : foreign_words_) all.push_back(word.name);
   return all;
 }
 
@@ -192,23 +222,53 @@ void Options::set(const Setting& setting) {
                 fmt::format("{} has no such option ({})", command_, setting.origin),
                 (near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near)) + command_ + " --help lists them all");
   }
-  std::string expected;
+  std::string expected, text = setting.text;
+  for (const auto& [theirs, ours] : option->synonyms)
+    if (text == theirs) text = ours;
   if (!option->choices.empty())
-    for (const std::string& part : option->is_list ? split(setting.text, ',') : std::vector<std::string>{setting.text})
+    for (const std::string& part : option->is_list ? split(text, ',') : std::vector<std::string>{text})
       if (!std::count(option->choices.begin(), option->choices.end(), part)) expected = join(option->choices, ", ");
-  if (expected.empty()) expected = option->assign(setting.text);
+  if (expected.empty()) expected = option->assign(text);
   if (!expected.empty())
     usage_error(fmt::format("\"{}\" is no value for {}", setting.text, option->name),
                 fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
                 fmt::format("{} takes {}{}", option->name, option->choices.empty() ? "" : "one of ", expected));
   option->origin = setting.origin;
+  option->source = setting.source;
+  if (setting.origin == "default") option->initial = option->text;
+}
+
+std::string Options::why_idle(const Option& option) const {
+  for (const Condition& condition : option.conditions)
+    if (std::string why = condition.why_not(*this); !why.empty()) return why;
+  return "";
+}
+
+void Options::settle() {
+  require_expected();
+  for (Option& option : options_) {
+    if (option.source == Source::other) continue;
+    const std::string why = why_idle(option);
+    if (why.empty()) continue;
+    const std::string found = fmt::format("{} = {} ({})", option.name, option.text, option.origin);
+    if (option.source == Source::foreign) {
+      note(fmt::format("{} has no effect: {}", found, why));
+      option.assign(option.initial);
+      option.origin = "default", option.source = Source::other;
+    } else if (option.source != Source::config || option.text != option.initial) {
+      std::vector<std::string> needs;
+      for (const Condition& condition : option.conditions) needs.push_back(condition.needs);
+      usage_error(fmt::format("{} has no effect here", option.name), fmt::format("{}; {}", found, why),
+                  fmt::format("leave it out: it works only with {}", join(needs, " and ")));
+    }
+  }
 }
 
 std::vector<std::string> Options::words(const std::vector<std::string>& without) const {
   std::vector<std::string> first, words;
   for (const Option& option : options_) {
     const bool comes_along = option.origin.starts_with("preset ") || option.origin.starts_with("model ");
-    const bool is_told = option.origin != "default" && !comes_along && !option.is_source;
+    const bool is_told = option.origin != "default" && !comes_along && !option.is_source && why_idle(option).empty();
     if (!is_told || std::count(without.begin(), without.end(), option.name)) continue;
     if (option.positional)
       first = split(option.text, '\n');
@@ -234,7 +294,8 @@ std::string Options::toml() const {
   for (const Option& option : options_) {
     if (option.positional || option.is_source) continue;
     const bool bare = option.is_number || option.is_switch;
-    out += fmt::format("{} = {}\n", option.name, bare ? option.text : quoted_toml(option.text));
+    out += fmt::format("{}{} = {}\n", why_idle(option).empty() ? "" : idle_mark, option.name,
+                       bare ? option.text : quoted_toml(option.text));
   }
   return out;
 }

@@ -66,6 +66,15 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
     cli->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parsed.emplace_back(&option, cli);
   }
+  std::vector<std::pair<const Word*, CLI::Option*>> words;
+  for (const Word& word : options.foreign_words()) {
+    auto& into = values.emplace_back();
+    std::string names = "--" + word.name;
+    if (word.name.find('-') != std::string::npos) names += ",--" + replace_all(word.name, '-', '_');
+    auto* cli = word.is_switch() ? app.add_flag(names, into) : app.add_option(names, into);
+    if (!word.is_switch()) cli->expected(0, -1);  // as many as it has there: 70 a 30 b
+    words.emplace_back(&word, cli);
+  }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them reversed
   } catch (const CLI::ParseError& error) {
@@ -79,8 +88,10 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
     if (cli->count() == 0) continue;
     const auto& all = cli->results();
     const std::string text = option->positional ? join(all, "\n") : option->is_list ? join(all, ",") : all.back();
-    settings.push_back({option->name, text, "command line"});
+    settings.push_back({option->name, text, "command line", Source::command_line});
   }
+  for (const auto& [word, cli] : words)
+    if (cli->count() > 0) settings.push_back({word->name, join(cli->results(), " "), "command line", Source::command_line});
   return settings;
 }
 
@@ -92,8 +103,8 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
     const auto equals = variable.find('=');
     const std::string name = variable.substr(0, equals);
     const std::string key = canonical_key(name.substr(prefix.size()));
-    if (options.find(key)) {
-      settings.push_back({key, variable.substr(equals + 1), name});
+    if (options.find(key) || options.find_word(key)) {
+      settings.push_back({key, variable.substr(equals + 1), name, Source::environment});
     } else if (!std::count(known.begin(), known.end(), key)) {
       std::string near = nearest(key, known);
       for (char& c : near) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -107,6 +118,7 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
 
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign) {
+  settings = options.in_our_names(settings);
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
     if (one && other && !one->text.empty() && !other->text.empty())
@@ -119,14 +131,20 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
   const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
   const auto add_foreign = [&](bool below_preset) {
     for (const ForeignConfig& other : foreign)
-      if (const Setting* file = last_of(settings, other.option); file && !file->text.empty())
-        if (other.below_preset == below_preset) add(other.read(file->text));
+      if (const Setting* file = last_of(settings, other.option);
+          file && !file->text.empty() && other.below_preset == below_preset) {
+        Foreign read = other.read(file->text);
+        std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's
+        add(read.settings);
+        for (std::string& line : read.notes) options.note(std::move(line));
+      }
   };
   add_foreign(true);
   if (const Setting* preset = last_of(settings, "preset")) add(from_preset(preset->text, preset->origin, presets));
   add_foreign(false);
   add(settings);
   for (const Setting& setting : rising) options.set(setting);
+  options.settle();
 }
 
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
@@ -137,6 +155,7 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
 
   std::vector<Setting> rising;
   if (const Setting* config = last_of(given, "config")) rising = read_config(config->text);
+  for (Setting& setting : rising) setting.source = Source::config;
   if (const Setting* inner = last_of(rising, "config"))
     usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
                 "put its lines into this file");

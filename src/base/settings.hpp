@@ -20,9 +20,13 @@ std::vector<Setting> read_config(const std::filesystem::path& file);            
 std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // the name is that of the origins
 
 // A file that is no config file of ours and says what our options shall be: the option that names it, and its reader.
+struct Foreign {
+  std::vector<Setting> settings;
+  std::vector<std::string> notes;  // what of it has no effect here, a line each
+};
 struct ForeignConfig {
   std::string option;
-  std::vector<Setting> (*read)(const std::filesystem::path&);
+  Foreign (*read)(const std::filesystem::path&);
   bool below_preset = false;  // else above it
 };
 

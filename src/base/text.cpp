@@ -58,6 +58,19 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+  for (const char* word : {"true", "yes", "on", "1"})
+    if (text == word) return true;
+  for (const char* word : {"false", "no", "off", "0"})
+    if (text == word) return false;
+  return {};
+}
+
 std::string replace_all(std::string text, char from, char to) {
   std::replace(text.begin(), text.end(), from, to);
   return text;

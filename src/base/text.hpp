@@ -15,6 +15,8 @@ std::vector<std::string> split(std::string_view text, char separator);  // "a,b"
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string either(const std::vector<std::string>& parts);  // "a, b or c"
 std::string trim(std::string_view text);
+std::string lower(std::string text);                      // ASCII
+std::optional<bool> parse_switch(std::string_view text);  // true, yes, on, 1; false, no, off, 0
 std::string replace_all(std::string text, char from, char to);
 
 std::string first_columns(std::string_view text, int columns);  // by code points: half a "µ" would print as rubbish

@@ -165,6 +165,106 @@ TEST_CASE("a size may be left to the program") {
   CHECK(contains(refused({"--limit", "some"}), "limit takes a size such as 8, 64K or 1M, or auto"));
 }
 
+namespace {
+
+// A momentum that only one rule has, and a floor that is a share of the rate.
+struct Rules {
+  std::string rule = "adam", model = "one";
+  double rate = 2, momentum = 0.9;
+  Relative floor{0.5};
+  Options options{"chorale test"};
+
+  Rules() {
+    options.add("rate", rate, "a rate");
+    options.add_relative("floor", "rate", floor, "the lowest").range(0, 10);
+    options.add("momentum", momentum, "of sgd").only_with("rule", {"sgd", "lion"});
+    options.add("rule", rule, "the rule").one_of({"adam", "sgd", "lion"}).also("Adam", "adam");
+    options.add("model", model, "the model").only_where("momentum", [this] { return momentum > 0 ? "" : "momentum is 0"; });
+    options.add("config", "a file");
+    options.add("preset", "a set");
+    options.add("other", "a file of another program's");
+    options.add_words({{"sgd-rule", Word::Means::sets, "rule", {{"true", "sgd"}}},
+                       {"old-floor", Word::Means::expects, "floor"},
+                       {"gone", Word::Means::refused, "", {}, "use --rule"},
+                       {"fused", Word::Means::nothing, "", {{"true", ""}}, "all rules are"},
+                       {"not-here", Word::Means::sets, "depth"}});
+  }
+  Rules& resolve(const Words& arguments, const Words& variables = {}) {
+    const ForeignConfig other{"other", [](const std::filesystem::path& file) {
+                                return Foreign{{{"momentum", "0.5", "x.json: m", Source::foreign},
+                                                {"rate", file.string(), "x.json: default of r"},
+                                                {"depth", "7", "x.json: d", Source::foreign}},
+                                               {"x.json: z has no effect"}};
+                              }};
+    chorale::resolve(options, arguments, variables, {}, {{"small", "", {{"momentum", "0.3"}, {"rate", "3"}}}}, {other});
+    return *this;
+  }
+};
+
+std::string refused_rules(const Words& arguments, const Words& variables = {}) {
+  return test::refused([&] { Rules().resolve(arguments, variables); });
+}
+
+}  // namespace
+
+TEST_CASE("what is asked for and has no effect is refused, wherever it stands") {
+  const FileWith file("a.toml", "momentum = 0.5\n");
+  for (const auto& [said, place] :
+       {std::pair{refused_rules({"--momentum", "0.9"}), "momentum = 0.9 (command line); rule = adam (default)"},
+        {refused_rules({}, {"CHORALE_MOMENTUM=0.9"}), "(CHORALE_MOMENTUM)"},
+        {refused_rules({"--config", file.path}), "a.toml:1"}})
+    CHECK_THAT(said, says("momentum has no effect here") && says(place) && says("only with rule sgd or lion"));
+  CHECK_THAT(refused_rules({"--rule", "sgd", "--momentum", "0", "--model", "two"}), says("momentum is 0"));
+  CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
+  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // nobody asked for it
+  CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
+}
+
+TEST_CASE("the config file that a run keeps is taken back, with what has no effect in comments") {
+  const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
+  CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
+  CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
+  CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);  // before it was so
+}
+
+TEST_CASE("another program's setting that has no effect is noted and taken back; its defaults are not spoken of") {
+  Rules r;
+  r.resolve({"--other", "7"});
+  CHECK((r.momentum == 0.9 && r.rate == 7 && r.options.origin("momentum") == "default"));
+  CHECK(r.options.origin("rate") == "x.json: default of r");
+  CHECK(r.options.notes() ==
+        Words{"x.json: z has no effect", "momentum = 0.5 (x.json: m) has no effect: rule = adam (default)"});
+  Rules s;
+  s.resolve({"--other", "7", "--rule", "sgd", "--preset", "small", "--rate", "8"});
+  CHECK((s.momentum == 0.5 && s.rate == 8));
+}
+
+TEST_CASE("a number may be a share of another") {
+  CHECK(Rules().resolve({"--floor", "0.25"}).floor.of(8) == 0.25);
+  Rules r;
+  CHECK(r.resolve({"--floor", ".25*rate"}).floor.of(8) == 2);
+  CHECK_THAT(r.options.toml(), says("floor = \"0.25*rate\""));
+  CHECK_THAT(refused_rules({"--floor", "1*lr"}), says("a number, or a share such as 0.1*rate"));
+  CHECK_THAT(refused_rules({"--floor", "11"}), says("0 to 10"));
+}
+
+TEST_CASE("another program's names set options of ours, expect them, do nothing or are refused") {
+  Rules r;
+  r.resolve({"--sgd-rule", "--momentum", "0.5", "--fused"});
+  CHECK((r.rule == "sgd" && r.options.origin("rule") == "sgd-rule (command line)"));
+  CHECK(r.options.notes() == Words{"fused (command line) has no effect: all rules are"});
+  CHECK(Rules().resolve({"--rule", "Adam"}).rule == "adam");
+  CHECK(Rules().resolve({"--sgd-rule=false"}).rule == "adam");
+  CHECK(Rules().resolve({"--rule", "lion"}, {"CHORALE_SGD_RULE=1"}).rule == "lion");
+  CHECK(Rules().resolve({"--old-floor", "0.50"}).floor.value == 0.5);
+  CHECK_THAT(refused_rules({"--old-floor", "0.7"}),
+             says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
+  CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
+  CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone is another program's") && says("use --rule"));
+  CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));  // its option is another command's
+  CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
+}
+
 TEST_CASE("the help shows names, choices and defaults") {
   const std::string help = Fields().options.help_text();
   CHECK(contains(help, "--dtype f32|bf16"));

@@ -1,10 +1,14 @@
 #include "experiments/train/ds_config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
+#include "src/base/text.hpp"
 #include "tests/refused.hpp"
 #include "tests/temporary.hpp"
 
@@ -27,6 +31,8 @@ struct Fields {
   }
   TrainingOptions training(std::int64_t replicas = 1) const { return flags.training(1, {.data = replicas}); }
 
+  std::string notes() const { return join(options.notes(), "\n"); }
+
   test::TemporaryFolder folder;
   std::int64_t log_interval = 10;
   Options options{"chorale test"};
@@ -47,44 +53,109 @@ TEST_CASE("a file of DeepSpeed's becomes settings of ours, each with its key") {
     "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e6, "overlap_comm": false, "contiguous_gradients": true,
                           "offload_optimizer": {"device": "none"}},
     "optimizer": {"type": "Adam", "params": {"lr": 2e-4, "betas": [0.8, 0.99], "eps": 1e-7, "weight_decay": 0.01}},
-    "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 500, "warmup_num_steps": 20, "cos_min_ratio": 0.1}},
+    "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 500, "warmup_num_steps": 20, "cos_min_ratio": 0.1,
+                                                       "warmup_min_ratio": 0.25, "warmup_type": "linear"}},
     "fp16": {"enabled": true, "initial_scale_power": 12, "loss_scale_window": 77, "hysteresis": 3, "min_loss_scale": 1},
     "bf16": {"enabled": false}, "tensorboard": {"enabled": false},
     "activation_checkpointing": {"partition_activations": true}
-  })");
+  })",
+                 {"--recompute", "full", "--tp", "2"});
   TrainingOptions o = f.training(4);
   f.layout.complete(o);
   CHECK((o.global_batch == 64 && o.micro_batch == 4 && o.clip == 0.5 && f.log_interval == 50));
   CHECK((o.optimizer == "adamw" && o.beta1 == 0.8 && o.beta2 == 0.99 && o.epsilon == 1e-7 && o.decay == 0.01));
-  CHECK((o.rate.decay == "cosine" && o.rate.peak == 2e-4 && o.rate.steps == 500 && o.rate.warmup == 20));
-  CHECK(o.rate.minimum == Approx(2e-5));
+  CHECK((o.rate.decay == "WarmupCosineLR" && o.rate.peak == 2e-4 && o.rate.steps == 500 && o.rate.warmup == 20));
+  CHECK((f.flags.steps() == 500 && o.rate.warmup_style == "linear"));
+  CHECK((o.rate.minimum == Approx(2e-5) && o.rate.first == Approx(5e-5)));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
   CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // of no meaning in stage 2
-  CHECK(to_string(f.layout.layout(4)) == "dp4.z2");
+  CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
   CHECK_THAT(f.options.toml(), !says("ds.json"));  // what it said is folded into the rest
 }
 
+TEST_CASE("what DeepSpeed's file leaves out has DeepSpeed's default") {
+  const Fields f(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})",
+                 {"--preset", "nano"});
+  const TrainingOptions o = f.training();
+  CHECK((o.clip == 0 && o.rate.peak == 1e-3 && o.beta1 == 0.9 && o.beta2 == 0.999 && o.epsilon == 1e-8 && o.decay == 0));
+  CHECK((o.scaler.scale == 65536 && o.scaler.growth_interval == 1000 && o.scaler.hysteresis == 2));
+  CHECK((o.rate.decay == "constant" && o.rate.at(0) == 1e-3 && o.rate.at(10'000) == 1e-3));
+  CHECK_THAT(f.options.origin("clip-grad"), Catch::Matchers::EndsWith("ds.json: DeepSpeed's default of gradient_clipping"));
+  CHECK_THAT(f.options.origin("lr-decay-style"), says("DeepSpeed's default of scheduler.type"));
+  CHECK_THAT(f.notes(), says("gradient_clipping is left out: nothing is clipped") && says("optimizer.params.betas.1 0.999"));
+
+  const TrainingOptions single = Fields(R"({"optimizer": {"type": "AdamW"}})", {}, {}).training();
+  CHECK(single.compute == DType::f32);
+  const auto decay = [](const std::string& params) {
+    return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
+                              params.substr(params[0] == '!')))
+        .training()
+        .decay;
+  };
+  CHECK(decay(R"("torch_adam": true)") == 0.01);
+  CHECK(decay(R"(!"torch_adam": true)") == 0.01);
+  CHECK(decay(R"(!"torch_adam": true, "adam_w_mode": false)") == 0);
+  CHECK(Fields(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.5}}})").training().momentum == 0);
+}
+
+TEST_CASE("without an optimizer in DeepSpeed's file the program's own stands") {
+  const Fields f(R"({"train_batch_size": 8})");
+  CHECK((f.training().beta2 == 0.95 && f.training().decay == 0.1 && f.training().rate.decay == "constant"));
+  CHECK_THAT(f.notes(), says("the optimizer is ours"));
+}
+
+TEST_CASE("schedulers of DeepSpeed's have its formulas, its defaults, and a rate that wins over the optimizer's") {
+  const auto rate = [](const std::string& scheduler, const Words& arguments = {}) {
+    return Fields(
+               fmt::format(R"({{"optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}}, "scheduler": {}}})", scheduler),
+               arguments)
+        .training()
+        .rate;
+  };
+  const LearningRate plain = rate(R"({"type": "WarmupLR", "params": {}})");
+  CHECK((plain.decay == "WarmupLR" && plain.warmup == 1000 && plain.warmup_style == "log" && plain.peak == 0.02));
+  CHECK((plain.first == 0 && plain.at(0) == 0 && plain.at(1) == 0));
+  CHECK(plain.at(32) == Approx(0.02 * std::log(32) / std::log(1000)));
+  const LearningRate said = rate(R"({"type": "WarmupLR", "params": {"warmup_min_lr": 0.1, "warmup_max_lr": 0.5,
+      "warmup_num_steps": 7, "warmup_type": "linear"}})");
+  CHECK((said.peak == 0.5 && said.first == 0.1 && said.warmup == 7 && said.at(8) == 0.5));
+  const LearningRate falling =
+      rate(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_num_steps": 10}})");
+  CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));  // its own default, not the optimizer's rate
+  const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
+  CHECK((cosine.peak == 3 && cosine.minimum == Approx(3e-4)));  // a share of whatever the rate is
+  CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--train-iters", "10"}).steps == 90);
+  CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": "auto"}})", {"--train-iters", "30"}).steps == 30);
+}
+
+TEST_CASE("a line says which key has no effect, and why") {
+  const std::string notes = Fields(R"({"train_batch_size": 8, "wall_clock_breakdown": false, "steps_per_print": 5,
+                 "zero_optimization": {"stage": 1, "reduce_scatter": false, "overlap_comm": false, "reduce_bucket_size": 5e6},
+                 "activation_checkpointing": {"partition_activations": true},
+                 "scheduler": {"params": {"warmup_num_steps": 4}}, "optimizer": {"params": {"lr": 1}}})")
+                                .notes();
+  for (const char* line : {"wall_clock_breakdown = false has no effect: every run records it",
+                           "zero_optimization.reduce_scatter = false has no effect: --algorithm",
+                           "zero_optimization.overlap_comm) has no effect: zero is 1",
+                           "activation_checkpointing.partition_activations) has no effect: recompute = none",
+                           "scheduler.params.warmup_num_steps = 4 has no effect: there is no scheduler.type",
+                           "optimizer.params.lr = 1 has no effect: there is no optimizer.type"})
+    CHECK_THAT(notes, says(line));
+  for (const char* line : {"steps_per_print", "reduce_bucket_size", "fp16"}) CHECK_THAT(notes, !says(line));
+}
+
 TEST_CASE("hints for the reduction of gradients are taken where they mean something") {
   TrainingOptions o;
-  Fields(R"({"zero_optimization": {"stage": 0, "reduce_bucket_size": 5e6, "overlap_comm": false}})").layout.complete(o);
-  CHECK((o.bucket_bytes == 20'000'000 && o.reducer == "naive"));
+  Fields(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 5e6}})").layout.complete(o);
+  CHECK(o.bucket_bytes == 20'000'000);
+  Fields(R"({"zero_optimization": {"stage": 0, "overlap_comm": false}})").layout.complete(o);
+  CHECK(o.reducer == "naive");
 }
 
-TEST_CASE("schedulers of DeepSpeed's are styles of ours, and their rate wins over the optimizer's") {
-  const TrainingOptions constant = Fields(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.02,
-      "warmup_num_steps": 7, "warmup_min_lr": 0}}, "optimizer": {"type": "SGD", "params": {"lr": 1, "momentum": 0.8}}})")
-                                       .training();
-  CHECK((constant.rate.decay == "constant" && constant.rate.peak == 0.02 && constant.rate.warmup == 7));
-  CHECK((constant.optimizer == "sgd" && constant.momentum == 0.8));
-  const TrainingOptions linear =
-      Fields(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 90}}})").training();
-  CHECK((linear.rate.decay == "linear" && linear.rate.steps == 90 && linear.rate.minimum == 0));
-}
-
-TEST_CASE("environment, command line and config file win over DeepSpeed's file, which wins over a preset") {
-  const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6})";
+TEST_CASE("environment, command line and config file win over DeepSpeed's file, its defaults over a preset") {
+  const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6, "zero_optimization": {"stage": 2}})";
   CHECK(Fields(json, {"--preset", "nano"}).training().global_batch == 6);
   CHECK(Fields(json, {"--clip-grad", "4"}).training().clip == 4);
   CHECK(Fields(json, {}, {"CHORALE_CLIP_GRAD=5"}).training().clip == 5);
@@ -92,13 +163,21 @@ TEST_CASE("environment, command line and config file win over DeepSpeed's file, 
   const std::string config = (folder.path() / "a.toml").string();
   std::ofstream(config) << "clip-grad = 7\n";
   CHECK(Fields(json, {"--config", config}).training().clip == 7);
+  CHECK(Fields("{}", {"--config", config}).training().clip == 7);
+  CHECK(to_string(Fields(json).layout.layout(4)) == "dp4.z2");
+  CHECK(to_string(Fields(json, {"--layout", "tp2"}).layout.layout(4)) == "dp2.tp2.z2");
+  CHECK(to_string(Fields(json, {"--layout", "dp4.z1"}).layout.layout(4)) == "dp4.z1");  // the command line has the last word
 }
 
 TEST_CASE("auto leaves a setting as it is") {
-  const Fields f(R"({"train_batch_size": "auto", "gradient_clipping": "auto", "optimizer": {"params": {"betas": "auto"}},
+  const Fields f(R"({"train_batch_size": "auto", "gradient_clipping": "auto",
+                     "optimizer": {"type": "AdamW", "params": {"betas": "auto", "lr": "auto"}},
                      "scheduler": "auto", "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": "auto"}})");
-  CHECK((f.training().global_batch == 8 && f.training().clip == 1 && f.training().compute == DType::f32));
-  CHECK(f.options.origin("clip-grad") == "default");
+  const TrainingOptions o = f.training();
+  CHECK((o.global_batch == 8 && o.clip == 1 && o.compute == DType::f32 && o.beta2 == 0.95 && o.rate.decay == "cosine"));
+  CHECK(o.decay == 0);  // that is left out
+  for (const char* option : {"clip-grad", "lr-decay-style", "adam-beta1", "dtype"})
+    CHECK(f.options.origin(option) == "default");
 }
 
 TEST_CASE("sizes of DeepSpeed's batches must agree, and what is left out follows") {
@@ -110,6 +189,9 @@ TEST_CASE("sizes of DeepSpeed's batches must agree, and what is left out follows
   CHECK(sizes(fmt::format("{{{}, {}}}", micro, steps), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
   CHECK(sizes(fmt::format("{{{}}}", micro), 4) == std::pair<std::int64_t, std::int64_t>{8, 2});
   CHECK(sizes(fmt::format("{{\"train_batch_size\": 24, {}}}", steps), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
+  CHECK(sizes(R"({"train_batch_size": 24})", 4) == std::pair<std::int64_t, std::int64_t>{24, 6});
+  CHECK(sizes(fmt::format("{{\"train_batch_size\": 24, {}}}", micro), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
+  CHECK_THAT(Fields(R"({"gradient_clipping": 1})").notes(), says("the batch is ours"));
   CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}, {}}}", micro, steps), 4),
              says("global-batch-size 20 is not micro-batch-size 2 × gradient-accumulation-steps 3 × replicas 4") &&
                  says("try --global-batch-size 24"));
@@ -120,10 +202,19 @@ TEST_CASE("what DeepSpeed knows and we do not is refused, and what nobody knows 
   CHECK_THAT(refused(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
              says("DeepSpeed's zero_optimization.offload_optimizer is not supported") && says("ds.json: zero_optimization"));
   CHECK_THAT(refused(R"({"optimizer": {"type": "Lamb"}})"), says("optimizer.type = \"Lamb\"") && says("Adam, AdamW or SGD"));
-  CHECK_THAT(refused(R"({"scheduler": {"type": "OneCycle"}})"), says("WarmupLR, WarmupDecayLR or WarmupCosineLR"));
-  CHECK_THAT(refused(R"({"scheduler": {"params": {"warmup_type": "log"}}})"), says("only linear"));
-  CHECK_THAT(refused(R"({"scheduler": {"params": {"cos_min_ratio": 0.1}}})"),
-             says("optimizer.params.lr, which is not said"));
+  CHECK_THAT(refused(R"({"scheduler": {"params": {"cycle_min_lr": 1}, "type": "OneCycle"}})"),
+             says("WarmupLR, WarmupDecayLR or WarmupCosineLR") && says("OneCycle, which turns the betas too"));
+  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"), says("log or linear"));
+  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 9}}})"),
+             says("in schedulers of the type WarmupDecayLR WarmupCosineLR"));
+  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupDecayLR", "params": {}}})"), says("WarmupDecayLR requires it"));
+  CHECK_THAT(refused(R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})"),
+             says("in optimizers of the type SGD"));
+  CHECK_THAT(refused(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})"),
+             says("a weight_decay of 0"));
+  CHECK_THAT(refused(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1.0}}})"), says("gradient_clipping"));
+  CHECK(refused(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})") == "accepted");
+  CHECK(refused(R"({"optimizer": {"type": "AdamW", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})") == "accepted");
   CHECK_THAT(refused(R"({"fp16": {"loss_scale": 128}})"), says("only 0"));
   CHECK_THAT(refused(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})"), says("one type"));
   CHECK_THAT(refused(R"({"bf16": true})"), says("DeepSpeed's bf16 is not supported like this"));
@@ -135,4 +226,11 @@ TEST_CASE("what DeepSpeed knows and we do not is refused, and what nobody knows 
   CHECK_THAT(refused(R"({"train_batch_size": "many"})"), says("a whole number") && says("ds.json: train_batch_size"));
   CHECK_THAT(refused("{\n\"a\": }"), says("not valid JSON") && says("ds.json:2"));
   CHECK_THAT(refused("[]"), says("not one object"));
+}
+
+TEST_CASE("the table of DeepSpeed's keys in the documentation is that of the code") {
+  std::ifstream file("docs/other_programs.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string& row : split(train::ds_table(), '\n')) CHECK_THAT(page, says(row));
+  CHECK(std::count(page.begin(), page.end(), '\n') > 100);
 }

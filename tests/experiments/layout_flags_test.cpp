@@ -68,8 +68,10 @@ TEST_CASE("backends and algorithms are chosen for all axes or for each") {
 
 TEST_CASE("the reducer and its buckets go to the training") {
   TrainingOptions o;
-  Fields({"--reducer", "naive", "--bucket-size", "1M"}).flags.complete(o);
-  CHECK((o.reducer == "naive" && o.bucket_bytes == 1 << 20));
+  Fields({"--reducer", "naive"}).flags.complete(o);
+  CHECK(o.reducer == "naive");
+  Fields({"--bucket-size", "1M"}).flags.complete(o);
+  CHECK((o.reducer == "bucketed" && o.bucket_bytes == 1 << 20));
 }
 
 TEST_CASE("what is no axis, backend or algorithm is refused with the nearest") {
@@ -81,7 +83,7 @@ TEST_CASE("what is no axis, backend or algorithm is refused with the nearest") {
   CHECK_THAT(refused({"--backend", "shm,ucx"}), says("two words for all axes"));
   CHECK_THAT(refused({"--zero", "0", "--use-distributed-optimizer"}), says("ZeRO is asked for and refused"));
   CHECK_THAT(refused({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
-  CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}), says("bucket-size is 1048576, zero is 2"));
+  CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}), says("bucket-size = 1048576 (command line); zero is 2"));
   CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3 × pipeline 1)"));
   CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("no part of a layout"));
 }
