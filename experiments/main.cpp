@@ -45,8 +45,10 @@ chorale {}: {}.
 
 {}
 Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.
-)";
-  return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text());
+{})";
+  const char* words = "Megatron-LM's names are taken too, or refused with what to use instead: docs/other_programs.md.\n";
+  return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text(),
+                     options.foreign_words().empty() ? "" : words);
 }
 
 // Names known to any command: CHORALE_ variables may be meant for another one, for DevicePlugin, or for the collectives.

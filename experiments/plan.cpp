@@ -12,6 +12,7 @@
 #include "experiments/command.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
+#include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -41,6 +42,7 @@ class PlanCommand final : public Command {
           "of the world that is planned for; 0: what the layout says, with one replica where it leaves dp out")
         .range(0, 1e7);
     o.add("format", format_, "of the tables").one_of(TextTable::formats());
+    o.add_words(train::megatron_flags());
   }
 
   void check(const Launch&) override {

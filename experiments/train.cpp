@@ -17,6 +17,7 @@
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/gantt.hpp"
+#include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
@@ -71,6 +72,7 @@ class Train final : public Command {
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
     o.add("trace-steps", trace_, "record what every rank does in these steps, for a viewer of traces: 10:13, or one")
         .words("FIRST:LAST");
+    o.add_words(train::megatron_flags());
   }
 
   void check(const Launch& launch) override {

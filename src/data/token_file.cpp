@@ -140,8 +140,10 @@ void StoredTokens::require_below(std::int64_t vocabulary) const {
 }
 
 StoredTokens open_tokens(const fs::path& path) {
-  const fs::path index = fs::path(path).replace_extension(".idx");
-  return fs::exists(index) ? open_megatron(index) : open_llm_c(path);
+  for (fs::path index :
+       {fs::path(path).replace_extension(".idx"), fs::path(path.string() + ".idx")})  // Megatron's prefix too
+    if (fs::exists(index)) return open_megatron(index);
+  return open_llm_c(path);
 }
 
 void write_tokens(const fs::path& path, std::span<const std::int32_t> tokens) {

@@ -51,7 +51,7 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// The form is found out: an index beside it (or the name of one) is Megatron's.
+// The form is found out: an index beside it, the name of one, or a name to which .bin and .idx belong is Megatron's.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
 // In llm.c's form; appears under its name only when it is whole.
