@@ -6,6 +6,9 @@
 //   world.all_reduce(slice)             and the others, blocking or started: collectives/communicator.hpp
 //   world.allocator().allocate(…)       a Buffer of memory that peers read directly; a Slice names elements of any memory
 //   cuda_memory(plugin, 0)              who copies buffers on a device, for world.use_device(…)
+//
+// Messages move only while a rank is inside a call of this library. Before ranks wait for one another by other means, such as MPI_Barrier,
+// call world.barrier(): a rank that is late may still need the end of a message that its sender counts as sent.
 #pragma once
 #include "collectives/communicator.hpp"
 #include "src/base/clock.hpp"

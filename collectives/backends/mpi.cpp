@@ -7,22 +7,17 @@
 #include "collectives/backends/mpi_messenger.hpp"
 #include "collectives/backends/mpi_native.hpp"
 #include "src/base/error.hpp"
+#include "src/base/meet.hpp"
 
 namespace chorale {
 namespace {
-
-mpi::Comm duplicate(MPI_Comm of) {
-  MPI_Comm made = MPI_COMM_NULL;
-  mpi::check(PMPI_Comm_dup(of, &made));
-  return mpi::Comm(made);
-}
 
 // What all groups share.
 struct MpiWorld {
   explicit MpiWorld(const mpi::Runtime& runtime)
       : rank(runtime.rank()),
         size(runtime.size()),
-        comm(duplicate(runtime.world())),
+        comm(mpi::duplicate(runtime.world())),
         line(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
   // Messages that nobody took must not come to a later communicator either: see ~MpiMail.

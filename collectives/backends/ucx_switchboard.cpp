@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "src/base/error.hpp"
+#include "src/base/meet.hpp"
 
 namespace chorale::ucx {
 
@@ -43,7 +44,9 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
       context_(open_context()),
-      worker_(open_worker(context_.get())) {
+      worker_(open_worker(context_.get())),
+      mover_([this] { ucp_worker_progress(worker_.get()); }) {
+  mpi::meet(runtime.world());
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   check(ucp_worker_get_address(worker_.get(), &address, &length), "ucp_worker_get_address");
@@ -91,12 +94,13 @@ void Switchboard::hang_up() noexcept {
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
   for (void* request : closing) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_.get());
+    while (ucp_request_check_status(request) == UCS_INPROGRESS) move_all();
     ucp_request_free(request);
   }
-  MPI_Request barrier = MPI_REQUEST_NULL;
-  int over = PMPI_Ibarrier(runtime_.world(), &barrier) != MPI_SUCCESS;
-  while (!over && PMPI_Test(&barrier, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) ucp_worker_progress(worker_.get());
+  try {
+    mpi::meet(runtime_.world());
+  } catch (const Error&) {  // MPI fails too: nobody can be waited for
+  }
 }
 
 }  // namespace chorale::ucx

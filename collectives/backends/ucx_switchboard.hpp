@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/handle.hpp"
+#include "src/base/mover.hpp"
 #include "src/base/mpi.hpp"
 
 namespace chorale::ucx {
@@ -43,6 +44,7 @@ class Switchboard {
   int exceptions_;
   Context context_;
   Worker worker_;
+  Mover mover_;  // before the worker goes
   std::vector<char> addresses_;
   std::vector<int> starts_;
   std::vector<ucp_ep_h> ends_;

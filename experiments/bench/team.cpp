@@ -2,12 +2,14 @@
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/meet.hpp"
 
 namespace chorale::bench {
 
-void ProcessTeam::barrier() { mpi::check(PMPI_Barrier(runtime_.world())); }
+void ProcessTeam::barrier() { mpi::meet(runtime_.world()); }
 
 std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {
+  barrier();
   const int count = static_cast<int>(mine.size());
   std::vector<double> all(rank() == 0 ? mine.size() * static_cast<std::size_t>(size()) : 0);
   mpi::check(PMPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, runtime_.world()));
@@ -15,6 +17,7 @@ std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {
 }
 
 double ProcessTeam::broadcast(double value) {
+  barrier();
   mpi::check(PMPI_Bcast(&value, 1, MPI_DOUBLE, 0, runtime_.world()));
   return value;
 }

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "src/base/error.hpp"
+#include "src/base/meet.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::mpi {
@@ -47,6 +48,7 @@ Runtime::Runtime(const Launch& launch) {
 }
 
 Runtime::Runtime(const Runtime& whole, int ranks) : rank_(-1), size_(ranks) {
+  meet(whole.world());
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_split(whole.world(), whole.rank() < ranks ? 0 : MPI_UNDEFINED, whole.rank(), &world));
   if (world != MPI_COMM_NULL) enter(world);
@@ -92,6 +94,7 @@ std::string library_name() {
 }
 
 std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
+  meet(comm);
   int size = 0;
   check(PMPI_Comm_size(comm, &size));
   const char mine = flag ? 1 : 0;
@@ -104,6 +107,7 @@ std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
 }
 
 std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
+  meet(comm);
   int rank = 0, size = 0;
   check(PMPI_Comm_rank(comm, &rank));
   check(PMPI_Comm_size(comm, &size));
@@ -121,6 +125,7 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
 }
 
 std::string broadcast(MPI_Comm comm, std::string text) {
+  meet(comm);
   int length = static_cast<int>(text.size());
   check(PMPI_Bcast(&length, 1, MPI_INT, 0, comm));
   text.resize(static_cast<std::size_t>(length));
@@ -129,6 +134,7 @@ std::string broadcast(MPI_Comm comm, std::string text) {
 }
 
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
+  meet(comm);
   int size = 0;
   check(PMPI_Comm_size(comm, &size));
   std::vector<std::int64_t> all(static_cast<std::size_t>(size));
@@ -137,6 +143,7 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
 }
 
 std::pair<int, int> place_on_host(MPI_Comm comm) {
+  meet(comm);
   MPI_Comm host = MPI_COMM_NULL;
   check(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
   std::pair<int, int> place;
@@ -148,16 +155,11 @@ std::pair<int, int> place_on_host(MPI_Comm comm) {
 
 void sleep_until_all(MPI_Comm comm, Clock& clock) {
   constexpr double nap_seconds = 5e-3;
-  MPI_Request all = MPI_REQUEST_NULL;
-  check(PMPI_Ibarrier(comm, &all));
-  for (int over = 0;;) {
-    check(PMPI_Test(&all, &over, MPI_STATUS_IGNORE));
-    if (over) return;
-    clock.sleep(nap_seconds);
-  }
+  meet(comm, [&] { clock.sleep(nap_seconds); });
 }
 
 double clock_offset(MPI_Comm comm, const Clock& clock) {
+  meet(comm);
   constexpr int rounds = 20, tag = 1;
   int rank = 0, size = 0;
   check(PMPI_Comm_rank(comm, &rank));

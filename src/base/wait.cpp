@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "src/base/error.hpp"
+#include "src/base/mover.hpp"
 
 namespace chorale::detail {
 namespace {
@@ -40,6 +41,7 @@ void Idler::idle() {
     sched_yield();
     return;
   }
+  move_all();
   if (how_.on_idle) how_.on_idle();
   if (const int signal = unread_request_to_stop()) {
     if (asked_ < 0) asked_ = now;

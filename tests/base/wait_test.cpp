@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/base/error.hpp"
+#include "src/base/mover.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
 #include "tests/catch.hpp"
@@ -29,6 +30,19 @@ TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
              "a poll");
   CHECK(idles == 3);  // the first poll after the spins costs no idling
   CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
+}
+
+TEST_CASE("a wait calls all movers of its thread when it sleeps") {
+  VirtualClock clock;
+  int first = 0, second = 0;
+  const Mover outer([&] { ++first; });
+  {
+    const Mover inner([&] { ++second; });
+    wait_until([&] { return first == 3; }, {.clock = clock, .timeout_seconds = 1, .spins = 1}, "what a mover brings");
+  }
+  move_all();
+  CHECK(first == 4);
+  CHECK(second == 3);
 }
 
 TEST_CASE("a wait without end is an error that names what was waited for") {

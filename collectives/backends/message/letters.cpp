@@ -2,6 +2,9 @@
 
 #include <exception>
 
+#include "src/base/meet.hpp"
+#include "src/base/mover.hpp"
+
 namespace chorale {
 namespace {
 
@@ -9,12 +12,7 @@ constexpr int tag = 1;
 
 class MpiMail final : public Mail {
  public:
-  explicit MpiMail(MPI_Comm world) {
-    MPI_Comm own = MPI_COMM_NULL;
-    mpi::check(PMPI_Comm_dup(world, &own));
-    comm_.reset(own);
-    mpi::check(PMPI_Comm_rank(own, &rank_));
-  }
+  explicit MpiMail(MPI_Comm world) : comm_(mpi::duplicate(world)) { mpi::check(PMPI_Comm_rank(comm_.get(), &rank_)); }
 
   // MPI may still be sending from these letters, so they stay where they are. A letter that nobody receives stays in MPI, and MPICH would
   // deliver it to a later communicator that gets this one's number, so the communicator is kept as well.
@@ -58,10 +56,17 @@ class MpiMail final : public Mail {
     });
   }
 
+  // Any look for a message moves all of MPI's.
+  void move() {
+    int ignored = 0;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &ignored, MPI_STATUS_IGNORE);
+  }
+
   mpi::Comm comm_;
   int rank_ = 0;
   bool has_sent_ = false;
   std::list<Sent> sent_;
+  Mover mover_{[this] { move(); }};
 };
 
 }  // namespace

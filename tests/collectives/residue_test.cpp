@@ -1,0 +1,40 @@
+// A call can be over while the library still holds some of what it sent, because the receiver is slow and its socket is full. The sender
+// moves that on whatever it waits for next, or the receiver would wait for ever.
+//
+//   rank 0   sends ───────────────────▶ over      waits for all ranks, over MPI: moves UCX too
+//   rank 1             comes late, receives …     waits for all ranks
+#include "tests/collectives/worlds.hpp"
+
+namespace chorale::test {
+namespace {
+
+// A message more in each round, so that in one of them the last message is the one that the socket takes a part of.
+std::string reaches_a_late_rank(Communicator& c) {
+  constexpr std::int64_t count = 1500;
+  constexpr int rounds = 100;
+  SystemClock clock;
+  std::string trouble;
+  for (int messages = 1; messages <= rounds; ++messages) {
+    std::vector<float> x(count, static_cast<float>(c.rank() == 0 ? messages : 0));
+    const Slice slice{x.data(), count, DType::f32};
+    if (c.rank() == 0 && c.size() > 1)
+      for (int m = 0; m < messages; ++m) c.start_send(slice, 1).wait();
+    if (c.rank() == 1) {
+      clock.sleep(0.02);
+      for (int m = 0; m < messages; ++m) c.start_recv(slice, 0).wait();
+      if (x != std::vector<float>(count, static_cast<float>(messages))) trouble = "other numbers came";
+    }
+    mpi::sleep_until_all(world().world(), clock);
+  }
+  return trouble;
+}
+
+constexpr Check checks[] = {{"messages to a rank that is late", reaches_a_late_rank}};
+
+}  // namespace
+
+TEST_CASE("what was sent reaches a rank that is late, while its sender waits for something else", "[spmd]") {
+  on_every_backend(checks);
+}
+
+}  // namespace chorale::test
