@@ -35,7 +35,7 @@ CUDA_ARCH ?= $(if $(device),native,sm_90)# 8.0 is the least: attention wants its
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
 run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
-test_packages := catch2 librapidcheck-dev python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
+test_packages := catch2 librapidcheck-dev iproute2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
 packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))

@@ -1,5 +1,7 @@
 #include "collectives/backends/ucx_switchboard.hpp"
 
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <numeric>
 
@@ -14,7 +16,20 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
               "try another backend; UCX_LOG_LEVEL=info in the environment says more", where);
 }
 
+namespace {
+
+// UCX gives up a TCP connection whose other host was silent for 28 seconds. A host that is paused or cut off for a minute is slow, not gone:
+// the world's own time limit judges that. (If a process ends, its kernel closes the connection, and UCX still notices at once.) UCX complains
+// of settings for a transport that UCX_TLS leaves out.
+void wait_for_silent_hosts() {
+  const char* const transports = std::getenv("UCX_TLS");
+  if (!transports || std::strstr(transports, "tcp")) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
+}
+
+}  // namespace
+
 Context open_context() {
+  wait_for_silent_hosts();
   ucp_params_t wanted{};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
   wanted.features = UCP_FEATURE_TAG;
