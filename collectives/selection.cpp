@@ -10,6 +10,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/pipeline.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

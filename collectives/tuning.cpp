@@ -1,11 +1,9 @@
 #include "collectives/tuning.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -42,11 +40,6 @@ Tuned choice_of(const Json& line) {
   return t;
 }
 
-[[noreturn]] void unwritable(const std::filesystem::path& file, const std::string& reason) {
-  usage_error("the tuning table cannot be written", fmt::format("{}: {}", file.string(), reason),
-              "name another place with --tuning FILE");
-}
-
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
   usage_error("this is no tuning table", fmt::format("{}: {}", file, why), "make one with chorale tune --tuning FILE");
 }
@@ -59,14 +52,9 @@ std::string Tuned::why() const {
                            : fmt::format("{}, {} takes {:.2f} times as long", own, runner_up, ratio);
 }
 
-std::string machine_signature() { return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN)); }
-
 std::filesystem::path default_tuning_file() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::filesystem::path(cache) / "chorale" / "tuning.json";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".cache/chorale/tuning.json";
-  return {};
+  const std::filesystem::path folder = cache_folder();
+  return folder.empty() ? folder : folder / "tuning.json";
 }
 
 TuningTable read_tuning(const std::filesystem::path& file) {
@@ -99,16 +87,9 @@ void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
     text += fmt::format("  {}{}\n", line_of(table.choices[i]).dump(), i + 1 < table.choices.size() ? "," : "");
   text += "]}\n";
 
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) unwritable(file, error.message());
-  const std::filesystem::path unfinished = file.string() + fmt::format(".{}", getpid());
-  std::ofstream stream(unfinished);
-  stream << text;
-  stream.close();
-  if (!stream) unwritable(unfinished, std::strerror(errno));
-  std::filesystem::rename(unfinished, file, error);
-  if (error) unwritable(file, error.message());
+  if (const std::string why_not = replace_file(file, text); !why_not.empty())
+    usage_error("the tuning table cannot be written", fmt::format("{}: {}", file.string(), why_not),
+                "name another place with --tuning FILE");
 }
 
 }  // namespace chorale

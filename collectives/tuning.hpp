@@ -37,9 +37,8 @@ struct TuningTable {
   std::vector<Tuned> choices;
 };
 
-std::string machine_signature();                             // "AMD EPYC, 2 cores"
-std::filesystem::path default_tuning_file();                 // below $XDG_CACHE_HOME or ~/.cache; "" where there is neither
-TuningTable read_tuning(const std::filesystem::path& file);  // a usage error when it is no such table
+std::filesystem::path default_tuning_file();                                     // in cache_folder(); "" where there is none
+TuningTable read_tuning(const std::filesystem::path& file);                      // a usage error when it is no such table
 TuningTable parse_tuning(const std::string& text, const std::string& file);      // the file is for errors
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // whole or not at all
 

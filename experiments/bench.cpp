@@ -12,6 +12,7 @@
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
+#include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
@@ -114,7 +115,7 @@ class BenchCommand final : public Command {
           crowded ? "; more ranks than cores" : "");
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     tell_wrong(wrong);
-    if (!out_.empty()) keep(results, conditions, session, ranks, wrong == 0 ? "ok" : "failed");
+    if (!out_.empty()) keep(results, conditions, session, ranks, outcome.others, wrong == 0 ? "ok" : "failed");
     return wrong;
   }
 
@@ -133,10 +134,11 @@ class BenchCommand final : public Command {
   }
 
   void keep(const std::vector<Result>& results, const Conditions& conditions, const Session& session,
-            const std::vector<RankFacts>& ranks, const std::string& status) const {
+            const std::vector<RankFacts>& ranks, const std::vector<OtherWork>& others, const std::string& status) const {
     const ScratchFolder scratch(folder_of_out());
     const auto recorder = open_record(scratch.path(), session, ranks);
     bench::write(*recorder, results, conditions);
+    write_other_work(*recorder, others);
     recorder->finish(status);
     fs::rename(fs::canonical(recorder->file()), out_);
   }

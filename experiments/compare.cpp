@@ -18,6 +18,7 @@
 #include "experiments/compare/earlier.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
+#include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
@@ -89,7 +90,11 @@ class Compare final : public Command {
       left = take_finished(record.folder, turns, *summary);
     }
     left = mpi::broadcast(runtime.world(), left);
+    MachineWatch watch(session);
+    watch.warn(record.log);
     const Exit exit = go_through(session, record, turns, left, summary);
+    const std::vector<OtherWork> others = watch.finish(record.log);
+    if (speaks) write_other_work(*record.recorder, others);
     if (speaks) finish(record, *summary, exit, runtime.size());
     return static_cast<int>(exit);
   }

@@ -76,7 +76,7 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
                    {"host", ranks[r].host},
                    {"pid", ranks[r].pid},
                    {"local_rank", ranks[r].local_rank},
-                   {"cpuset", ranks[r].cpuset},
+                   {"cpuset", cpu_ranges(ranks[r].cpus)},
                    {"cpu", ranks[r].cpu},
                    {"threads", ranks[r].threads},
                    {"clock_offset_seconds", ranks[r].clock_offset}});

@@ -15,6 +15,7 @@
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 

@@ -18,16 +18,18 @@ namespace chorale {
 namespace {
 
 // Ranks of one host share cores when their sets overlap; each then takes its part of them.
-void share_cores(std::vector<RankFacts>& ranks, const std::vector<std::vector<int>>& cpus) {
+void share_cores(std::vector<RankFacts>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const std::vector<int>& cpus = ranks[r].cpus;
     int sharers = 0;
     for (std::size_t other = 0; other < ranks.size(); ++other) {
       if (ranks[other].host != ranks[r].host) continue;
       ranks[r].local_rank += other < r;
-      sharers += std::find_first_of(cpus[r].begin(), cpus[r].end(), cpus[other].begin(), cpus[other].end()) != cpus[r].end();
+      const std::vector<int>& theirs = ranks[other].cpus;
+      sharers += std::find_first_of(cpus.begin(), cpus.end(), theirs.begin(), theirs.end()) != cpus.end();
     }
-    ranks[r].threads = threads_per_rank(static_cast<int>(cpus[r].size()), sharers);
-    ranks[r].oversubscribed = sharers > static_cast<int>(cpus[r].size());
+    ranks[r].threads = threads_per_rank(static_cast<int>(cpus.size()), sharers);
+    ranks[r].oversubscribed = sharers > static_cast<int>(cpus.size());
   }
 }
 
@@ -63,7 +65,9 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
   recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
   recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
-  recorder.texts("ranks", "cpuset", "rank", column_of(ranks, &RankFacts::cpuset));
+  std::vector<std::string> cpusets;
+  for (const RankFacts& rank : ranks) cpusets.push_back(cpu_ranges(rank.cpus));
+  recorder.texts("ranks", "cpuset", "rank", cpusets);
   recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
   recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
   recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
@@ -76,20 +80,19 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
 
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
   const double offset = mpi::clock_offset(runtime.world(), clock);
-  const nlohmann::json mine{
-      {"host", host_name()}, {"cpus", allowed_cpus()}, {"cpu", current_cpu()}, {"pid", getpid()}, {"offset", offset}};
+  const nlohmann::json mine{{"host", host_name()},  {"kernel", kernel_id()}, {"cpus", allowed_cpus()},
+                            {"cpu", current_cpu()}, {"pid", getpid()},       {"offset", offset}};
   std::vector<RankFacts> ranks;
-  std::vector<std::vector<int>> cpus;
   for (const std::string& text : mpi::gather(runtime.world(), mine.dump())) {
     const auto theirs = nlohmann::json::parse(text);
-    cpus.push_back(theirs["cpus"]);
     ranks.push_back({.host = theirs["host"],
-                     .cpuset = cpu_ranges(cpus.back()),
+                     .kernel = theirs["kernel"],
+                     .cpus = theirs["cpus"],
                      .cpu = theirs["cpu"],
                      .pid = theirs["pid"],
                      .clock_offset = theirs["offset"]});
   }
-  share_cores(ranks, cpus);
+  share_cores(ranks);
   return ranks;
 }
 

@@ -14,8 +14,9 @@ namespace chorale {
 
 struct RankFacts {
   std::string host;
-  std::string cpuset;    // the cores the launcher left it
-  std::int64_t cpu = 0;  // where it was when asked
+  std::string kernel;     // the same for ranks that share a machine's cores, whatever their hosts are called
+  std::vector<int> cpus;  // the cores the launcher left it
+  std::int64_t cpu = 0;   // where it was when asked
   std::int64_t pid = 0;
   std::int64_t local_rank = 0;  // among the ranks of its host
   std::int64_t threads = 1;     // its share of its cores

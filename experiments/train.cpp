@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "experiments/kept_tokenizer.hpp"
+#include "experiments/machine_watch.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -19,6 +19,7 @@
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
+#include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
@@ -32,7 +33,6 @@
 #include "src/base/progress.hpp"
 #include "src/base/signals.hpp"
 #include "src/base/text.hpp"
-#include "src/math/peak.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {
@@ -70,6 +70,7 @@ class Train final : public Command {
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
     o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
     o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
+    peak_.declare(o);
     o.add("trace-steps", trace_, "record what every rank does in these steps, for a viewer of traces: 10:13, or one")
         .words("FIRST:LAST");
     o.add_words(train::megatron_flags());
@@ -135,31 +136,25 @@ class Train final : public Command {
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
-    if (run.recorder)
-      run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
-    if (run.recorder) run.recorder->text("/", "device", team.about_device());
-    if (run.recorder) run.recorder->text("/", "backends", to_string(team.backends()));
-    if (run.recorder) run.recorder->number("train_iters", flags_.steps());
     if (run.recorder) announce(run, team, training, data);
-    // All at once, as in a step: ranks that share cores share their peak.
-    mpi::sleep_until_all(session.runtime->world(), session.clock);
-    const auto mine =
-        static_cast<std::int64_t>(measured_product_peak(options.compute, team.memory(), options.device, options.threads));
-    const auto peaks = mpi::all_gather(session.runtime->world(), mine);
-    const double peak = std::accumulate(peaks.begin(), peaks.end(), 0.0);
-    if (run.recorder) run.log.info("matrix products reach {:.0f} GFLOP/s here in {}", peak / 1e9, name_of(options.compute));
+    MachineWatch watch(session);
+    watch.warn(run.log);
+    peak_.find(session, ranks, training.options(), device_);
+    if (run.recorder) run.log.info("matrix products reach {}", note_peak(run));
     std::optional<train::Records> records;
     if (run.recorder) records.emplace(*run.recorder);
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
     if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
-    const std::string status = loop(session, run, training, data, peak, records, accounting);
+    const std::string status = loop(session, run, training, data, records, accounting);
     if (choice.layout.pipeline > 1 && !training.account().events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }
     if (trace_steps_) train::write_trace(run, training, trace_steps_, *session.runtime, ranks);
     const bool as_planned = accounting.settle(run, training);
+    const std::vector<OtherWork> others = watch.finish(run.log);
     if (run.recorder) {
+      write_other_work(*run.recorder, others);
       run.recorder->finish(as_planned ? status : "failed");
       run.log.info("recorded in {}", run.recorder->file().string());
     }
@@ -190,6 +185,10 @@ class Train final : public Command {
   }
 
   void announce(RunRecord& run, const train::Team& team, Training& training, const train::Dataset& data) const {
+    run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
+    run.recorder->text("/", "device", team.about_device());
+    run.recorder->text("/", "backends", to_string(team.backends()));
+    run.recorder->number("train_iters", flags_.steps());
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;
     run.log.info(
@@ -207,7 +206,7 @@ class Train final : public Command {
   }
 
   // Returns how the run ended. All ranks go through it; what is said and recorded, rank 0 does.
-  std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data, double peak,
+  std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data,
                    std::optional<train::Records>& records, train::Accounting& accounting) {
     const std::int64_t last = flags_.steps();
     const Progress::Screen screen =
@@ -220,11 +219,15 @@ class Train final : public Command {
       const StepResult result = training.step(read);
       accounting.stepped(result);
       const double now = session.clock.seconds(), rate = static_cast<double>(result.tokens) / (now - start);
-      const double mfu = rate * training.options().shape.flops_per_token() / peak;
+      const double flops = rate * training.options().shape.flops_per_token();
       check_activations(training);
-      const std::vector<train::RankShare> shares =
-          exchange(training.mesh().world(), train::share_of(result, training.ledger(), signals_->pending().has_value()));
-      const bool stop = std::any_of(shares.begin(), shares.end(), [](const auto& share) { return share.told_to_stop; });
+      train::RankShare mine = train::share_of(result, training.ledger(), signals_->pending().has_value());
+      mine.faster_than_peak = flops > peak_.flops() && !peak_.measured_again();
+      const std::vector<train::RankShare> shares = exchange(training.mesh().world(), mine);
+      const auto any = [&](bool train::RankShare::*said) { return std::ranges::any_of(shares, said); };
+      const bool stop = any(&train::RankShare::told_to_stop);
+      if (any(&train::RankShare::faster_than_peak) || flops > peak_.flops()) exceed_peak(run, flops);
+      const double mfu = flops / peak_.flops();
       if (records) records->step(result, now - began, now - start, mfu, shares);
       if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
@@ -238,6 +241,21 @@ class Train final : public Command {
     if (screen.terminal) progress.finish();
     evaluate(run, records, training, data, accounting);
     return "ok";
+  }
+
+  // Collective the first time, when the peak is measured again. From then on a faster step counts as the peak.
+  void exceed_peak(RunRecord& run, double flops) {
+    const bool first = !peak_.measured_again();
+    peak_.exceeded(flops);
+    if (!run.recorder) return;
+    run.log.warn("a step reached {:.0f} GFLOP/s, more than the peak that MFU is a share of; {} {}", flops / 1e9,
+                 first ? "measured again:" : "it counts as the peak from now on:", note_peak(run));
+  }
+
+  std::string note_peak(RunRecord& run) const {
+    run.recorder->number("peak_flops", static_cast<std::int64_t>(peak_.flops()));
+    run.recorder->text("/", "peak", peak_.text());
+    return peak_.text();
   }
 
   void say(RunRecord& run, Progress& progress, const Progress::Screen& screen, const StepResult& result,
@@ -284,6 +302,7 @@ class Train final : public Command {
   train::LayoutFlags layout_flags_;
   train::MemoryLimit memory_;
   train::ComputeDevice device_;
+  train::ProductPeak peak_;
   std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;

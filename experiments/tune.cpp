@@ -12,6 +12,7 @@
 #include "experiments/bench/options.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

@@ -8,6 +8,7 @@ import alive
 from alive import finish, spawn, until  # noqa: F401: for tests that look at a program while it runs
 
 build = os.environ.get("TEST_BUILD", "build")
+os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")  # what is measured beside tests is nothing to keep for the user
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <utility>
 
 #include "experiments/bench/results.hpp"
 #include "experiments/random_order.hpp"
@@ -39,7 +40,8 @@ std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
     if (line.starts_with("error: ")) return line.substr(7);
-    if (first.empty() && line.find_first_not_of(" \t-=*[]") != std::string::npos) first = trim(line);
+    if (first.empty() && !line.starts_with("warning: ") && line.find_first_not_of(" \t-=*[]") != std::string::npos)
+      first = trim(line);
   }
   return first.empty() ? "it said nothing" : first;
 }
@@ -204,8 +206,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
   progress.finish();
 }
 
-void Launches::launch_next(Session& session, Contestant& who, std::int64_t order,
-                           const std::function<bool(int)>& stopped) const {
+void Launches::launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<bool(int)>& stopped) {
   std::vector<std::string> words{who.program, "bench"};
   for (const std::string& word : session.options.words({"launches", "ranks-per-launch", "against", "seed", "out"}))
     words.push_back(word);
@@ -223,9 +224,10 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
     throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
                 reason_in(said), "start it by itself: " + by_hand);
-  if (who.rows.empty())
-    for (const std::string& line : split(said, '\n'))
-      if (line.starts_with("skipped: ")) std::fputs((line + "\n").c_str(), stderr);
+  for (const std::string& line : split(said, '\n')) {
+    const bool warns = line.starts_with("warning: ") && !std::exchange(warned_, true);  // a busy machine is said once
+    if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
+  }
   who.rows.push_back(rows_in(text_of(who.next("json")), by_hand));
   who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
 }

@@ -39,11 +39,12 @@ class Launches {
  private:
   struct Contestant;
   void take_turns(Session& session, std::vector<Contestant>& contestants);
-  void launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<bool(int)>& stopped) const;
+  void launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<bool(int)>& stopped);
 
   std::int64_t launches_ = 0, ranks_ = 2, seed_ = 1;
   std::string against_;
   std::optional<Signals> signals_;
+  bool warned_ = false;
 };
 
 std::int64_t wrong_in(const Rows& rows);  // elements

@@ -9,6 +9,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
+#include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -95,6 +96,9 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
 Outcome run(const Sweep& sweep, const Session& session) {
   const mpi::Runtime& runtime = *session.runtime;
   ProcessTeam team(runtime);
+  Log log({.rank = runtime.rank(), .level = session.log_level});
+  MachineWatch watch(session);
+  watch.warn(log);
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
   for (const std::size_t b : order_of(sweep.backends.size(), sweep.order)) {
@@ -117,6 +121,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
     by_backend[b] = std::move(outcome.series);
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
+  all.others = watch.finish(log);
   return all;
 }
 

@@ -6,6 +6,7 @@
 
 #include "experiments/bench/measure.hpp"
 #include "experiments/command.hpp"
+#include "src/base/machine_load.hpp"
 
 namespace chorale::bench {
 
@@ -22,6 +23,7 @@ struct Sweep {
 struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
+  std::vector<OtherWork> others = {};  // of each rank's machine, on rank 0
 };
 Outcome run(const Sweep& sweep, const Session& session);
 

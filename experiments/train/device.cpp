@@ -31,7 +31,8 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
                 "use --device cpu, or hosts that all have GPUs");
   const DeviceShare share = share_of_devices(runtime, devices);
   memory_ = cuda_memory(*plugin_, share.index());
-  about_ = devices[static_cast<std::size_t>(share.index())].name;
+  about_ = gpu_ = devices[static_cast<std::size_t>(share.index())].name;
+  first_ = share.place < share.devices;
   if (share.sharers() > 1) about_ += fmt::format(", shared by {} ranks", share.sharers());
   const auto shares = [&] {
     return mpi::all_gather(runtime.world(), std::max<std::int64_t>(memory_->free_bytes(), 0) / share.sharers());

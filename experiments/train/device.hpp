@@ -19,6 +19,8 @@ class ComputeDevice {
   // A usage error where the device was asked for and is not there: before MPI starts.
   void check();
   void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
+  bool first_of_its_gpu() const { return first_; }
+  const std::string& name() const { return gpu_; }
   // Of what the GPUs had free when they were opened, the share of a rank, where that is least.
   std::int64_t room_bytes() const { return room_bytes_; }
 
@@ -29,7 +31,8 @@ class ComputeDevice {
   const std::string& about() const { return about_; }                           // "cpu", "NVIDIA H200, shared by 4 ranks"
 
  private:
-  std::string name_ = "cpu", about_ = "cpu";
+  std::string name_ = "cpu", about_ = "cpu", gpu_;
+  bool first_ = false;
   std::optional<DevicePlugin> plugin_;
   std::shared_ptr<Memory> memory_;
   std::int64_t room_bytes_ = 0;

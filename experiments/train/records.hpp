@@ -72,7 +72,7 @@ struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};
   std::int64_t most = 0;  // of all categories at once
-  bool told_to_stop = false;
+  bool told_to_stop = false, faster_than_peak = false;
 };
 RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
 std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in the order of ranks

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "src/base/text.hpp"
@@ -46,6 +49,36 @@ std::string cpu_model() {
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name")) return trim(line.substr(line.find(':') + 1));
   return "unknown";
+}
+
+int online_cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
+std::string machine_signature() { return fmt::format("{}, {} cores", cpu_model(), online_cores()); }
+
+std::string kernel_id() {
+  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  return boot.empty() ? host_name() : boot;
+}
+
+std::filesystem::path cache_folder() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::filesystem::path(cache) / "chorale";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache/chorale";
+  return {};
+}
+
+std::string replace_file(const std::filesystem::path& file, const std::string& text) {
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error) return error.message();
+  const std::filesystem::path unfinished = fmt::format("{}.{}", file.string(), getpid());
+  std::ofstream stream(unfinished);
+  stream << text;
+  stream.close();
+  std::string why_not = stream ? "" : std::strerror(errno);
+  if (why_not.empty()) std::filesystem::rename(unfinished, file, error);
+  if (error) why_not = error.message();
+  if (!why_not.empty()) std::filesystem::remove(unfinished, error);
+  return why_not;
 }
 
 std::vector<int> allowed_cpus() {

@@ -139,8 +139,9 @@ Group make_group(hid_t file, const std::string& path) {
 void write_text(hid_t group, const std::string& name, const std::string& text) {
   const auto type = text_type();
   const auto space = own<Space>(H5Screate(H5S_SCALAR));
-  const auto dataset =
-      own<Dataset>(H5Dcreate2(group, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  const auto dataset = own<Dataset>(
+      exists(group, name) ? H5Dopen2(group, name.c_str(), H5P_DEFAULT)
+                          : H5Dcreate2(group, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   const char* start = text.c_str();
   check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &start));
 }

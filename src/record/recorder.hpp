@@ -41,7 +41,7 @@ class Recorder {
 
   void number(const std::string& name, std::int64_t value);                    // a whole-number attribute of the root
   void dimension(const Dimension& dimension, const std::string& group = "/");  // in the root it is shared
-  void text(const std::string& group, const std::string& name, const std::string& value);
+  void text(const std::string& group, const std::string& name, const std::string& value);  // said again, in place of the old
   // One text for each index of a shared dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);

@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary.hpp"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/clock.hpp"
+#include "src/base/host.hpp"
 #include "src/math/peak.hpp"
 #include "src/math/reference/product.hpp"
 #include "tests/catch.hpp"
@@ -122,13 +123,13 @@ TEST_CASE("phantom products compute nothing, but are checked") {
   CHECK_THROWS(products.add_outer(phantom({4, 3}), phantom({2, 5}), phantom({3, 5}, DType::f32), {}));
 }
 
-TEST_CASE("the peak is a rate") {
-  HostMemory memory;
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    const double peak = measured_product_peak(dtype, memory, nullptr, 1);
-    CHECK(peak > 1e7);
-    CHECK(peak < 1e14);
-  }
+TEST_CASE("the peak is a rate, of one core or of several") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const int cores : {1, 2}) {
+      const double peak = product_peak(dtype, cores, allowed_cpus());
+      CHECK(peak > 1e6);
+      CHECK(peak < 1e14);
+    }
 }
 
 TEST_CASE("how fast products are", "[!benchmark]") {
@@ -156,8 +157,7 @@ TEST_CASE("how fast products are", "[!benchmark]") {
     fmt::print("{:<11} {:<9} {:<5} {:7.1f} GFLOP/s\n", name, what, name_of(dtype), flops / best * 1e-9);
   };
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype),
-               measured_product_peak(dtype, memory, nullptr, 1) * 1e-9);
+    fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype), product_peak(dtype, 1, {}) * 1e-9);
     for (const auto [name, m, k, n] : nano) {
       const bool tied = std::string(name) == "head";  // [N,K], as the table of embeddings lies
       const Tensor x = desk.random({m, k}, dtype), y = desk.random({m, n}, dtype), dx = desk.empty({m, k}, dtype);

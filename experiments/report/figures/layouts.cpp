@@ -98,6 +98,8 @@ std::optional<Figure> layouts(const RecordSet& records) {
     chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
   }
   figure.finding = finding_of(rows, alike, unknown, fewest);
+  if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // in records of older versions
+    figure.finding += " MFU is above 100 % where the peak was measured on a busy machine.";
   figure.charts.push_back(draw(chart));
   return figure;
 }

@@ -1,0 +1,87 @@
+#include "experiments/machine_watch.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/host.hpp"
+
+namespace chorale {
+namespace {
+
+nlohmann::json json_of(const MachineReading& r) { return {r.at, r.worked, r.stolen, r.own, r.load}; }
+
+MachineReading reading_of(const nlohmann::json& numbers) {
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+}
+
+}  // namespace
+
+std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
+  std::vector<OtherWork> work;
+  for (const RankReading& rank : ranks) {
+    const auto same = [&](const RankReading& other) { return other.kernel == rank.kernel; };
+    RankReading machine = *std::find_if(ranks.begin(), ranks.end(), same);
+    machine.before.own = machine.after.own = 0;
+    for (const RankReading& other : ranks)
+      if (same(other)) machine.after.own += other.after.own - other.before.own;
+    work.push_back(work_between(machine.before, machine.after, machine.cores));
+  }
+  return work;
+}
+
+MachineWatch::MachineWatch(const Session& session)
+    : runtime_(*session.runtime), clock_(session.clock), speaks_(session.run_name.empty()) {
+  if (speaks_) {
+    mpi::sleep_until_all(runtime_.world(), clock_);
+    before_ = read_machine(clock_);
+    clock_.sleep(look_seconds);
+    first_look_ = gathered();
+  }
+  before_ = read_machine(clock_);
+}
+
+std::vector<RankReading> MachineWatch::gathered() const {
+  const nlohmann::json mine{{"kernel", kernel_id()},
+                            {"host", host_name()},
+                            {"cores", online_cores()},
+                            {"before", json_of(before_)},
+                            {"after", json_of(read_machine(clock_))}};
+  std::vector<RankReading> ranks;
+  for (const std::string& text : mpi::gather(runtime_.world(), mine.dump())) {
+    const auto theirs = nlohmann::json::parse(text);
+    ranks.push_back(
+        {theirs["kernel"], theirs["host"], theirs["cores"], reading_of(theirs["before"]), reading_of(theirs["after"])});
+  }
+  return ranks;
+}
+
+void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense) {
+  const std::vector<OtherWork> work = other_work(ranks);
+  const auto worst = std::max_element(work.begin(), work.end(), [](const OtherWork& a, const OtherWork& b) {
+    return std::pair(a.busy(), a.cores + a.stolen) < std::pair(b.busy(), b.cores + b.stolen);
+  });
+  if (!speaks_ || worst == work.end() || !worst->busy()) return;
+  log.warn("{} {} busy: {}: times vary more than on a quiet machine",
+           ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, worst->text());
+  speaks_ = false;  // once
+}
+
+void MachineWatch::warn(Log& log) { say(log, first_look_, "is"); }
+
+std::vector<OtherWork> MachineWatch::finish(Log& log) {
+  const std::vector<RankReading> ranks = gathered();
+  const bool long_enough =
+      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // for the kernel's ticks to mean much
+  if (long_enough) say(log, ranks, "was");
+  return other_work(ranks);
+}
+
+void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
+  std::vector<double> load, others, stolen;
+  for (const OtherWork& work : ranks) load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen);
+  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks that ran or waited on its host at the start");
+  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of its host that other programs kept at work");
+  recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's time that the hypervisor took");
+}
+
+}  // namespace chorale

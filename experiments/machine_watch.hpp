@@ -1,0 +1,46 @@
+// What other programs do on the hosts of a run while it measures: said in one line where it disturbs, and recorded. Every rank calls all of it.
+//
+//   MachineWatch watch(session);      looks for a tenth of a second in which no rank works; a suite looks once for all its runs
+//   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
+//   …                                 what is measured
+//   watch.finish(log)                 what they did since; said where it was not said before
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/command.hpp"
+#include "src/base/log.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/record/recorder.hpp"
+
+namespace chorale {
+
+// Two readings of a rank. Ranks of one kernel read the same machine.
+struct RankReading {
+  std::string kernel, host;
+  int cores = 1;
+  MachineReading before, after;
+};
+// Of each rank's machine, without the work of all ranks that run there.
+std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
+
+class MachineWatch {
+ public:
+  explicit MachineWatch(const Session& session);
+  void warn(Log& log);
+  std::vector<OtherWork> finish(Log& log);  // of each rank's machine; on rank 0
+
+ private:
+  std::vector<RankReading> gathered() const;  // on rank 0: since `before_`
+  void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
+
+  const mpi::Runtime& runtime_;
+  Clock& clock_;
+  bool speaks_;  // in a suite, the suite does
+  MachineReading before_;
+  std::vector<RankReading> first_look_;
+};
+
+void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);  // into /ranks
+
+}  // namespace chorale

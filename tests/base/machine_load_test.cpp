@@ -1,0 +1,55 @@
+#include "src/base/machine_load.hpp"
+
+#include <fstream>
+
+#include "tests/catch.hpp"
+#include "tests/temporary.hpp"
+
+using namespace chorale;
+
+TEST_CASE("a reading adds up what cores worked, and what was stolen from them") {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "proc");
+  //                                              user nice system idle wait irq softirq steal guest (in user)
+  std::ofstream(folder / "proc/stat") << "cpu  1000  200    300 9000   50  10      40    70    33 0\ncpu0 1 2 3 4\n";
+  std::ofstream(folder / "proc/loadavg") << "3.25 2.00 1.00 4/202 4711\n";
+  const MachineReading reading = read_machine(VirtualClock(), folder.path());
+  CHECK(reading.worked == Approx(15.5));  // a tick is a hundredth of a second
+  CHECK(reading.stolen == Approx(0.7));
+  CHECK(reading.load == 3.25);
+  CHECK(reading.own > 0);
+  const MachineReading nothing = read_machine(VirtualClock(), "/nowhere");
+  CHECK((nothing.worked == 0 && nothing.stolen == 0 && nothing.load == 0));
+}
+
+TEST_CASE("what lies between two readings and is not ours is other programs'") {
+  const MachineReading before{.at = 100, .worked = 50, .stolen = 2, .own = 7, .load = 3.25};
+  MachineReading after{.at = 110, .worked = 68, .stolen = 3, .own = 9};
+  const OtherWork work = work_between(before, after, 4);
+  CHECK(work.cores == Approx(1.6));
+  CHECK(work.stolen == Approx(0.025));
+  CHECK((work.load == 3.25 && work.of_cores == 4 && work.busy()));
+  CHECK(work.text() == "other programs use 1.6 of its 4 cores (load 3.2), the hypervisor takes 2 % of its time");
+  after.own = 40;  // the kernel counts in ticks, and may count us more than itself
+  CHECK(work_between(before, after, 4).cores == 0);
+  after.worked = 1e6;
+  CHECK(work_between(before, after, 4).cores == 4);
+  CHECK(work_between(before, before, 4).cores == 0);
+}
+
+TEST_CASE("a quarter of a core disturbs, or a fiftieth of a large machine, or of the time stolen") {
+  const auto busy = [](double cores, double stolen, int of_cores) {
+    return OtherWork{.cores = cores, .stolen = stolen, .of_cores = of_cores}.busy();
+  };
+  CHECK((!busy(0.2, 0, 2) && busy(0.3, 0, 2)));
+  CHECK((!busy(1.2, 0, 64) && busy(1.3, 0, 64)));
+  CHECK((!busy(0, 0.019, 2) && busy(0, 0.021, 2)));
+  CHECK(OtherWork{.cores = 0.3, .load = 1.5, .of_cores = 2}.text() == "other programs use 0.3 of its 2 cores (load 1.5)");
+}
+
+TEST_CASE("a look at the machine takes its moment") {
+  VirtualClock clock;
+  const OtherWork work = work_now(clock);
+  CHECK(clock.seconds() == look_seconds);
+  CHECK((work.cores >= 0 && work.cores <= work.of_cores && work.of_cores >= 1 && work.stolen >= 0 && work.stolen <= 1));
+}

@@ -1,0 +1,29 @@
+#include "experiments/machine_watch.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+RankReading rank_on(const std::string& kernel, const std::string& host, MachineReading before, MachineReading after) {
+  return {kernel, host, 4, before, after};
+}
+
+}  // namespace
+
+TEST_CASE("the work of all ranks on a machine is ours, also where it has two names") {
+  // For 10 s: one machine worked for 35 CPU seconds, 12 and 13 of them for us; the other for 9, all of it for us.
+  const std::vector<OtherWork> work = other_work({
+      rank_on("a", "host-1", {.at = 5, .worked = 100, .own = 1, .load = 2}, {.at = 15, .worked = 135, .own = 13}),
+      rank_on("b", "host-3", {.at = 900, .worked = 7, .stolen = 1}, {.at = 910, .worked = 16, .stolen = 3, .own = 9}),
+      rank_on("a", "host-2", {.at = 5.5, .worked = 101, .own = 3}, {.at = 15.5, .worked = 136, .own = 16}),
+  });
+  REQUIRE(work.size() == 3);
+  CHECK(work[0].cores == Approx(1.0));
+  CHECK((work[2].cores == work[0].cores && work[2].load == 2));
+  CHECK((work[0].busy() && !OtherWork{work[1].cores, 0, 0, 4}.busy()));
+  CHECK(work[1].cores == 0);
+  CHECK(work[1].stolen == Approx(0.05));
+  CHECK(other_work({}).empty());
+}

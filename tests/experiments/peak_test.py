@@ -1,0 +1,95 @@
+"""The peak that MFU is a share of, from outside: measured once for a machine, again where a step was faster; and what a run says of a busy machine."""
+import glob
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+import h5py
+
+from programs import chorale, ranks, start
+
+
+class Peak(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder, self.cache = holder.name, f"{holder.name}/cache"
+        self.words = [chorale, "train", "--preset", "tiny", "--threads", "1", "--train-iters", "3", "--global-batch-size", "8",
+                      "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
+
+    def train(self, *words, processes=1, **environment):
+        """What the run says and its record: the peak, its words, the steps' MFU, and the columns of /ranks."""
+        result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with h5py.File(f"{self.folder}/latest/run.h5") as file:
+            return result.stderr, {"flops": int(file.attrs["peak_flops"]), "text": file["peak"].asstr()[()], "mfu": file["train/mfu"][:],
+                                   **{name: file[f"ranks/{name}"][:] for name in ("load", "others", "stolen")}}
+
+    def file(self):
+        (path,) = glob.glob(f"{self.cache}/chorale/machine-*.json")
+        with open(path, encoding="utf-8") as stream:
+            return path, json.load(stream)
+
+    def edit(self, **values):
+        path, content = self.file()
+        content["peaks"] = [{**peak, **values} for peak in content["peaks"]]
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+
+    def test_equal_runs_have_equal_peaks_on_one_rank_and_on_two(self):
+        _, first = self.train("--threads", "2")
+        self.edit(busy=False)  # else a machine that has become quiet would be measured again
+        for words, processes in ((["--threads", "2"], 1), ([], 2)):  # the same two cores, or the only one
+            said, again = self.train(*words, processes=processes)
+            self.assertEqual(again["flops"], first["flops"])
+            self.assertIn(f"matrix products reach {again['flops'] / 1e9:.0f} GFLOP/s in f32 by ", said)
+        _, content = self.file()
+        self.assertEqual(len(content["peaks"]), 1)
+        self.edit(measured="1970-01-01T00:00:00Z")
+        self.assertIn("measured 1970", self.train("--threads", "2")[0])
+        self.assertNotIn("measured 1970", self.train("--threads", "2", "--measure-peak")[0])
+        self.assertNotIn("measured 1970", self.train("--threads", "2", CHORALE_MEASURE_PEAK="1")[0])
+
+    def test_no_step_reaches_more_than_the_peak(self):
+        for processes in (1, 2):
+            self.train(processes=processes)
+            self.edit(flops=1.0, busy=False)  # as the measurement of a stalled machine was
+            said, run = self.train(processes=processes)
+            self.assertIn("more than the peak that MFU is a share of; measured again: ", said)
+            self.assertGreater(run["flops"], 1e6)
+            self.assertTrue((run["mfu"] > 0).all() and (run["mfu"] <= 1).all(), run["mfu"])
+            self.assertGreater(max(peak["flops"] for peak in self.file()[1]["peaks"]), 1e6)
+
+    def test_a_home_that_cannot_be_written_to_costs_a_measurement_and_no_more(self):
+        for environment in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
+            self.assertGreater(self.train(**environment)[1]["flops"], 1e6)
+
+    # On few cores two loops leave the ranks too little; on many they are a small part of the machine.
+    def test_a_busy_machine_is_said_once_and_recorded(self):
+        loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
+        try:
+            said, run = self.train(processes=2)
+            bench = [chorale, "bench", "all_reduce", "--backend", "threads", "--end", "64", "--out", f"{self.folder}/bench.h5"]
+            said_by_bench = start(bench).stderr
+            said_by_launches = start([chorale, "bench", "all_reduce", "--end", "64", "--ranks-per-launch", "1", "--launches", "2"]).stderr
+            suite = f"{self.folder}/suite.toml"
+            with open(suite, "w", encoding="utf-8") as stream:
+                stream.write('[[runs]]\npreset = "tiny"\ntrain-iters = 4\nno-save = true\nthreads = 1\nglobal-batch-size = 8\nvary.layout = ["dp1"]\n')
+            said_by_compare = start([chorale, "compare", suite, "--run-dir", f"{self.folder}/suites"]).stderr
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        for text in (said, said_by_bench, said_by_launches, said_by_compare):
+            self.assertEqual(text.count(" busy: other programs "), 1, text)
+            self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores \(load [0-9.]+\)")
+        self.assertTrue((run["others"] > 0.1).all() and len(run["others"]) == 2, run["others"])
+        for record in (f"{self.folder}/bench.h5", f"{self.folder}/suites/latest/run.h5"):
+            with h5py.File(record) as file:
+                self.assertGreater(file["ranks/others"][0], 0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()
