@@ -44,7 +44,9 @@ class Compare final : public Command {
                      "which runs to compare: experiments/*.toml are there, docs/experiments.md says how to write one");
     o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
     o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
-    o.add("repetitions", repetitions_, "of every run; 0: as many as the suite says").range(0, 1000);
+    o.add("repetitions", repetitions_,
+          "of every run; 0: as many as the suite says; six are the fewest that tell the fastest")
+        .range(0, 1000);
     o.add("warm-up", warm_up_,
           "steps of each run that are recorded, and left out where speed is told; -1: as the suite says")
         .range(-1, 1e6);

@@ -2,7 +2,7 @@
 //
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table, and on the report
 //   ranks = 4                                                   that take part in each run, unless it says otherwise; left out: all
-//   repetitions = 3                                             of every run, in turns and in an order drawn anew each time
+//   repetitions = 6                                             of every run, in turns and in an order drawn anew each time
 //   warm-up = 2                                                 steps of each run that are recorded, and left out where speed is told
 //
 //   [[runs]]                            as many of these as there are kinds of run
