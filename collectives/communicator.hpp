@@ -25,6 +25,10 @@
 // place on some ranks only.) A reduce in place passes the vector as both on every rank. Buffers that overlap in another way give undefined
 // results. gather and scatter have no form in place.
 //
+// Leaving. A communicator that is destroyed says goodbye, and its destructor does not wait for calls of other ranks: a peer that waits there
+// in a later call throws, and names the rank that left. The last communicator of a world also listens, for 2 s at most, for what others say
+// as they leave: if their last calls were not this rank's, it says so and ends the rank.
+//
 // Lifetimes. Buffers must stay until the call is over, which for a started one its Request says; `counts` are read before the call
 // returns, also by start_. Memory of allocator() must be given back before the last communicator of its world goes.
 #pragma once

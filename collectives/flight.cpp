@@ -3,16 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <tuple>
 
 #include "collectives/staged.hpp"
 #include "src/base/error.hpp"
+#include "src/base/mover.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 
 namespace {
+
+// The results of calls that differ are wrong, and a destructor cannot throw.
+[[noreturn]] void end_rank(const std::exception& error, const Transport& transport) {
+  fmt::print(stderr, "{}", describe(error, transport.rank(), transport.size()));
+  std::_Exit(exit_code_of(error));
+}
 
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
@@ -65,16 +73,37 @@ void Engine::examine() {
   if (blocked_) blocked_->examine();
 }
 
-World::World(std::shared_ptr<Transport> joined)
-    : transport(std::move(joined)),
+World::World(std::shared_ptr<Transport> joined, Clock& its_clock)
+    : clock(its_clock),
+      transport(std::move(joined)),
       allocator(transport->memory(), ledger),
       device(!transport->reaches(false, false) ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
+// The newest calls of ranks may differ without one having waited for another. Whoever leaves last hears of it, so it listens for farewells
+// that may be under way. Ranks that stay longer than this rank listens hear its farewell.
+World::~World() {
+  constexpr double patience_seconds = 2;
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    const double until = clock.seconds() + patience_seconds;
+    for (; !transport->all_left() && clock.seconds() < until; clock.sleep(1e-3)) move_all();
+  } catch (const std::exception& error) {
+    end_rank(error, *transport);
+  }
+}
+
 // A group that gave up keeps its id: what is said of it may still be on its way, and must not reach another group.
 Communicator::State::~State() {
-  if (!is_pair && world && gave_up_.empty()) world->free_ids[membership.id] = 1;
+  if (!world || !gave_up_.empty()) return;
+  if (!is_pair) world->free_ids[membership.id] = 1;
+  pairs.clear();  // a rank leaves its pairs before their parent
+  if (group) try {
+      group->leave();
+    } catch (const std::exception& error) {
+      if (std::uncaught_exceptions() == 0) end_rank(error, *world->transport);
+    }
 }
 
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {

@@ -45,9 +45,9 @@ struct Route {
 };
 
 struct Request::Flight {
+  std::shared_ptr<Communicator::State> parent;  // of a pair's group, which goes first
   std::shared_ptr<Communicator::State> group;
-  std::shared_ptr<Communicator::State> parent;  // of a pair's group
-  std::shared_ptr<Route> route;                 // kept when the group forgets it
+  std::shared_ptr<Route> route;  // kept when the group forgets it
   std::unique_ptr<Operation> operation;
   void *input = nullptr, *output = nullptr;
   std::uint64_t sequence = 0;    // 0: not begun yet
@@ -89,7 +89,9 @@ class Engine {
 
 // What all groups of one world share.
 struct World {
-  explicit World(std::shared_ptr<Transport> joined);
+  World(std::shared_ptr<Transport> joined, Clock& clock);
+  ~World();
+  Clock& clock;
   std::shared_ptr<Transport> transport;
   Ledger ledger;
   Allocator allocator;             // of the transport's memory

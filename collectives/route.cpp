@@ -226,7 +226,7 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   const Choice choice = choose(key, plan.problem);
   const std::string& name = choice.algorithm;
   plan.chunks = choice.chunks;
-  plan.words = words_for(key, choice);
+  plan.words = is_pair ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, choice);
   if (check) plan.signature = signature_of(key, choice);
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;

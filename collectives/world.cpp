@@ -54,7 +54,7 @@ double timeout_of(const WorldOptions& options) {
 
 Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
   auto state = std::make_shared<Communicator::State>();
-  state->world = std::make_shared<World>(std::move(joined));
+  state->world = std::make_shared<World>(std::move(joined), clock);
   Transport* const transport = state->world->transport.get();
   const bool crowded = oversubscribed(*transport);
   state->engine =

@@ -60,6 +60,7 @@ class MpiGroup final : public Group {
     book_.poison(why);
   }
   void close() noexcept override { book_.close(); }
+  void leave() override { book_.leave(); }
 
  private:
   struct GroupTraits {
@@ -104,6 +105,7 @@ class MpiTransport final : public Transport {
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
 
   std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
+  bool all_left() override { return world_.line.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<MpiGroup>(world_, membership);

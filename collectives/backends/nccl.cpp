@@ -43,6 +43,7 @@ class NcclGroup final : public Group {
     book_.poison(why);
     if (link_) link_->abort();
   }
+  void leave() override { book_.leave(); }
 
   void add(NcclOperation* operation) { waiting_.push_back(operation); }
   void enqueue_all();
@@ -170,6 +171,7 @@ class NcclTransport final : public Transport {
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
   std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
+  bool all_left() override { return world_.line.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<NcclGroup>(world_, membership);

@@ -74,6 +74,9 @@ class Group {
   virtual void poison(const std::string& why) noexcept = 0;
   // This rank has given up, and no message will be written to its buffers any more.
   virtual void close() noexcept {}
+  // This rank makes no more calls here, and all that it made are over: a peer that waits for another is told, when it examines. Throws if
+  // a member is seen to have made other calls. Not after poison.
+  virtual void leave() {}
 };
 
 struct Membership {
@@ -104,6 +107,8 @@ class Transport {
   // Whether an operation must know what the other ranks do, and not only what this one does.
   virtual bool plans_for_all() const { return false; }
   virtual std::unique_ptr<Group> join(const Membership& membership) = 0;
+  // Whether all members of the groups that this rank left are known to have left too. Throws if their calls were not this rank's.
+  virtual bool all_left() { return true; }
 };
 
 }  // namespace chorale

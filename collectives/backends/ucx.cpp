@@ -44,6 +44,7 @@ class UcxGroup final : public Group {
 
   void poison(const std::string& why) noexcept override { book_.poison(why); }
   void close() noexcept override { book_.close(); }
+  void leave() override { book_.leave(); }
 
  private:
   UcxWorld& world_;
@@ -65,6 +66,7 @@ class UcxTransport final : public Transport {
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
   std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.line.next_number()); }
+  bool all_left() override { return world_.line.all_left(); }
   std::unique_ptr<Group> join(const Membership& membership) override {
     require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
     return std::make_unique<UcxGroup>(world_, membership);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/backends/mapped/operation.hpp"
+#include "collectives/backends/parted.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::mapped {
@@ -28,6 +29,7 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   Member& told = member(parent.own(), other);
   Member& heard = member(*parent.board_of(other), parent.rank());
   announced_ = sends ? &heard.from : &heard.to;
+  left_parent_ = &told.gone;
   show(sends ? told.to : told.from, reach().locate(board_.data()));
 }
 
@@ -102,22 +104,50 @@ void MappedGroup::poison(const std::string& why) noexcept {
   show(board.poisoned, 1);
 }
 
+// Of two ranks that leave at once, at least one sees the other leave. The other's board stays up until this rank has said farewell there,
+// which comes later. Whoever receives waits for the sender, so a pair has nothing left to compare.
+void MappedGroup::leave() {
+  show(member(own(), rank()).gone, leaving);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int r = 0; r < size(); ++r) {
+    Board* board = announced_ || r == rank() ? nullptr : board_of(r);
+    if (board && look(member(*board, r).gone) && !look(board->closed)) compare_newest(r);
+  }
+}
+
+// The newest call that both have made, if neither has used its slot again.
+void MappedGroup::compare_newest(int other) {
+  const Board& theirs = *board_of(other);
+  const std::uint64_t made = look(theirs.finished), both = std::min(made, own_finished_);
+  if (both == 0 || std::max(made, own_finished_) - both >= slots) return;
+  const std::uint64_t ours = own().slot[both % slots].history, history = look(theirs.slot[both % slots].history);
+  if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_parted(other, both);
+}
+
 // The boards still show the calls before: the first that differed is the one to name.
 void MappedGroup::throw_parted(int other, std::uint64_t sequence) {
   const auto slot_in = [](const Board& board, std::uint64_t number) -> const Slot& { return board.slot[number % slots]; };
   const Board& theirs = *board_of(other);
   for (int back = 1; back < slots && sequence > 1; ++back, --sequence)
     if (slot_in(own(), sequence - 1).history == slot_in(theirs, sequence - 1).history) break;
-  throw Error(
-      Exit::runtime, fmt::format("ranks {} and {} of a group call different collectives", rank(), other),
-      fmt::format("rank {}: {}; rank {}: {}", rank(), slot_in(own(), sequence).call, other, slot_in(theirs, sequence).call),
-      "all ranks of a group make the same calls in the same order");
+  chorale::throw_parted({world_rank(rank()), slot_in(own(), sequence).call},
+                        {world_rank(other), slot_in(theirs, sequence).call});
 }
 
 bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
   const Board* board = board_of(rank);
   if (!board || look(board->closed) || look(member(own(), rank).gone)) return false;
   return has_reached(look(board->slot[sequence % slots].word), tag) && look(board->finished) < sequence;
+}
+
+// Who has left has finished all its calls, and its board stays up until this rank leaves. A rank of a pair may have left without ever coming.
+void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank() || !(look(member(own(), r).gone) || (left_parent_ && look(*left_parent_)))) continue;
+    const Board* board = board_of(r);
+    const std::uint64_t made = board ? look(board->finished) : 0;
+    if (made < sequence) throw_left(world_rank(r), made, world_rank(rank()), sequence, words);
+  }
 }
 
 void MappedGroup::throw_if_poisoned() {

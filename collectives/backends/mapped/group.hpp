@@ -16,6 +16,7 @@ class MappedGroup final : public Group {
   std::unique_ptr<Operation> prepare(const Plan& plan) override;
   std::unique_ptr<Group> pair(int from, int to) override;
   void poison(const std::string& why) noexcept override;
+  void leave() override;
 
   int rank() const { return membership_.rank; }
   int size() const { return static_cast<int>(membership_.members.size()); }
@@ -33,21 +34,24 @@ class MappedGroup final : public Group {
   bool is_at(int rank, std::uint64_t sequence,
              std::uint64_t tag);  // may still touch the buffers of that call, whose use of the slot has this tag
   void throw_if_poisoned();
-  [[noreturn]] void throw_parted(int rank, std::uint64_t sequence);  // that rank has made other calls
+  void throw_if_left(std::uint64_t sequence, const std::string& words);  // a member did, before that call
+  [[noreturn]] void throw_parted(int rank, std::uint64_t sequence);      // that rank has made other calls
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);
+  void compare_newest(int other);
 
   std::shared_ptr<Boards> site_;
   Membership membership_;
   Buffer board_;
   std::vector<Board*> boards_;
-  const std::uint64_t* announced_ = nullptr;  // of a pair: where the other rank will say where its board is
-  std::uint64_t said_[slots] = {};            // signatures
-  std::uint64_t turns_[slots] = {};           // tags; all ranks count alike
-  std::uint64_t all_finished_ = 0;            // what is known of the slowest
-  std::uint64_t own_finished_ = 0;            // all up to this one
-  std::uint64_t out_of_order_ = 0;            // bit i: own_finished_ + 2 + i is finished too
+  const std::uint64_t* announced_ = nullptr;    // of a pair: where the other rank will say where its board is …
+  const std::uint64_t* left_parent_ = nullptr;  // … and that it has left the parent, so that no board will come
+  std::uint64_t said_[slots] = {};              // signatures
+  std::uint64_t turns_[slots] = {};             // tags; all ranks count alike
+  std::uint64_t all_finished_ = 0;              // what is known of the slowest
+  std::uint64_t own_finished_ = 0;              // all up to this one
+  std::uint64_t out_of_order_ = 0;              // bit i: own_finished_ + 2 + i is finished too
 };
 
 }  // namespace chorale::mapped

@@ -281,6 +281,11 @@ bool MappedOperation::finish() {
   return true;
 }
 
+void MappedOperation::examine() {
+  group_.throw_if_poisoned();
+  if (running_) group_.throw_if_left(run_.sequence, plan_.words);
+}
+
 void MappedOperation::abandon() noexcept {
   if (entered_) show(slot_->history, abandoned);
 }

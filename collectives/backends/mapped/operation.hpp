@@ -18,7 +18,7 @@ class MappedOperation final : public Operation {
   void start(const Run& run) override;
   bool progress() override;
   std::uint64_t moved() const override { return moved_; }
-  void examine() override { group_.throw_if_poisoned(); }
+  void examine() override;
   void abandon() noexcept override;
   bool may_be_written() noexcept override;
   bool may_be_read() noexcept override { return may_be_written(); }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "collectives/backends/parted.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -21,8 +22,6 @@ std::uint64_t incarnation_of(const Membership& group) {
   return mixed;
 }
 
-constexpr const char* fix = "all ranks of a group make the same calls in the same order: see the log of each rank named";
-
 }  // namespace
 
 Membership pair_of(const Membership& parent, int from, int to) {
@@ -32,10 +31,10 @@ Membership pair_of(const Membership& parent, int from, int to) {
 }
 
 CallBook::CallBook(ServiceLine& line, const Membership& group)
-    : line_(line), group_(group), own_(address_at(group.rank)), incarnation_(incarnation_of(group)) {}
+    : line_(line), group_(group), own_(address_at(group.rank)), incarnation_(incarnation_of(group)), calls_(line.rank()) {}
 
 CallBook::~CallBook() {
-  if (!is_pair()) line_.end(own_.number);
+  if (!is_pair() && !has_left_) line_.end(own_.number);
 }
 
 Address CallBook::address_at(int member) const {
@@ -44,29 +43,12 @@ Address CallBook::address_at(int member) const {
   return address;
 }
 
-void CallBook::enter(const Plan& plan) {
-  const auto is_known = [&](const Known& known) { return known.signature == plan.signature; };
-  if (std::none_of(known_.begin(), known_.end(), is_known)) known_.push_back({plan.signature, plan.words});
-}
-
-// The call, and the one before: that one may be where ranks parted.
-std::string CallBook::words_of(std::uint64_t sequence) const {
-  const auto words = [&](std::uint64_t number) -> std::string {
-    const Made& made = newest_[number % newest_.size()];
-    for (const Known& known : known_)
-      if (made.sequence == number && known.signature == made.signature) return known.words;
-    return "something";
-  };
-  return words(sequence) + (sequence > 1 ? " (after " + words(sequence - 1) + ")" : "");
-}
-
 void CallBook::examine() {
   line_.listen();
   auto& inbox = line_.inbox();
   for (auto letter = inbox.begin(); letter != inbox.end();) {
     // A question about a call that we have not come to stays until we have.
-    const bool is_early =
-        letter->kind == Letter::Kind::ask && newest_[letter->sequence % newest_.size()].sequence < letter->sequence;
+    const bool is_early = letter->kind == Letter::Kind::ask && calls_.calls() < letter->sequence;
     if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
       ++letter;
       continue;
@@ -82,9 +64,9 @@ void CallBook::examine() {
 void CallBook::hear_out() noexcept try {
   line_.listen();
   line_.inbox().remove_if([&](const Letter& letter) {
-    const bool says_closed = letter.to == own_ && letter.kind == Letter::Kind::closed;
-    if (says_closed) closed_.insert(letter.sender);
-    return says_closed;
+    const bool says_closed = letter.kind == Letter::Kind::closed || letter.kind == Letter::Kind::farewell;
+    if (letter.to == own_ && says_closed) read(letter);
+    return letter.to == own_ && says_closed;
   });
 } catch (const std::exception&) {  // the caller's patience ends
 }
@@ -98,9 +80,11 @@ void CallBook::read(const Letter& letter) {
     if (gave_up_.empty() && !has_poisoned_) gave_up_ = letter.text;
     return;
   }
-  const Made& ours = newest_[letter.sequence % newest_.size()];
-  if (ours.sequence == letter.sequence && ours.history != 0 && ours.history != letter.history)
-    other_call(letter.sender, ours.sequence, letter.text);
+  if (letter.kind == Letter::Kind::farewell) {
+    left_.emplace(letter.sender, letter);
+    return;
+  }
+  calls_.compare(letter);
   std::uint64_t& newest = asked_[letter.sender];
   newest = std::max(newest, letter.sequence);
 }
@@ -110,11 +94,16 @@ bool CallBook::was_asked(int peer, std::uint64_t sequence) const {
   return newest != asked_.end() && newest->second >= sequence;
 }
 
+Letter CallBook::letter_about(Letter::Kind kind, std::uint64_t sequence) const {
+  Letter about = letter(kind);
+  about.sequence = sequence;
+  about.history = calls_.of(sequence);
+  std::snprintf(about.text, sizeof about.text, "%s", calls_.words_of(sequence).c_str());
+  return about;
+}
+
 void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
-  Letter question = letter(Letter::Kind::ask);
-  question.sequence = sequence;
-  question.history = newest_[sequence % newest_.size()].history;
-  std::snprintf(question.text, sizeof question.text, "%s", words_of(sequence).c_str());
+  Letter question = letter_about(Letter::Kind::ask, sequence);
   for (const int peer : peers) {
     question.to = address_at(peer);
     line_.send(world_rank(peer), question);
@@ -131,6 +120,34 @@ void CallBook::poison(const std::string& why) noexcept {
 
 void CallBook::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
+}
+
+// A farewell may come after the sender's newest message was sent and before it is received, so the number of its calls decides. A rank that
+// left without ever making a pair has sent nothing on it; its farewell to a pair that it made comes before the one to the parent.
+void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
+  for (const auto& [peer, farewell] : left_) {
+    calls_.compare(farewell);
+    if (farewell.sequence < sequence) throw_left(peer, farewell.sequence, line_.rank(), sequence, calls_.words_of(sequence));
+  }
+  if (!is_pair()) return;
+  const int other = group_.members[static_cast<std::size_t>(1 - group_.rank)];
+  if (line_.has_left(own_.number, other) && !left_.contains(other))
+    throw_left(other, 0, line_.rank(), sequence, calls_.words_of(sequence));
+}
+
+// Whoever receives waits for the sender, so a pair has nothing left to compare.
+void CallBook::leave() {
+  send_all(letter_about(Letter::Kind::farewell, calls_.calls()));
+  if (is_pair()) return;
+  line_.listen();
+  hear_out();
+  for (const auto& [peer, farewell] : left_) calls_.compare(farewell);
+  std::set<int> staying(group_.members.begin(), group_.members.end());
+  staying.erase(line_.rank());
+  for (const auto& [peer, farewell] : left_) staying.erase(peer);
+  for (const int peer : closed_) staying.erase(peer);
+  has_left_ = true;
+  line_.end(own_.number, std::move(staying), [calls = calls_](const Letter& farewell) { calls.compare(farewell); });
 }
 
 void CallBook::send_all(Letter letter) noexcept {
@@ -158,22 +175,18 @@ bool CallBook::heard(std::span<char> news) {
   return true;
 }
 
-void CallBook::other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
-  throw Error(Exit::runtime, "ranks of one group made different calls",
-              fmt::format("rank {} called {}, rank {} called {}", line_.rank(), words_of(sequence), peer, theirs), fix);
-}
-
 void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
   throw Error(Exit::runtime, "a message has another length than was expected",
               fmt::format("rank {} expected {} bytes from rank {} in {}, {} came", line_.rank(), expected, peer, words,
                           came < 0 ? "more" : std::to_string(came)),
-              fix);
+              "all ranks of a group make the same calls in the same order");
 }
 
 // First after some dozen looks, then ever more seldom: slow peers are no mistake, and must not be buried in letters.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   book_->examine();
+  book_->refuse_after_farewell(sequence_);
   if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) book_->ask(peers_, sequence_);
 }
 

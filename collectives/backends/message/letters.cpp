@@ -15,9 +15,10 @@ class MpiMail final : public Mail {
   explicit MpiMail(MPI_Comm world) : comm_(mpi::duplicate(world)) { mpi::check(PMPI_Comm_rank(comm_.get(), &rank_)); }
 
   // MPI may still be sending from these letters, so they stay where they are. A letter that nobody receives stays in MPI, and MPICH would
-  // deliver it to a later communicator that gets this one's number, so the communicator is kept as well.
+  // deliver it to a later communicator that gets this one's number. No number is given again while one rank keeps the communicator: so do
+  // those that did not receive all, and those whose letters others may not receive.
   ~MpiMail() override {
-    if (has_sent_) comm_.release();
+    if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
     for (Sent& sent : sent_) PMPI_Request_free(&sent.request);
     if (!sent_.empty()) new std::list<Sent>(std::move(sent_));
@@ -44,6 +45,8 @@ class MpiMail final : public Mail {
     return there;
   }
 
+  void nothing_more_comes() override { has_received_all_ = true; }
+
  private:
   struct Sent {
     Letter letter;
@@ -64,7 +67,7 @@ class MpiMail final : public Mail {
 
   mpi::Comm comm_;
   int rank_ = 0;
-  bool has_sent_ = false;
+  bool has_sent_ = false, has_received_all_ = false;
   std::list<Sent> sent_;
   Mover mover_{[this] { move(); }};
 };
@@ -78,14 +81,50 @@ std::uint64_t ServiceLine::next_number() {
   return newest_;
 }
 
+ServiceLine::~ServiceLine() {
+  if (is_complete_ && open_.empty() && ended_.empty()) mail_->nothing_more_comes();
+}
+
 void ServiceLine::end(std::uint64_t number) noexcept {
+  is_complete_ = false;
+  close(number);
+}
+
+void ServiceLine::end(std::uint64_t number, std::set<int> staying, Compare compare) {
+  close(number);
+  if (!staying.empty()) ended_[number] = {std::move(staying), std::move(compare)};
+}
+
+void ServiceLine::close(std::uint64_t number) noexcept {
   open_.erase(number);
+  std::erase_if(left_, [&](const auto& one) { return one.first == number; });
   inbox_.remove_if([&](const Letter& letter) { return letter.to.number == number; });
 }
 
 void ServiceLine::listen() {
-  for (Letter letter; mail_->receive(letter);)
-    if (open_.contains(letter.to.number)) inbox_.push_back(letter);
+  for (Letter letter; mail_->receive(letter);) take_in(letter);
+}
+
+// A rank that closed has given up, and says no farewell.
+void ServiceLine::take_in(const Letter& letter) {
+  const std::uint64_t number = letter.to.number;
+  const bool is_farewell = letter.kind == Letter::Kind::farewell, is_of_pair = letter.to.from >= 0;
+  if (open_.contains(number)) {
+    if (is_farewell && !is_of_pair) left_.emplace(number, letter.sender);
+    inbox_.push_back(letter);
+    return;
+  }
+  const auto ended = ended_.find(number);
+  if (ended == ended_.end() || is_of_pair || !(is_farewell || letter.kind == Letter::Kind::closed)) return;
+  const Compare compare = ended->second.compare;
+  ended->second.staying.erase(letter.sender);
+  if (ended->second.staying.empty()) ended_.erase(ended);
+  if (is_farewell) compare(letter);
+}
+
+bool ServiceLine::all_left() {
+  listen();
+  return ended_.empty();
 }
 
 }  // namespace chorale

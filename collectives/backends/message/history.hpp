@@ -1,0 +1,44 @@
+// The calls that a rank has made on one group: how many, and of the newest what they were, in words and as a history, which is equal on all
+// ranks whose calls have been the same so far.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/backends/message/letters.hpp"
+#include "collectives/backends/transport.hpp"
+
+namespace chorale {
+
+class CallHistory {
+ public:
+  explicit CallHistory(int world_rank) : rank_(world_rank) {}
+
+  void enter(const Plan& plan);  // a call that may be made
+  void note(const Run& run, std::uint64_t signature) {
+    made_[run.sequence % made_.size()] = {run.sequence, run.history, signature};
+    calls_ = run.sequence;
+  }
+
+  std::uint64_t calls() const { return calls_; }
+  std::uint64_t of(std::uint64_t sequence) const;      // 0: made too long ago, or not compared
+  std::string words_of(std::uint64_t sequence) const;  // that call and the one before, where ranks may have parted
+  void compare(const Letter& letter) const;            // throws if its sender made another call than this rank
+  [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
+
+ private:
+  struct Made {
+    std::uint64_t sequence = 0, history = 0, signature = 0;
+  };
+  struct Known {
+    std::uint64_t signature;
+    std::string words;
+  };
+  int rank_;
+  std::uint64_t calls_ = 0;
+  std::array<Made, 64> made_{};
+  std::vector<Known> known_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,93 @@
+// Ranks that leave before the others: whoever waits for one that left is told who, and at once; what a rank sent before it left still arrives.
+#include <vector>
+
+#include "tests/collectives/worlds.hpp"
+
+using namespace chorale;
+using namespace chorale::test;
+
+namespace {
+
+Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
+
+// The last rank leaves the group, and the others make the call, which must fail with its name.
+template <class Make>
+std::string without_the_last(Communicator& group, int leaver, Make&& call) {
+  group.barrier();
+  if (group.rank() == group.size() - 1) {
+    group = Communicator(nullptr);
+    return "";
+  }
+  const std::string said = thrown_by(call), words = fmt::format("rank {} has left a group that others still call", leaver);
+  return said.find(words) != std::string::npos || said.find("gave up") != std::string::npos ? "" : said;
+}
+
+std::string the_world(Communicator& c) {
+  std::vector<float> x(100, 1);
+  if (c.size() == 1) return "";
+  return without_the_last(c, c.size() - 1, [&] { c.all_reduce(slice_of(x)); });
+}
+
+std::string a_started_call(Communicator& c) {
+  std::vector<float> x(100, 1), all(100 * static_cast<std::size_t>(c.size()));
+  if (c.size() == 1) return "";
+  return without_the_last(c, c.size() - 1, [&] { c.start_all_gather(slice_of(x), slice_of(all)).wait(); });
+}
+
+std::string a_group(Communicator& c) {
+  if (c.size() == 1) return "";
+  Communicator group = c.split(0, -c.rank());  // the other way round: errors name ranks of the world
+  std::vector<float> x(100, 1);
+  const std::string trouble = without_the_last(group, 0, [&] { group.broadcast(slice_of(x), group.size() - 1); });
+  c.barrier();  // the world goes on
+  return trouble;
+}
+
+std::string a_message(Communicator& c) {
+  if (c.size() == 1) return "";
+  Communicator group = c.split(0, c.rank());
+  std::vector<float> x(100, 1);
+  const std::string trouble = without_the_last(group, c.size() - 1, [&] { group.recv(slice_of(x), group.size() - 1); });
+  c.barrier();
+  return trouble;
+}
+
+// Its receivers look around for trouble before they come to what was sent.
+std::string what_was_sent_arrives(Communicator& c) {
+  if (c.size() == 1) return "";
+  Communicator group = c.split(0, c.rank());
+  const int last = c.size() - 1;
+  std::vector<float> x(10, static_cast<float>(c.rank())), y(10, -1);
+  if (c.rank() == last) {
+    group.broadcast(slice_of(x), last);
+    for (int to = 0; to < last; ++to) group.send(slice_of(x), to);
+    group = Communicator(nullptr);
+    for (int to = 0; to < last; ++to) c.send(slice_of(x), to);
+    return "";
+  }
+  c.recv(slice_of(x), last);  // the last rank has left
+  x.assign(10, -1);
+  group.broadcast(slice_of(x), last);
+  group.recv(slice_of(y), last);
+  return x[0] == static_cast<float>(last) && y == x ? "" : fmt::format("{} and {} came", x[0], y[0]);
+}
+
+constexpr Check checks[] = {{"a rank leaves the world", the_world},
+                            {"a rank leaves before a call that is started", a_started_call},
+                            {"a rank leaves a group", a_group},
+                            {"a rank leaves before it sends", a_message},
+                            {"a rank sends and leaves", what_was_sent_arrives}};
+
+}  // namespace
+
+TEST_CASE("who waits for a rank that has left is told: threads", "[threads]") { on_thread_worlds(checks, {2, 3, 5}); }
+TEST_CASE("who waits for a rank that has left is told: backends", "[spmd]") { on_every_backend(checks); }
+
+// For leaving_test.py: no rank waits for another in the last broadcast, of which each takes itself for the root.
+TEST_CASE("broadcasts from everywhere", "[.last-broadcast]") {
+  SystemClock clock;
+  Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);
+  Communicator group = c.split(0, 0);
+  std::vector<float> x(4, 1);
+  (environment("TEST_GROUP", "").empty() ? c : group).broadcast(slice_of(x), c.rank());
+}

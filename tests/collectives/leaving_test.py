@@ -1,0 +1,18 @@
+"""Broadcasts from different roots, in which no rank waits for another, are noticed when the ranks leave: the job ends with an error."""
+import unittest
+
+from programs import backends, ranks, tests_run
+
+
+class Leaving(unittest.TestCase):
+    def test_a_last_broadcast_from_different_roots_is_noticed(self):
+        for backend in backends():
+            for count, group in ((2, ""), (3, ""), (3, "yes")):
+                with self.subTest(backend=backend, ranks=count, group=group):
+                    result = ranks(count, tests_run, "[.last-broadcast]", TEST_BACKEND=backend, TEST_GROUP=group)
+                    self.assertNotEqual(result.returncode, 0, result.stdout + result.stderr)
+                    self.assertRegex(result.stderr, r"ranks of one group made different calls\n +rank \d called broadcast .*root \d")
+
+
+if __name__ == "__main__":
+    unittest.main()
