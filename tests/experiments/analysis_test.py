@@ -1,4 +1,4 @@
-"""experiments/analysis/*.py: pictures that are well formed and hold what the record says, of one run, of several and of a suite."""
+"""experiments/analysis/*.py: pictures that are well formed and hold what the record says, of one run, of several and of a suite; and a count."""
 import os
 import re
 import sys
@@ -73,6 +73,17 @@ class Analysis(unittest.TestCase):
         result = start([sys.executable, "experiments/analysis/loss_curves.py", f"{self.folder}/info/latest/run.h5"])
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, "no run with a training step in these files\n")
+
+    def test_false_alarms_are_counted_and_go_on_where_they_stopped(self):
+        words = [sys.executable, "experiments/analysis/false_alarms.py", "--program", chorale, "--out", f"{self.folder}/alarms",
+                 "--launches", "1", "--repetitions", "2", "--comparisons"]
+        first = start([*words, "1"])
+        self.assertEqual((first.returncode, first.stdout.count("\n")), (0, 1), first.stderr)
+        made = os.stat(f"{self.folder}/alarms/1.h5").st_mtime_ns
+        self.assertEqual(start([*words, "2"]).stdout.splitlines()[-1],
+                         "2/2  launches that alternate: 0 slower, 0 not slower, 2 too few runs to tell  "
+                         "one record after the other: 0 slower, 0 not slower, 1 too few runs to tell")
+        self.assertEqual(os.stat(f"{self.folder}/alarms/1.h5").st_mtime_ns, made)
 
 
 if __name__ == "__main__":
