@@ -16,6 +16,7 @@
 #include <random>
 
 #include "experiments/compare/earlier.hpp"
+#include "experiments/compare/pace.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
 #include "experiments/machine_watch.hpp"
@@ -47,6 +48,9 @@ class Compare final : public Command {
     o.add("repetitions", repetitions_,
           "of every run; 0: as many as the suite says; six are the fewest that tell the fastest")
         .range(0, 1000);
+    o.add_seconds("budget", budget_,
+                  "begin no repetition that would end later than this after the first began; the first is done in any case; "
+                  "0: no limit");
     o.add("warm-up", warm_up_,
           "steps of each run that are recorded, and left out where speed is told; -1: as the suite says")
         .range(-1, 1e6);
@@ -108,7 +112,7 @@ class Compare final : public Command {
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
-      if ((setting.key == "repetitions" || setting.key == "warm-up" || setting.key == "seed") &&
+      if ((setting.key == "repetitions" || setting.key == "budget" || setting.key == "warm-up" || setting.key == "seed") &&
           options_->origin(setting.key) == "default")
         options_->set(setting);
   }
@@ -149,10 +153,16 @@ class Compare final : public Command {
     const auto all = std::count(left.begin(), left.end(), 'x');
     std::int64_t done = 0;
     bool checks = true;
+    Pace pace(budget_, session.clock);
     std::optional<Progress> progress;
     if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
+      const std::string goes_on = pace.may_begin(turns[t].repetition) ? "yes" : "";
+      if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // rank 0's clock decides
+        no_time_from_ = turns[t].repetition;
+        return checks ? Exit::ok : Exit::check;
+      }
       if (progress) progress->update(done++, turns[t].id());
       const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
@@ -215,6 +225,11 @@ class Compare final : public Command {
     for (const std::string& trouble : summary.troubles()) fmt::print("{}\n", trouble);
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
+    if (no_time_from_ > 0)
+      fmt::print(
+          "{} of {} repetitions: another would have passed the budget of {}; for more: "
+          "mpirun -n {} chorale compare --resume {} --budget 0\n",
+          no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), ranks, record.folder.string());
     if (exit == Exit::runtime)
       fmt::print("stopped; for the rest: mpirun -n {} chorale compare --resume {}\n", ranks, record.folder.string());
   }
@@ -223,6 +238,8 @@ class Compare final : public Command {
   std::vector<std::string> files_;
   std::string resume_, run_dir_ = "runs";
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
+  double budget_ = 0;
+  std::int64_t no_time_from_ = 0;  // the first repetition that the budget left out; 0: none
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // by run: what each has for the settings that vary
   std::optional<Signals> signals_;

@@ -140,6 +140,17 @@ Option& Options::add_bytes(const std::string& name, std::optional<std::int64_t>&
   return option;
 }
 
+Option& Options::add_seconds(const std::string& name, double& field, const std::string& about) {
+  Option& option = insert({.name = name, .about = about, .metavar = "TIME", .text = fmt::format("{}s", field)});
+  option.assign = [&field, &option](const std::string& text) -> std::string {
+    const auto seconds = parse_seconds(text);
+    if (!seconds) return "a time, as 90s, 1.5m or 2h";
+    field = *seconds;
+    return option.text = fmt::format("{}s", field), "";
+  };
+  return option;
+}
+
 Option& Options::add(const std::string& name, double& field, const std::string& about) {
   Option& option =
       insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});

@@ -103,6 +103,7 @@ class Options {
   // Of any suffix that people give sizes: 8, 64K, 1.5M, 2G, powers of 1024.
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about);  // none: auto
+  Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
   // A source of settings, which `resolve` reads by name; what it says is folded into the others.
   Option& add(const std::string& name, const std::string& about);

@@ -95,13 +95,25 @@ std::string human_bytes(std::int64_t bytes) {
   return fmt::format("{:.1f} {}", value, unit);
 }
 
-std::optional<std::int64_t> parse_bytes(std::string_view text) {
+namespace {
+
+// "1.5 KiB" → 1.5 and "KIB".
+std::optional<std::pair<double, std::string>> number_and_unit(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + digits, value);
   if (digits == 0 || read.ec != std::errc() || read.ptr != text.data() + digits) return std::nullopt;
   std::string unit = trim(text.substr(digits));
   for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return std::pair(value, unit);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  if (!parts) return std::nullopt;
+  auto [value, unit] = *parts;
   if (unit.empty()) unit = "B";
   const std::size_t power = std::string_view("BKMGT").find(unit.front());
   const std::string rest = unit.substr(1);
@@ -109,6 +121,13 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   value *= std::ldexp(1.0, static_cast<int>(known ? 10 * power : 0));
   if (!known || value != std::floor(value) || value >= 0x1p62) return std::nullopt;
   return static_cast<std::int64_t>(value);
+}
+
+std::optional<double> parse_seconds(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  const std::string units = "SMH";
+  if (!parts || parts->second.size() > 1 || units.find(parts->second) == std::string::npos) return std::nullopt;
+  return parts->first * std::pow(60.0, static_cast<double>(units.find(parts->second)));
 }
 
 std::string human_seconds(double seconds) {

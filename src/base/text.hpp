@@ -23,6 +23,7 @@ std::string first_columns(std::string_view text, int columns);  // by code point
 
 std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.5 KiB"
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
+std::optional<double> parse_seconds(std::string_view text);      // "90", "90s", "1.5m", "2h"
 std::string human_seconds(double seconds);                       // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
 
 // The candidate with the smallest edit distance, or "" when none is near enough to be what was meant.

@@ -20,6 +20,7 @@ struct Fields {
   bool check = false;
   std::int64_t most = 1024;
   std::optional<std::int64_t> limit;
+  double budget = 0;
   std::string dtype = "f32";
   Words backends{"mpi"}, files;
   Options options{"chorale test"};
@@ -32,6 +33,7 @@ struct Fields {
     options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
     options.add_bytes("most", most, "the largest size").alias("e");
     options.add_bytes("limit", limit, "a size, or what there is").range(0, 1e6);
+    options.add_seconds("budget", budget, "a time");
     options.add("config", "a file");
     options.add("preset", "a set");
     options.add_positional("file", files, "files");

@@ -21,6 +21,12 @@ TEST_CASE("numbers become words") {
     INFO(wrong);
     CHECK(!parse_bytes(wrong));
   }
+  CHECK((parse_seconds("0") == 0 && parse_seconds("90s") == 90 && parse_seconds("1.5m") == 90 &&
+         parse_seconds("2 H") == 7200));
+  for (const char* wrong : {"", "s", "-1", "90x", "1ms", "1m30s", "1e3"}) {
+    INFO(wrong);
+    CHECK(!parse_seconds(wrong));
+  }
   CHECK(human_seconds(3e-9) == "3 ns");
   CHECK(human_seconds(0.00012) == "120 µs");
   CHECK(human_seconds(0.25) == "250 ms");

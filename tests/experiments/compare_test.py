@@ -118,6 +118,34 @@ class Compare(unittest.TestCase):
         self.assertRegex(result.stdout, r"paired t-test over 6 repetitions, Holm's correction, p [<≥] 0\.05")
         self.assertNotIn("?", result.stdout)
 
+    def test_a_budget_leaves_whole_repetitions_out_and_they_can_be_done_later(self):
+        suite = self.suite('repetitions = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\nthreads = 1\n'
+                           'eval-samples = 4\nno-save = true\nvary.layout = ["dp2", "tp2"]\n')
+        result = self.compare(suite, "--budget", "0.001s")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        whole = os.path.realpath(f"{self.folder}/latest")
+        self.assertIn("1 of 3 repetitions: another would have passed the budget of 1 ms; for more: mpirun -n 2 chorale compare "
+                      f"--resume {whole} --budget 0", result.stdout)
+
+        def status():
+            with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
+                return list(summary.repetition.values), list(summary.status.values)
+
+        self.assertEqual(status(), ([1, 1, 2, 2, 3, 3], ["ok"] * 2 + ["waiting"] * 4))
+        with h5py.File(f"{whole}/run.h5") as record:  # no run is shortened
+            self.assertEqual([len(record[f"runs/{run}/train/loss"]) for run in record["runs"]], [2, 2])
+        again = ranks(2, chorale, "compare", "--resume", whole)  # with the budget it was begun with
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("2 of 3 repetitions", again.stdout)
+        self.assertEqual(status()[1], ["ok"] * 4 + ["waiting"] * 2)
+        rest = ranks(2, chorale, "compare", "--resume", whole, "--budget", "0")
+        self.assertEqual(rest.returncode, 0, rest.stderr)
+        self.assertNotIn("budget", rest.stdout)
+        self.assertEqual(status()[1], ["ok"] * 6)
+        wrong = self.compare(suite, "--budget", "soon")
+        self.assertEqual(wrong.returncode, 2, wrong.stderr)
+        self.assertIn("a time, as 90s, 1.5m or 2h", wrong.stderr)
+
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
                            'memory-limit = "8M"\nvary.layout = ["dp2", "dp2.z3"]\n')
