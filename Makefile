@@ -10,12 +10,14 @@ SHELL := /bin/bash
 
 # ── what you may set ────────────────────────────────────────────────────────────────────────────────────────────────
 #: NP=8                 the ranks of `make run` (4)
+#: BUDGET=0             the time of its comparison (90s); 0: no limit
 #: UCX= CUDA= NCCL=     leave an optional part out, even where it is found
 #: MPICXX=mpicxx.mpich  another MPI, in a build folder of its own
 #: SANITIZE=address     or thread, or undefined; likewise
 #: ARCH=x86-64-v3       for another processor than this one
 #: SETUP=               install nothing
 #: PCH=                 no precompiled headers (a compiler cache does without)
+#: BUNDLES=             each source compiled by itself, as without PCH and with SANITIZE
 #: V=1                  show whole commands
 #: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH as everywhere
 MPICXX    ?= mpicxx
@@ -23,9 +25,11 @@ MPIRUN    ?= $(subst mpicxx,mpirun,$(MPICXX))
 ARCH      ?= native
 CXXFLAGS  ?= $(if $(SANITIZE),-O1 -g -fno-omit-frame-pointer,-O3 -g1)
 NP        ?= 4
+BUDGET    ?= 90s
 PREFIX    ?= /usr/local
 SETUP     ?= yes
 PCH       ?= yes
+BUNDLES   ?= $(if $(SANITIZE),,$(PCH))
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
 NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
@@ -56,6 +60,7 @@ maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter t
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(sanitize) $(found_flags) $(CXXFLAGS)
 # What is not computed in loops is compiled with less effort where CXXFLAGS says -O3: of 340 s of compiling 284 are left, and runs are no slower.
+build_s  := 300# that a build from scratch takes of one processor, for those who wait
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
 # As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
@@ -75,16 +80,26 @@ hdf5_folder       := $(call pkg,--libs-only-L hdf5)
 ucx_libs          := $(call pkg,--libs ucx)
 catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
+# ── bundles: sources that are compiled several at once (src/bundles.awk) ────────────────────────────────────────────
+# What computes in loops stays alone, and so does a source that git calls changed: work on it costs one small compilation, which also shows an
+# include that is missing. CONTRIBUTING.md says more.
+changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
+alone     = src/math/% experiments/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(changed)
+
 # ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
-objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments)))
+sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
+sorted   := $(if $(BUNDLES),$(shell awk -v most=70000 -f src/bundles.awk $(filter-out $(alone),$(sources))))
+bundles  := $(sort $(foreach pair,$(sorted),$(firstword $(subst :, ,$(pair)))))
+bundled  := $(foreach pair,$(sorted),$(lastword $(subst :, ,$(pair))))
 tests    := $(patsubst %.cpp,$B/%.o,$(filter-out tests/client/%,$(call below,cpp,tests)))
 kernels  := $(if $(CUDA),$(patsubst %.cu,$B/%.cu.o,$(filter-out $(absent),$(call below,cu,src collectives layers parallel))))
 emulated := $(patsubst %.cu,$B/emulated/%.o,$(filter-out %/blas.cu %/sort.cu,$(call below,cu,src collectives)) $(call below,cu,tests/cuda))
 headers_once := $(if $(PCH),$B/hot.hpp.gch $B/cold.hpp.gch)
 plugin   := $(if $(CUDA),$B/chorale_cuda.so)
-parts    := $(filter-out $B/experiments/%,$(objects))
+objects  := $(patsubst %.cpp,$B/%.o,$(filter-out $(bundled),$(sources))) $(bundles:%=$B/bundles/%.o)
+parts    := $(filter-out $B/experiments/% $B/bundles/experiments%,$(objects))
 library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
@@ -121,13 +136,17 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
 worked  = all examples run test test-all bench experiments report data lint format install
-.PHONY: $(worked) $(worked:%=do-%) peers setup info clean help FORCE
+.PHONY: say-run written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
 .NOTPARALLEL:                    # two goals would build the same files at once; each is parallel within itself
 endif
-$(worked): setup                 # what was not there when this page was read may be there now: read it again
-	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) do-$@
+# What was not there when this page was read may be there now: read it again. What builds is first counted, by a make that only says what it would
+# do; the stamps and bundles are made before, so that it knows what is out of date.
+make = $(MAKE) --no-print-directory
+$(worked): setup
+	@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
+	$(make) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) steps=$$steps do-$@
 
 ## all         build the program and the library, and the CUDA plugin where the toolkit is
 do-all: $B/chorale $(library) $(plugin)
@@ -137,7 +156,15 @@ do-examples: $(examples)
 
 ## run         the main job: which strategy trains fastest on NP ranks (4), in how much memory; a table, a record, a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
-	$(launch) -n $(NP) $B/chorale compare experiments/strategies$(if $(filter 8,$(NP)),8).toml --repetitions 2
+	$(launch) -n $(NP) $B/chorale compare $(strategies) --repetitions 2 --budget $(BUDGET)
+strategies := experiments/strategies$(if $(filter 8,$(NP)),8).toml
+say-run:
+	@printf '%s\n' 'make run: which way to share a model among $(NP) ranks trains fastest?' \
+	  '  packages    $(if $(SETUP),installs what is missing: up to a minute,left alone)' \
+	  "  build       $$([ -e $B/chorale ] && echo 'what has changed since the last one' || \
+	    echo "the program, from scratch: about $$(($(build_s) / 60 / $$(nproc) + 1)) minutes on $$(nproc) processors, more on a busy machine")" \
+	  '  comparison  $(strategies), every layout once or twice: $(BUDGET), or longer where once takes longer' \
+	  '  and then    a table here; the record and a page of figures in runs/latest'
 
 ## test        the tests: alone, as threads, under mpirun on 1 to 8 ranks, and from outside; ten minutes on two idle cores
 ## test-all    the same with every combination and more repetitions
@@ -193,12 +220,12 @@ do-format:
 	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 ## setup       install what is missing (Debian, as root or through sudo)
-setup:
+setup: $(filter say-run,$(MAKECMDGOALS:%=say-%))
 ifeq ($(SETUP),yes)
 	@command -v dpkg-query >/dev/null || { echo "not a Debian machine: install the like of $(packages)"; exit 0; }; \
 	have=" $$(dpkg-query -W -f='$${db:Status-Abbrev}$${Package} ' $(packages) 2>/dev/null) "; missing=; \
 	for p in $(packages); do [[ "$$have" == *"ii $$p "* ]] || missing+=" $$p"; done; \
-	[ "$$missing" ] || exit 0; install="apt-get install -y --no-install-recommends$$missing"; \
+	[ "$$missing" ] || exit 0; install="apt-get install -y --no-install-recommends --no-upgrade$$missing"; \
 	if [ $$(id -u) = 0 ]; then sudo=; elif sudo -n true 2>/dev/null || [ -t 0 -a -x /usr/bin/sudo ]; then sudo=sudo; \
 	else echo "missing packages; ask an administrator for: apt-get update && $$install"; exit 1; fi; echo "installing$$missing"; \
 	$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive $$install -q -o DPkg::Lock::Timeout=300
@@ -224,7 +251,9 @@ help:
 	@sed -n 's/^## /make /p' Makefile; echo; echo 'make NAME=value … sets'; sed -n 's/^#: /  /p' Makefile
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-quiet = $(if $(V),,@printf '%-5s %s\n' '$(1)' '$@';) # V=1 shows whole commands
+always := FORCE# what is written only where its text has changed; `make always=` takes that for done
+# V=1 shows whole commands. [ 37/212] where `steps` were counted beforehand.
+quiet = $(if $(V),,@$(if $(steps),$(eval begun += x)printf '[%3d/%d] ' $(words $(begun)) $(steps);) printf '%-5s %s\n' '$(1)' '$@';)
 
 $B/chorale: $(objects) $B/link_program.stamp
 	$(call quiet,link) $(link_program) -o $@
@@ -252,8 +281,14 @@ $B/emulated/%.o: %.cu $B/emulate.stamp
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
-$B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: effort := cold
-$B/cold.hpp.gch: effort := cold
+# private: hot.hpp.gch, which these want as well, is not compiled with less effort.
+$B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: private effort := cold
+$B/bundles/experiments%.o $B/bundles/parallel%.o $B/bundles/src_base%.o $B/bundles/src_record%.o $B/bundles/library_parsers%.o: private effort := cold
+$B/cold.hpp.gch: private effort := cold
+$B/bundles/%.o: $B/bundles/%.cpp $B/compile.stamp $(headers_once)
+	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
+$B/bundles/%.cpp: $(always)
+	@mkdir -p $(@D); printf '#include "%s"\n' $(patsubst $*:%,%,$(filter $*:%,$(sorted))) > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(headers_once): $B/%.hpp.gch: src/base/standard.hpp $B/compile.stamp
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $($(effort)) -MMD -MP -c -x c++-header $< -o $@
@@ -263,9 +298,12 @@ $B/%.cu.o: %.cu $B/nvcc.stamp
 $B/src/base/built.o: $B/facts.stamp
 $B/src/memory/device_plugin.o $B/src/memory/plugin_mark.cu.o $B/emulated/src/memory/plugin_mark.o: $B/plugin_mark.stamp
 
-.PRECIOUS: $B/%.stamp
+# What is written only where its text has changed.
+written: $(patsubst %,$B/%.stamp,compile link_program link_tests link_library pc_here emulate link_emulated facts plugin_mark \
+           $(if $(CUDA),nvcc link_plugin)) $(bundles:%=$B/bundles/%.cpp)
+.PRECIOUS: $B/%.stamp $B/bundles/%.cpp
 # A stamp holds the text of the variable it is named after, and is rewritten only when that text changes.
-$B/%.stamp: FORCE
+$B/%.stamp: $(always)
 	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
 	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@
 

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* schema = "chorale tuning";
-constexpr int schema_version = 1;
+constexpr int table_version = 1;
 
 Collective collective_named(const std::string& name) {
   const auto found = std::find(std::begin(collective_names), std::end(collective_names), name);
@@ -40,7 +40,7 @@ Tuned choice_of(const Json& line) {
   return t;
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& why) {
+[[noreturn]] void refuse_table(const std::string& file, const std::string& why) {
   usage_error("this is no tuning table", fmt::format("{}: {}", file, why), "make one with chorale tune --tuning FILE");
 }
 
@@ -59,7 +59,7 @@ std::filesystem::path default_tuning_file() {
 
 TuningTable read_tuning(const std::filesystem::path& file) {
   std::ifstream stream(file);
-  if (!stream) refuse(file.string(), std::strerror(errno));
+  if (!stream) refuse_table(file.string(), std::strerror(errno));
   return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
 }
 
@@ -67,13 +67,13 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
   TuningTable table;
   try {
     const Json all = Json::parse(text);
-    if (all.at("schema") != schema || all.at("version") != schema_version) throw std::runtime_error("it has another schema");
+    if (all.at("schema") != schema || all.at("version") != table_version) throw std::runtime_error("it has another schema");
     table.machine = all.at("machine");
     for (const auto& [backend, price] : all.at("prices").items())
       table.prices[backend] = {price.at("alpha"), price.at("beta"), price.at("gamma")};
     for (const Json& line : all.at("choices")) table.choices.push_back(choice_of(line));
   } catch (const std::exception& error) {
-    refuse(file, error.what());
+    refuse_table(file, error.what());
   }
   return table;
 }
@@ -82,7 +82,7 @@ void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
   Json prices = Json::object();
   for (const auto& [backend, p] : table.prices) prices[backend] = {{"alpha", p.alpha}, {"beta", p.beta}, {"gamma", p.gamma}};
   std::string text = fmt::format("{{\"schema\":\"{}\",\"version\":{},\n \"machine\":{},\n \"prices\":{},\n \"choices\":[\n",
-                                 schema, schema_version, Json(table.machine).dump(), prices.dump());
+                                 schema, table_version, Json(table.machine).dump(), prices.dump());
   for (std::size_t i = 0; i < table.choices.size(); ++i)
     text += fmt::format("  {}{}\n", line_of(table.choices[i]).dump(), i + 1 < table.choices.size() ? "," : "");
   text += "]}\n";

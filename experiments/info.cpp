@@ -84,7 +84,7 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
 }
 
 // JSON keeps numbers, with the unit in their name; people get words.
-std::string cell(const Json& value, const std::string& name = "") {
+std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -95,32 +95,32 @@ std::string heading(const std::string& name) { return name.substr(0, std::min(na
 void print_pairs(const char* title, const Json& object) {
   fmt::print("{}\n", title);
   for (const auto& [name, value] : object.items())
-    fmt::print("  {:<16} {}\n", heading(name), escape_control(cell(value, name)));
+    fmt::print("  {:<16} {}\n", heading(name), escape_control(cell_of(value, name)));
   fmt::print("\n");
 }
 
-void print_text(const Json& all) {
+void print_as_text(const Json& all) {
   print_pairs("chorale", all["chorale"]);
   print_pairs("machine", all["machine"]);
   fmt::print("backends\n");
   for (const Json& b : all["backends"])
-    fmt::print("  {:<8} {:<4} {}\n", cell(b["name"]), b["available"] ? "yes" : "no",
-               escape_control(cell(b[b["available"] ? "detail" : "why_not"])));
+    fmt::print("  {:<8} {:<4} {}\n", cell_of(b["name"]), b["available"] ? "yes" : "no",
+               escape_control(cell_of(b[b["available"] ? "detail" : "why_not"])));
   fmt::print("\ndevices\n");
   for (const Json& d : all["devices"]["cuda"])
-    fmt::print("  {} (compute capability {}), {}\n", cell(d["name"]), cell(d["compute_capability"]),
-               cell(d["memory_bytes"], "memory_bytes"));
-  if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell(all["devices"]["why_none"])));
-  fmt::print("  device buffers: {}\n", cell(all["devices"]["buffers"]));
+    fmt::print("  {} (compute capability {}), {}\n", cell_of(d["name"]), cell_of(d["compute_capability"]),
+               cell_of(d["memory_bytes"], "memory_bytes"));
+  if (all["devices"].contains("why_none")) fmt::print("  none: {}\n", escape_control(cell_of(all["devices"]["why_none"])));
+  fmt::print("  device buffers: {}\n", cell_of(all["devices"]["buffers"]));
   if (all["devices"].contains("auto_backend"))
-    fmt::print("  --device cuda --backend auto: {}\n", cell(all["devices"]["auto_backend"]));
+    fmt::print("  --device cuda --backend auto: {}\n", cell_of(all["devices"]["auto_backend"]));
   fmt::print("\nranks\n");
   std::vector<std::string> columns;
   for (const auto& [name, value] : all["ranks"][0].items()) columns.push_back(heading(name));
   TextTable table(columns);
   for (const Json& r : all["ranks"]) {
     std::vector<std::string> cells;
-    for (const auto& [name, value] : r.items()) cells.push_back(cell(value, name));
+    for (const auto& [name, value] : r.items()) cells.push_back(cell_of(value, name));
     table.add(std::move(cells));
   }
   fmt::print("{}", table.print("text"));
@@ -159,7 +159,7 @@ class Info final : public Command {
     if (format_ == "json")
       fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
     else
-      print_text(all);
+      print_as_text(all);
   }
 
   std::string format_ = "text", run_dir_;

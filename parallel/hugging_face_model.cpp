@@ -14,14 +14,14 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void refuse(const fs::path& folder, const std::string& what) {
+[[noreturn]] void refuse_model(const fs::path& folder, const std::string& what) {
   usage_error("this model cannot be imported", fmt::format("{}: {}", folder.string(), what),
               "fetch the folder again, or export it anew");
 }
 
-std::string text_of(const fs::path& path) {
+std::string text_in(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(path, "it cannot be opened");
+  if (!file) refuse_model(path, "it cannot be opened");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -46,19 +46,19 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   if (!fs::exists(index)) {
     for (const auto& entry : fs::directory_iterator(folder))
       if (is_pickle(entry.path())) refuse_pickle(entry.path());
-    refuse(folder, "it has neither model.safetensors nor model.safetensors.index.json");
+    refuse_model(folder, "it has neither model.safetensors nor model.safetensors.index.json");
   }
   std::set<std::string> names;
   try {
-    const auto text = nlohmann::json::parse(text_of(index));
+    const auto text = nlohmann::json::parse(text_in(index));
     for (const auto& [tensor, name] : text.at("weight_map").get_ref<const nlohmann::json::object_t&>())
       names.insert(name.get<std::string>());
   } catch (const nlohmann::json::exception& error) {
-    refuse(index, error.what());
+    refuse_model(index, error.what());
   }
   for (const std::string& name : names) {
     if (name.empty() || fs::path(name).filename() != name || name == ".." || name == ".")
-      refuse(index, fmt::format("the shard \"{}\" is not in the folder", name));
+      refuse_model(index, fmt::format("the shard \"{}\" is not in the folder", name));
     files.emplace_back(folder / name);
   }
   return files;
@@ -77,8 +77,8 @@ void require_room_for(const ModelShape& s, const std::vector<safetensors::File>&
   const __int128 least =
       static_cast<__int128>(s.vocabulary) * s.width + static_cast<__int128>(s.layers) * s.width * (s.width + s.ffn);
   if (least > bytes)
-    refuse(folder, fmt::format("a model of {} layers, width {} and ffn {} does not fit into {} bytes", s.layers, s.width,
-                               s.ffn, bytes));
+    refuse_model(folder, fmt::format("a model of {} layers, width {} and ffn {} does not fit into {} bytes", s.layers,
+                                     s.width, s.ffn, bytes));
 }
 
 struct Found {
@@ -96,7 +96,7 @@ std::map<std::string, Found> tensors_in(const std::vector<safetensors::File>& fi
       // A model that was saved without its head has no prefix.
       const std::string full = name.starts_with(prefix) || name == "lm_head.weight" ? name : prefix + name;
       if (!found.emplace(full, Found{&file, &entry}).second)
-        refuse(folder, fmt::format("the tensor \"{}\" is there twice", name));
+        refuse_model(folder, fmt::format("the tensor \"{}\" is there twice", name));
     }
   return found;
 }
@@ -166,7 +166,7 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
 ModelShape shape_of_folder(const fs::path& folder) {
   if (fs::is_regular_file(folder) && is_pickle(folder)) refuse_pickle(folder);
   const fs::path config = folder / "config.json";
-  return shape_of_config(text_of(config), config.string());
+  return shape_of_config(text_in(config), config.string());
 }
 
 HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
@@ -175,18 +175,18 @@ HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
   require_room_for(shape_, files_, folder);
   for (const Renamed& name : names_of(shape_)) {
     const auto there = found.find(name.theirs);
-    if (there == found.end()) refuse(folder, fmt::format("the tensor \"{}\" is missing", name.theirs));
+    if (there == found.end()) refuse_model(folder, fmt::format("the tensor \"{}\" is missing", name.theirs));
     const auto [file, entry] = there->second;
     if (entry->shape != name.shape || !is_floating(entry->dtype))
-      refuse(folder, fmt::format("the tensor \"{}\" is {} of {} instead of {}", name.theirs, to_string(entry->shape),
-                                 name_of(entry->dtype), to_string(name.shape)));
+      refuse_model(folder, fmt::format("the tensor \"{}\" is {} of {} instead of {}", name.theirs, to_string(entry->shape),
+                                       name_of(entry->dtype), to_string(name.shape)));
     std::vector<Piece>& pieces = pieces_[name.ours];
     if (!pieces.empty() && pieces.front().entry->dtype != entry->dtype)
-      refuse(folder, fmt::format("the parts of \"{}\" have two types", name.ours));
+      refuse_model(folder, fmt::format("the parts of \"{}\" have two types", name.ours));
     pieces.push_back({name, file, entry});
     found.erase(there);
   }
-  if (!found.empty()) refuse(folder, fmt::format("the tensor \"{}\" is none of this model's", found.begin()->first));
+  if (!found.empty()) refuse_model(folder, fmt::format("the tensor \"{}\" is none of this model's", found.begin()->first));
 }
 
 const std::vector<HuggingFaceModel::Piece>& HuggingFaceModel::pieces(const std::string& ours) const {

@@ -23,16 +23,16 @@ struct Numbered {
 };
 constexpr Numbered numbered[] = {{"dp", 1, most}, {"tp", 1, most}, {"pp", 1, most}, {"z", 0, 3}, {"v", 1, most}};
 
-struct Part {
+struct Piece {
   std::string text, letters, digits;
 };
 
-Part part_of(const std::string& text) {
+Piece part_of(const std::string& text) {
   const std::size_t letters = text.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
-[[noreturn]] void refuse_part(const std::string& word, const Part& part, const std::string& what) {
+[[noreturn]] void refuse_part(const std::string& word, const Piece& part, const std::string& what) {
   std::vector<std::string> right;
   for (const Numbered& n : numbered) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
   for (const std::string& name : schedule_names()) right.push_back(name);
@@ -44,7 +44,7 @@ Part part_of(const std::string& text) {
                   "), with dots between");
 }
 
-std::int64_t number_of(const std::string& word, const Part& part, const Numbered& kind) {
+std::int64_t number_of(const std::string& word, const Piece& part, const Numbered& kind) {
   std::int64_t value = -1;
   const auto read = std::from_chars(part.digits.data(), part.digits.data() + part.digits.size(), value);
   if (part.digits.empty()) refuse_part(word, part, "lacks its number");
@@ -54,7 +54,7 @@ std::int64_t number_of(const std::string& word, const Part& part, const Numbered
 }
 
 // Sets what one part says; returns what that was.
-std::string take(const std::string& word, const Part& part, Layout& layout) {
+std::string take(const std::string& word, const Piece& part, Layout& layout) {
   const std::vector<std::string> schedules = schedule_names();
   if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
   if (part.text == "sp") return layout.sequence = true, "sp";
@@ -96,7 +96,7 @@ Layout parse_layout(const std::string& word, std::int64_t world) {
   Layout layout{.data = 0};
   std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
-    const Part part = part_of(text);
+    const Piece part = part_of(text);
     if (text.empty()) refuse_part(word, part, "stands between two dots");
     const std::string what = take(word, part, layout);
     if (std::count(said.begin(), said.end(), what))

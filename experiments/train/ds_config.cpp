@@ -18,7 +18,7 @@ bool opens_a_key(const std::string& path) {
 }
 
 bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }
-std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string shown_value(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 class Translation {
  public:
@@ -53,7 +53,8 @@ class Translation {
 
   [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& takes) const {
     usage_error(fmt::format("DeepSpeed's {} is not supported like this", path),
-                fmt::format("{}: {} = {}", name_, path, shown(value)), fmt::format("remove it; supported is {}", takes));
+                fmt::format("{}: {} = {}", name_, path, shown_value(value)),
+                fmt::format("remove it; supported is {}", takes));
   }
 
   [[noreturn]] void unknown(const std::string& path) const {
@@ -121,7 +122,7 @@ class Translation {
       const Json value = decays_by_torch(path) ? Json(0.01) : Json::parse(key.there);
       apply_default(key.option, *key.convert(value), path);
       if (!path.starts_with("fp16.") || at("fp16.enabled") == true)
-        left_out_.push_back(fmt::format("{} {}", path, shown(value)));
+        left_out_.push_back(fmt::format("{} {}", path, shown_value(value)));
     }
   }
 
@@ -149,11 +150,11 @@ class Translation {
       const bool of_optimizer = path.starts_with("optimizer");
       const std::string section = of_optimizer ? "optimizer" : "scheduler", type = of_optimizer ? optimizer_ : scheduler_;
       if (!type.empty()) refuse(path, value, fmt::format("in {}s of the type {}", section, key.types));
-      return note(fmt::format("{} = {} has no effect: there is no {}.type", path, shown(value), section));
+      return note(fmt::format("{} = {} has no effect: there is no {}.type", path, shown_value(value), section));
     }
     const auto text = key.convert(value);
     if (!text) refuse(path, value, taken_by(key));
-    if (key.takes[0] == '\0') note(fmt::format("{} = {} has no effect: {}", path, shown(value), key.remark));
+    if (key.takes[0] == '\0') note(fmt::format("{} = {} has no effect: {}", path, shown_value(value), key.remark));
     if (key.option[0] && !text->empty()) set(key.option, *text, path);
   }
 

@@ -20,7 +20,7 @@ std::size_t line_at(const std::string& text, std::size_t position) {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& origin, const std::string& key, const std::string& kind) {
+[[noreturn]] void refuse_config(const std::string& origin, const std::string& key, const std::string& kind) {
   usage_error(fmt::format("\"{}\" cannot be {}", key, kind), fmt::format("it stands at {}", origin),
               "config files are flat: key = text, number, true, false, or a list of these");
 }
@@ -35,12 +35,12 @@ std::string setting_text(const toml::node& node, const std::string& key, const s
   if (const toml::array* list = node.as_array()) {
     std::vector<std::string> parts;
     for (const toml::node& part : *list) {
-      if (part.is_array()) refuse(origin, key, "a list of lists");
+      if (part.is_array()) refuse_config(origin, key, "a list of lists");
       parts.push_back(setting_text(part, key, origin));
     }
     return join(parts, ",");
   }
-  refuse(origin, key, node.is_table() ? "a table" : "a date or time");
+  refuse_config(origin, key, node.is_table() ? "a table" : "a date or time");
 }
 
 std::vector<Setting> read_toml(const std::string& text, const std::string& name) {
@@ -62,15 +62,15 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
 
 namespace {
 
-std::string text_of(const nlohmann::ordered_json& value, const std::string& key, const std::string& origin) {
+std::string text_of_node(const nlohmann::ordered_json& value, const std::string& key, const std::string& origin) {
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_object()) refuse(origin, key, "an object");
-  if (value.is_null()) refuse(origin, key, "null");
+  if (value.is_object()) refuse_config(origin, key, "an object");
+  if (value.is_null()) refuse_config(origin, key, "null");
   if (!value.is_array()) return value.dump();
   std::vector<std::string> parts;
   for (const auto& part : value) {
-    if (part.is_array()) refuse(origin, key, "a list of lists");
-    parts.push_back(text_of(part, key, origin));
+    if (part.is_array()) refuse_config(origin, key, "a list of lists");
+    parts.push_back(text_of_node(part, key, origin));
   }
   return join(parts, ",");
 }
@@ -79,12 +79,12 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
   std::vector<Setting> settings;
   try {
     const auto object = nlohmann::ordered_json::parse(text);
-    if (!object.is_object()) refuse(name + ":1", "the whole file", "anything but one object");
+    if (!object.is_object()) refuse_config(name + ":1", "the whole file", "anything but one object");
     for (const auto& [key, value] : object.items()) {
       // The parser keeps no positions; in a flat object the first `"key"` is the key's own, unless it is also a value.
       const std::size_t at = std::min(text.find(nlohmann::json(key).dump()), text.size());
       const std::string origin = fmt::format("{}:{}", name, line_at(text, at));
-      settings.push_back({canonical_key(key), text_of(value, key, origin), origin});
+      settings.push_back({canonical_key(key), text_of_node(value, key, origin), origin});
     }
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",

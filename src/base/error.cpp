@@ -6,8 +6,12 @@
 namespace chorale {
 namespace {
 
-// Sources are compiled by their path from the root, so the file name is already short and the same on every machine.
-std::string place(const std::source_location& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
+// Sources are compiled by their path from the root, so the file name is already short and the same on every machine. In a bundle "./" stands
+// before it.
+std::string place(const std::source_location& where) {
+  const std::string_view file = where.file_name();
+  return fmt::format("{}:{}", file.substr(file.starts_with("./") ? 2 : 0), where.line());
+}
 
 std::string indented(const std::string& what, const std::vector<std::string>& lines) {
   std::string text = escape_control(what);

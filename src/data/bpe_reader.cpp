@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+[[noreturn]] void refuse_tokenizer(const std::string& name, const std::string& why) {
   usage_error(fmt::format("{} is no byte-level tokenizer that is known here", name), why,
               "make one with: chorale data train-bpe TEXT --vocabulary 4096 --out FILE");
 }
@@ -36,7 +36,8 @@ class Reader {
     }
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = token_of_.find(readable(std::string(1, static_cast<char>(byte))));
-      if (found == token_of_.end()) refuse(name_, fmt::format("its vocabulary of {} lacks the byte {}", words.size(), byte));
+      if (found == token_of_.end())
+        refuse_tokenizer(name_, fmt::format("its vocabulary of {} lacks the byte {}", words.size(), byte));
       parts.of_byte[static_cast<std::size_t>(byte)] = found->second;
     }
   }
@@ -44,8 +45,8 @@ class Reader {
   void merge(const std::string& left, const std::string& right) {
     const auto a = token_of_.find(left), b = token_of_.find(right), whole = token_of_.find(left + right);
     if (a == token_of_.end() || b == token_of_.end() || whole == token_of_.end())
-      refuse(name_,
-             fmt::format("merge {}, \"{} {}\", is of tokens that its vocabulary lacks", parts.merges.size(), left, right));
+      refuse_tokenizer(name_, fmt::format("merge {}, \"{} {}\", is of tokens that its vocabulary lacks", parts.merges.size(),
+                                          left, right));
     parts.merges.push_back({a->second, b->second});
     parts.made.push_back(whole->second);
   }
@@ -70,7 +71,7 @@ class Reader {
  private:
   std::int32_t checked(const Json& number, const std::string& word) const {
     if (!number.is_number_integer() || number.get<std::int64_t>() < 0 || number.get<std::int64_t>() >= 1 << 24)
-      refuse(name_, fmt::format("token \"{}\" has the number {}", escape_control(word), shown(number)));
+      refuse_tokenizer(name_, fmt::format("token \"{}\" has the number {}", escape_control(word), shown(number)));
     return number.get<std::int32_t>();
   }
   void place(std::int32_t token, const std::string& bytes) {
@@ -102,7 +103,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
     const bool last = type == "ByteLevel" && !bytes;
     if (last && !step.value("add_prefix_space", true)) {
       bytes = true;
-      if (step.value("use_regex", true) && cut) refuse(name, "its text is cut by two patterns");
+      if (step.value("use_regex", true) && cut) refuse_tokenizer(name, "its text is cut by two patterns");
       if (step.value("use_regex", true)) cut = Cut::gpt2;
     } else if (type == "Digits" && step.value("individual_digits", false) && !bytes) {
       digits = true;
@@ -111,13 +112,15 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
       const auto pattern = step.at("pattern").at("Regex").get<std::string>();
       if (pattern == gpt2_pattern) cut = Cut::gpt2;
       if (pattern == llama3_pattern) cut = Cut::llama3;
-      if (!cut) refuse(name, fmt::format("its text is cut by a pattern that is neither GPT-2's nor Llama 3's: {}", pattern));
+      if (!cut)
+        refuse_tokenizer(name,
+                         fmt::format("its text is cut by a pattern that is neither GPT-2's nor Llama 3's: {}", pattern));
     } else {
-      refuse(name, fmt::format("its pre_tokenizer has the step {}", shown(step)));
+      refuse_tokenizer(name, fmt::format("its pre_tokenizer has the step {}", shown(step)));
     }
   }
   if (!bytes || !cut || (digits && *cut != Cut::gpt2))
-    refuse(name, fmt::format("its pre_tokenizer is {}", shown(pre_tokenizer)));
+    refuse_tokenizer(name, fmt::format("its pre_tokenizer is {}", shown(pre_tokenizer)));
   return digits ? Cut::digits : *cut;
 }
 
@@ -127,14 +130,14 @@ std::vector<std::int32_t> opening_of(const Json& post_processor, const std::stri
   for (const Json& step : listed(post_processor, "processors")) {
     const std::string type = step.value("type", "");
     if (type == "ByteLevel") continue;
-    if (type != "TemplateProcessing") refuse(name, fmt::format("its post_processor has the step {}", type));
+    if (type != "TemplateProcessing") refuse_tokenizer(name, fmt::format("its post_processor has the step {}", type));
     bool text_came = false;
     for (const Json& part : step.at("single")) {
       if (part.contains("Sequence")) {
         text_came = true;
         continue;
       }
-      if (text_came) refuse(name, "its template puts tokens behind a text");
+      if (text_came) refuse_tokenizer(name, "its template puts tokens behind a text");
       const auto id = part.at("SpecialToken").at("id").get<std::string>();
       for (const Json& token : step.at("special_tokens").at(id).at("ids")) opening.push_back(token.get<std::int32_t>());
     }
@@ -147,7 +150,7 @@ void read_added(const Json& file, Reader& reader, const std::string& name) {
     const auto text = token.at("content").get<std::string>();
     for (const char* option : {"single_word", "lstrip", "rstrip"})
       if (token.value(option, false))
-        refuse(name, fmt::format("its added token \"{}\" is {}", escape_control(text), option));
+        refuse_tokenizer(name, fmt::format("its added token \"{}\" is {}", escape_control(text), option));
     reader.added(text, token.at("id"));
   }
 }
@@ -158,12 +161,12 @@ Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name)
   Reader reader(name);
   try {
     const Json file = Json::parse(text), &model = file.at("model");
-    if (model.value("type", "BPE") != "BPE") refuse(name, fmt::format("its model is {}", model.at("type").dump()));
+    if (model.value("type", "BPE") != "BPE") refuse_tokenizer(name, fmt::format("its model is {}", model.at("type").dump()));
     for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (model.contains(affix) && !model[affix].is_null() && model[affix] != "")
-        refuse(name, fmt::format("its {} is {}", affix, shown(model[affix])));
+        refuse_tokenizer(name, fmt::format("its {} is {}", affix, shown(model[affix])));
     if (file.contains("normalizer") && !file["normalizer"].is_null())
-      refuse(name, fmt::format("its normalizer changes the text: {}", shown(file["normalizer"]).substr(0, 100)));
+      refuse_tokenizer(name, fmt::format("its normalizer changes the text: {}", shown(file["normalizer"]).substr(0, 100)));
     reader.parts.cut = cut_of(file.value("pre_tokenizer", Json()), name);
     reader.parts.opening = opening_of(file.value("post_processor", Json()), name);
     reader.parts.whole_first = model.value("ignore_merges", false);
@@ -175,7 +178,7 @@ Tokenizer Tokenizer::from_json(const std::string& text, const std::string& name)
         reader.merge_line(line);
     read_added(file, reader, name);
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, error.what());
+    refuse_tokenizer(name, error.what());
   }
   return Tokenizer(std::move(reader.parts));
 }
@@ -189,7 +192,7 @@ Tokenizer Tokenizer::from_vocabulary_and_merges(const std::string& vocabulary_js
     const Json added = Json::parse(added_json);
     for (const auto& [text, number] : added.items()) reader.added(text, number);
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, error.what());
+    refuse_tokenizer(name, error.what());
   }
   for (std::string line : split(merges, '\n')) {
     if (line.ends_with('\r')) line.pop_back();

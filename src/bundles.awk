@@ -1,0 +1,56 @@
+# Sorts sources into bundles, which are compiled as one: prints `bundle:file` for each.
+#
+#   awk -v most=70000 -f src/bundles.awk collectives/cost.cpp …        collectives-1:collectives/cost.cpp …
+#
+# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads them once for `most` characters of sources of
+# one folder. Those that include the parser of JSON or TOML, 3 s and more each, have bundles of their own. Files that use the same name in
+# anonymous namespaces go to different bundles, so names stay free. What says `using namespace` is left out, as it would say so for its neighbours.
+function kind_of(file) {
+  match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
+  kind = substr(file, 1, RLENGTH)
+  if (parses[file]) return (kind == "experiments" ? kind : "library") "_parsers"
+  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"  # they have namespaces of functions' names
+  sub("/", "_", kind)
+  return kind
+}
+
+# What a line at the left margin defines: `constexpr int most = 8;`, `class Picture final : Drawing {`, `std::string text_of(int x) {`.
+function name_in(line) {
+  sub(/^\[\[[a-z]+\]\] /, "", line)
+  gsub(/::/, "", line)
+  sub(/ *[({=;:\[].*/, "", line)
+  sub(/ final$/, "", line)
+  sub(/.*[^A-Za-z0-9_]/, "", line)
+  return line
+}
+
+function fits(bundle, file,    i) {
+  if (filled[bundle] + size[file] > most) return 0
+  for (i = 1; i <= locals[file]; ++i)
+    if ((bundle, local[file, i]) in taken && taken[bundle, local[file, i]] != meaning[file, i]) return 0
+  return 1
+}
+
+FNR == 1 { files[++n] = FILENAME; hidden = 0 }
+{ size[FILENAME] += length($0) + 1 }
+/^#include .*(json\.hpp|toml\.hpp|ds_config\.hpp|bench\/(results|launches)\.hpp)/ { parses[FILENAME] = 1 }
+/^namespace \{/ { hidden = 1; next }
+/^\}  \/\/ namespace$/ { hidden = 0 }
+/^using namespace/ { alone[FILENAME] = 1 }
+hidden && /^[A-Za-z[]/ && (name = name_in($0)) != "" {
+  local[FILENAME, ++locals[FILENAME]] = name
+  meaning[FILENAME, locals[FILENAME]] = /^(using|namespace) .*=/ ? $0 : FILENAME  # an alias may be repeated as it is
+}
+
+END {
+  for (i = 1; i <= n; ++i) {
+    if (files[i] in alone) continue
+    kind = kind_of(files[i])
+    for (number = 1; number <= count[kind] && !fits(kind "-" number, files[i]);) ++number
+    if (number > count[kind]) count[kind] = number
+    bundle = kind "-" number
+    filled[bundle] += size[files[i]]
+    for (k = 1; k <= locals[files[i]]; ++k) taken[bundle, local[files[i], k]] = meaning[files[i], k]
+    print bundle ":" files[i]
+  }
+}
