@@ -32,7 +32,8 @@ class Translation {
       if (key != "scheduler") translate(key, value);
     apply_defaults(true);
     if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // its rates win over the optimizer's
-    if (is_absent("bf16.enabled", true) && is_absent("fp16.enabled", true)) apply_default("dtype", "f32", "bf16.enabled");
+    const auto is_off = [this](const char* type) { return is_absent(std::string(type) + ".enabled", true); };
+    if (is_off("bf16") && is_off("bfloat16") && is_off("fp16")) apply_default("dtype", "f32", "bf16.enabled");
     complete_schedule();
     complete_batch();
     require_decoupled_decay();
@@ -65,7 +66,7 @@ class Translation {
                 did_you_mean(path, paths, "remove it"));
   }
 
-  // What stands at a path: null where nothing does, "auto" where that is said of it or of what it is part of.
+  // The value at a path: null if there is none, "auto" if it or an object around it is "auto".
   Json at(const std::string& path) const {
     Json here = file_;
     for (const std::string& name : split(path, '.')) {
@@ -85,7 +86,7 @@ class Translation {
     return value.is_null() || (or_false && value == false);
   }
 
-  // "" where none is said; refused before its parameters are looked at.
+  // "" if there is none. An unknown type is refused before its parameters are read.
   std::string known_type(const std::string& section) const {
     const std::string path = section + ".type";
     const Json type = at(path);

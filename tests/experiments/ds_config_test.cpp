@@ -88,6 +88,7 @@ TEST_CASE("what DeepSpeed's file leaves out has DeepSpeed's default") {
 
   const TrainingOptions single = Fields(R"({"optimizer": {"type": "AdamW"}})", {}, {}).training();
   CHECK(single.compute == DType::f32);
+  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // by its older name
   const auto decay = [](const std::string& params) {
     return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
                               params.substr(params[0] == '!')))
