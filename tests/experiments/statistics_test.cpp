@@ -229,3 +229,12 @@ TEST_CASE("the fastest of equals is not told from the others, although it was ch
   one_ahead[2].clear();
   CHECK(std::isnan(p_of_being_first(one_ahead)));
 }
+
+TEST_CASE("the lower median of launches with two modes does not stand alone where their mean says the opposite") {
+  const ByBlock two_modes = blocks({1, 1, 1, 1, 1, 1, 100, 100, 100, 100, 100}, "a");
+  const ByBlock steady = blocks({1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01}, "b");
+  const Contrast means = contrast(two_modes, steady);
+  REQUIRE((means.p < significant && means.ratio < 1 && summarize(two_modes).median < summarize(steady).median));
+  CHECK(p_of_being_first({two_modes, steady}) == 1);
+  CHECK(p_from_the_first({two_modes, steady})[1] == 1);
+}
