@@ -15,7 +15,7 @@ class Export final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, its checkpoints or one of them").words("DIR");
     o.add("out", out_, "the folder to make").words("DIR");
-    o.add("tokenizer", tokenizer_, "to put beside the weights; none given: what the run has kept").words("bytes|FILE|DIR");
+    o.add("tokenizer", tokenizer_, "to put beside the weights; left out: the one kept with the run").words("bytes|FILE|DIR");
     o.add("dtype", dtype_, "of the numbers in it").one_of({"f32", "bf16", "f16"});
   }
 

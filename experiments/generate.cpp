@@ -28,7 +28,7 @@ class Generate final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, a checkpoint, or a folder of Hugging Face's").words("DIR");
     o.add("prompt", prompt_, "what the text begins with; with no tokenizer: numbers, as in 5,7,9");
-    o.add("tokenizer", tokenizer_name_, "none given: what is kept with the model; none: tokens are numbers")
+    o.add("tokenizer", tokenizer_name_, "left out: the one kept with the model; none: tokens are shown as numbers")
         .words("bytes|none|FILE|DIR");
     o.add("tokens", tokens_, "how many").range(1, 1e9);
     o.add("samples", samples_, "how many texts, the seed one higher for each; 0: one for each replica").range(0, 1e9);

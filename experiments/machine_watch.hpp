@@ -1,9 +1,10 @@
-// What other programs do on the hosts of a run while it measures: said in one line where it disturbs, and recorded. Every rank calls all of it.
+// Watches what other programs do on the hosts of a run while it measures. Warns in one line if that disturbs the run, and records it. Every
+// rank calls all members of MachineWatch.
 //
 //   MachineWatch watch(session);      looks for a tenth of a second in which no rank works; a suite looks once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
 //   …                                 what is measured
-//   watch.finish(log)                 what they did since; said where it was not said before
+//   watch.finish(log)                 what they did since; warns unless that was done before
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct RankReading {
   int cores = 1;
   MachineReading before, after;
 };
-// Of each rank's machine, without the work of all ranks that run there.
+// For each rank, its machine's work without that of the ranks which run there.
 std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
 
 class MachineWatch {

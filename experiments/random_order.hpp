@@ -1,4 +1,4 @@
-// What takes turns does so in an order drawn anew each time, so that nothing always runs after the same other thing, or always first.
+// The order in which runs take turns. It is drawn anew for each round, so that no run is always first or always follows the same other one.
 #pragma once
 #include <numeric>
 #include <random>

@@ -42,8 +42,8 @@ class Report final : public Command {
     options.add("compare", compare_, "hold the second record against the first");
     options
         .add("check", reference_,
-             "hold the records against these: exit 3 where a speed fell, past the threshold and not by chance; 2 where too "
-             "few launches can tell")
+             "hold the records against these: exit 3 if a speed fell by more than the threshold and more than chance; 2 if "
+             "there are too few launches to tell")
         .words("FILE.h5,…");
     options.add("threshold", threshold_, "how much slower is too much").words("PERCENT");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
@@ -133,10 +133,10 @@ class Report final : public Command {
       ++speeds, told += d.contrast.enough(), perhaps += d.contrast.enough() && d.loss > share_;
     }
     if (told == 0)
-      usage_error("too few runs to tell whether a speed fell",
-                  fmt::format("A has {}, B has {}", differences[0].launches_of_one, differences[0].launches_of_other),
-                  fmt::format("{} launches of each would: chorale bench --launches {}, or so many records", fewest_blocks,
-                              fewest_blocks));
+      usage_error(
+          "too few runs to tell whether a speed fell",
+          fmt::format("launches: A has {}, B has {}", differences[0].launches_of_one, differences[0].launches_of_other),
+          fmt::format("compare {} of each: chorale bench --launches {}, or as many records", fewest_blocks, fewest_blocks));
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
                perhaps ? fmt::format(" and by more than chance; {} may have, and more launches would tell", perhaps) : "",
                told < speeds ? fmt::format("; {} of {} have too few to tell", speeds - told, speeds) : "");

@@ -28,8 +28,8 @@ std::size_t left_out(std::size_t n) {
 //
 //   I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) · 1 / (1 + d1 / (1 + d2 / (1 + …)))
 //
-// It is evaluated from below, from a depth at which terms are behind the last bit. That is some times the root of a and b for
-// x < (a + 1) / (a + b + 2); the other half follows by symmetry.
+// It is evaluated from below, starting at a depth where a term changes no bit. For x < (a + 1) / (a + b + 2) a few times the root of a and b
+// is deep enough; the other half follows by symmetry.
 double incomplete_beta(double x, double a, double b) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(1 - x, b, a);

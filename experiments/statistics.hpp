@@ -1,7 +1,7 @@
-// What measured times say: the median of a series and where it lies, and whether two kinds of run differ.
+// Statistics of measured times: the median of a series with its interval, and whether two kinds of run differ.
 //
 // The calls of one launch, and the steps of one run, share their pages, their cores and whatever else the machine did meanwhile.
-// A thousand of them are therefore one measurement, repeated: they say how that launch went, and nothing of the next one. So a
+// A thousand of them are therefore one measurement, repeated: they describe that launch and say nothing about the next one. So a
 // comparison takes one number from each launch, or from each repetition that was run in turns with the others (a block):
 //
 //   block        1      2      3      4      5      6         paired: what slows a block slows both
@@ -24,11 +24,11 @@ struct Summary {
 };
 
 // The interval lies between two order statistics: of n samples, j lie below the true median as heads fall in n tosses of a coin (Le Boudec,
-// "Performance Evaluation", 2010). It supposes nothing about how samples are distributed, but that they are independent.
+// "Performance Evaluation", 2010). It assumes that samples are independent, and nothing about their distribution.
 Summary summarize(std::vector<double> samples);
 
 inline constexpr std::size_t fewest_blocks = 6;  // in a comparison
-inline constexpr double significant = 0.05;      // a less probable result than this is taken for a difference
+inline constexpr double significant = 0.05;      // a p-value below it counts as a difference
 
 // What one kind of run measured: a number for each block, by the block's name.
 using ByBlock = std::map<std::string, double>;
@@ -42,21 +42,22 @@ struct Contrast {
   bool enough() const { return blocks >= fewest_blocks; }
 };
 
-// ByBlock of the same name are partners. Numbers must be positive, or their ratio is unknown.
+// Blocks of the same name are partners. Numbers must be positive, or their ratio is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
-// Of many comparisons, one in twenty would look like a difference by chance. Holm's correction (1979) raises the p-values of all comparisons
+// One in twenty comparisons looks like a difference by chance. Holm's correction (1979) raises the p-values of all comparisons
 // that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN stays out of it.
 void correct_by_holm(std::vector<double>& p);
 
-// Of several kinds of run: how probable each one's distance from the first would be if there were none. Which kind is first was seen in the same
-// numbers, so the correction is for all pairs, not only for those with the first.
+// The p-value of each kind's distance from the first. The first was chosen by the same numbers, so the correction counts all pairs, not only
+// those with the first.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// Whether the first is ahead of all others needs less: the test against its nearest rival holds although it was chosen (Hung & Fithian 2019).
+// The p-value of the first being ahead of all others. This needs no correction: the test against the nearest rival holds although the first was
+// chosen by its numbers (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
-// Student's distribution: how probable a value at least as far from 0 is, either way; and the value for which that is p.
+// Student's distribution: the probability of a value at least as far from 0 as t, on either side; and the t whose probability is p.
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 

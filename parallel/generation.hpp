@@ -29,7 +29,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// What a rank of the fullest stage, of its last shard, will hold at most, if so many tokens are read at once: a plan, by the same code on phantom memory.
+// The most bytes that a rank with the last shard will hold, in the stage that holds most, if it reads `tokens` at once. The same code computes it on
+// phantom memory.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {

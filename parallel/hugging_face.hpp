@@ -18,7 +18,7 @@
 
 namespace chorale {
 
-// One of their tensors: column j of it is column columns[j] of ours (all of ours, in order, when there are none); transposed, its rows are.
+// One of their tensors. Its column j is column columns[j] of ours; without `columns`, column j. If it is transposed, its row j is that column.
 struct Renamed {
   std::string theirs, ours;
   Shape shape;       // of theirs

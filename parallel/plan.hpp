@@ -35,15 +35,15 @@ struct RankPlan {
 };
 
 RankPlan plan_rank(const PlanRequest& request, int rank);
-// Not a mistake in what was asked for, but what there is too little of: a comparison keeps it as what a layout came to. Every rank of a run
-// throws it alike, so MPI can be ended in order.
+// There is too little memory. A suite records that as the layout's result, not as a mistake in its options. All ranks of a run throw it together,
+// so MPI can be finalized.
 class NoRoom : public Error {
   using Error::Error;
 };
 
-// What ranks of `layout` would need beyond the memory limit of their options: what overflows, and the sum. None: they have room, or no limit.
-// One rank of each stage is planned for: that of the last shard, which is as large as any but for a block of the vocabulary. What escapes
-// this is refused when it is asked for.
+// How a rank of `layout` would exceed the memory limit of its options: the category that overflows, and the sum. None if ranks have room, or no
+// limit. One rank of each stage is planned: the one with the last shard. Only a block of the vocabulary can make another larger, and the ledger
+// refuses that when it is allocated.
 struct Shortage {
   std::string what, numbers;
 };
@@ -52,13 +52,13 @@ std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& optio
 // A usage error where there is one, with layouts that have room.
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
                   const std::string& limit_is = "the limit is");
-// The fix for it: up to three layouts that have room, of the same ranks, or else of the fewest, by doubling, with as much memory each. Where
-// there are none, `otherwise`.
+// The fix: up to three layouts that have room on the same ranks, or else on the fewest more, by doubling, with as much memory each. If there are
+// none, `otherwise`.
 using HasRoom = std::function<bool(const Layout&)>;
 std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
                        const std::string& otherwise = "recompute activations, or take a smaller batch or model");
 bool has_room(const Layout& layout, const OptionsOf& options_of);
-// Of a training that ran, or pretended to, one step since its axes' accounts were cleared.
+// What a training did, or pretended to do, in one step since its axes' accounts were cleared.
 RankPlan observed(const Training& training);
 
 // How often what a run does was done.

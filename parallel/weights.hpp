@@ -11,11 +11,11 @@ namespace chorale {
 
 class StoredWeights {
  public:
-  // Collective among the peers. From whichever of the two `path` is.
+  // Collective among the peers. `path` is a checkpoint or a folder of Hugging Face's.
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
   const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }
-  // Into their values, in the type of those.
+  // Writes into the values of the parts, converted to their type.
   void read(const std::vector<Owned>& parts, const Queue& queue) const;
   ImportedModel whole() const;
 

@@ -120,7 +120,7 @@ struct Launches::Contestant {
   void keep(const Session& session, const std::string& session_id, const fs::path& out) const;
 };
 
-// What the root says of the program and the machine is what its first launch says.
+// The root attributes about program and machine are those of the first launch.
 void Launches::Contestant::keep(const Session& session, const std::string& session_id, const fs::path& out) const {
   static const char* const kept[] = {"user",      "launchdate", "hostname", "hostlist",     "chorale_version", "git_commit",
                                      "git_dirty", "compiler",   "cxxflags", "hdf5_version", "machine"};
@@ -137,7 +137,7 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
   recorder.dimension({.name = "launch", .size = static_cast<std::int64_t>(ids.size())}, "launches");
   recorder.texts("launches", "id", "launch", ids);
   recorder.numbers("launches", "order", {"launch"}, orders, "1", "seed of the order in which its cases were measured");
-  recorder.numbers("launches", "time", {"launch"}, seconds, "s", "of the launch, from its start to its end");
+  recorder.numbers("launches", "time", {"launch"}, seconds, "s", "from the start of the launch to its end");
   for (std::size_t launch = 0; launch < ids.size(); ++launch) recorder.adopt("runs/" + ids[launch], file(launch, "h5"));
   recorder.finish(std::ranges::any_of(rows, [](const Rows& launch) { return wrong_in(launch) > 0; }) ? "failed" : "ok");
   fs::rename(fs::canonical(recorder.file()), out);
@@ -145,12 +145,13 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
 
 void Launches::declare(Options& options) {
   options
-      .add("launches", launches_, "start so many launches, one after the other, and keep them in one record; 0: this is one")
+      .add("launches", launches_,
+           "launches to start, one after the other, and to keep in one record; 0: measure in this one")
       .range(0, 1000);
   options.add("ranks-per-launch", ranks_, "ranks of each of these launches").range(1, 1e6);
-  options.add("against", against_, "another chorale, whose launches alternate with these; kept in FILE.against.h5")
+  options.add("against", against_, "another chorale, whose launches alternate with these; its record is FILE.against.h5")
       .words("PROGRAM");
-  options.add("seed", seed_, "of the orders of these launches and their cases").range(0, 1e18);
+  options.add("seed", seed_, "of the order of these launches and of the rows in each").range(0, 1e18);
 }
 
 void Launches::check(const Launch& launch, const std::string& out) {
@@ -158,7 +159,7 @@ void Launches::check(const Launch& launch, const std::string& out) {
   if (!wanted()) return;
   if (!launch.launcher.empty())
     usage_error("--launches starts the ranks itself", fmt::format("{} has started this one", launch.launcher),
-                fmt::format("chorale bench … --ranks-per-launch {} --launches {}, by itself", ranks_, launches_));
+                fmt::format("start it alone: chorale bench … --ranks-per-launch {} --launches {}", ranks_, launches_));
   if (!against_.empty() && !fs::exists(against_))
     usage_error("no such program", "--against " + against_, "name another chorale: --against ../before/build/chorale");
   if (!against_.empty() && out.empty())
@@ -172,7 +173,7 @@ Rows Launches::run(Session& session, const std::string& out) {
   const fs::path place = out.empty() ? fs::temp_directory_path() : fs::absolute(out).parent_path();
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
-  if (!against_.empty()) contestants.push_back({against_, scratch.path() / "other"});
+  if (!against_.empty()) contestants.push_back({fs::absolute(against_).string(), scratch.path() / "other"});
   unsetenv("CHORALE_AGAINST");  // which the launches would inherit: they have no use for it
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);

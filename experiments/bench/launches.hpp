@@ -34,7 +34,7 @@ class Launches {
 
   // Starts them all. The rows hold medians over the launches; the records of the launches go into one at `out`, unless that is "".
   Rows run(Session& session, const std::string& out);
-  std::string about() const;  // what the rows are, in a line
+  std::string about() const;  // one line that says what the rows are
 
  private:
   struct Contestant;
@@ -49,7 +49,7 @@ class Launches {
 
 std::int64_t wrong_in(const Rows& rows);  // elements
 
-// The rows of all launches as one list: medians, with intervals that are of launches.
+// One list of rows from those of all launches: medians over the launches, and their intervals.
 Rows merged(const std::vector<Rows>& launches);
 
 }  // namespace chorale::bench

@@ -13,7 +13,7 @@
 namespace chorale::report {
 namespace {
 
-// Of every step, the mean of the ranks.
+// The mean over the ranks, for every step.
 std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
   const Group group = run.group("phases");
   const auto phases = group.words("phase");
@@ -73,7 +73,7 @@ std::vector<std::string> series_names(const Group& series) {
   return names;
 }
 
-// The median of a series stands in its row; it is of the slowest rank of each call.
+// A series' row has the median over its calls, each timed by its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
   std::map<std::string, std::map<const Run*, double>> medians;  // by series
   std::vector<std::string> names;                               // in order
@@ -175,9 +175,10 @@ std::string legend_of(const std::vector<Difference>& differences) {
     text += fmt::format("p: {}, corrected for {} comparison{} (Holm); ~: p ≥ {}, no difference was found\n",
                         join(tests, ", "), told, told == 1 ? "" : "s", significant);
   if (alone)
-    text += "launches of A and B did not alternate: what the machine did meanwhile is in the ratio (bench --against)\n";
+    text +=
+        "launches of A and B did not alternate, so the ratio may come from the machine (bench --against alternates them)\n";
   if (few)
-    text += fmt::format("too few runs to tell: a comparison takes {} launches of each (bench --launches {})\n",
+    text += fmt::format("too few runs to tell: a comparison needs {} launches of each (bench --launches {})\n",
                         fewest_blocks, fewest_blocks);
   return text;
 }

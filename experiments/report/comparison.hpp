@@ -32,14 +32,14 @@ struct Difference {
   std::size_t launches_of_one = 0, launches_of_other = 0;
   Contrast contrast;
   double p = 1;     // corrected by Holm for all that were compared; NaN where it is unknown
-  double loss = 0;  // by how much the other is slower, as a part of the one; negative where it is faster
+  double loss = 0;  // 0.05: the other is 5 % slower (or holds 5 % more); negative: it is faster
   bool is_speed = false;
   bool real() const { return p < significant; }
 };
 
 struct Comparison {
   std::vector<Difference> differences;
-  std::vector<std::string> missing;  // speeds that the one has and the other has not
+  std::vector<std::string> missing;  // speeds that only the one has
 };
 
 Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);

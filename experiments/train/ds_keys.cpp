@@ -78,7 +78,7 @@ constexpr const char *number = "a number", *flag = "true or false", *unless = "o
 // What sets an option of ours.
 constexpr DsKey setting[] = {
     {"train_batch_size", "", "null", false, "global-batch-size", plain, number,
-     "there this or the next is required; here left out it is ours"},
+     "DeepSpeed requires this or the next; left out, it is ours"},
     {"train_micro_batch_size_per_gpu", "", "null", false, "micro-batch-size", plain, number, "left out: as the others say"},
     {"gradient_accumulation_steps", "", "null", false, "gradient-accumulation-steps", plain, number,
      "left out: as the others say, else 1"},

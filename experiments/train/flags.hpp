@@ -27,8 +27,8 @@ class Flags {
   // The same before the layout is whole: a batch that follows from the replicas divides by them.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
-  // Usage errors that name both values: where these options contradict the model of a checkpoint; and where they say anything of a model
-  // that comes with its own shape, but for a sequence that is shorter.
+  // Throws a usage error with both values if these options contradict the model of a checkpoint.
+  // The second refuses any option that gives a shape to a model which brings its own, except a shorter sequence.
   void require_shape(const ModelShape& model, const std::string& path) const;
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 

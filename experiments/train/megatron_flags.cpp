@@ -14,7 +14,7 @@ Word same(const char* name, const char* option = "") { return {name, Means::same
 Word renamed(const char* name, const char* option) { return {name, Means::sets, option}; }
 // A switch that is a value of ours.
 Word sets(const char* name, const char* option, const char* value) { return {name, Means::sets, option, {{"true", value}}}; }
-// Of these flags a family has all or none.
+// A family has all of these flags, or none.
 Word family(const char* name, Values values) {
   return {name, Means::expects, "family", std::move(values),
           "--family llama has RMSNorm, SwiGLU, rotary positions and no biases, --family gpt2 none of these"};
@@ -57,10 +57,10 @@ const Word flags[] = {
     sets("untie-embeddings-and-output-weights", "untie-embeddings", "true"),
     renamed("hidden-dropout", "dropout"),
     renamed("attention-dropout", "dropout"),
-    only("rotary-percent", "1.0", "whole heads turn"),
-    only("init-method-std", "0.02", "first values are made so"),
+    only("rotary-percent", "1.0", "rotary positions turn whole heads"),
+    only("init-method-std", "0.02", "weights begin with this deviation"),
     refused("kv-channels", "a head is hidden-size / num-attention-heads wide"),
-    refused("make-vocab-size-divisible-by", "nothing is padded: give --vocab-size as large as it shall be"),
+    refused("make-vocab-size-divisible-by", "nothing is padded: give --vocab-size its padded size"),
     refused("add-qkv-bias", "--family gpt2 has biases, llama none"),
     refused("squared-relu", "--family chooses GELU or SwiGLU"),
     refused("qk-layernorm", "it is not here"),
@@ -79,7 +79,7 @@ const Word flags[] = {
     nothing_to_say("accumulate-allreduce-grads-in-fp32", always),
     nothing_to_say("attention-softmax-in-fp32", always),
     nothing_to_say("no-query-key-layer-scaling", always),
-    refused("apply-query-key-layer-scaling", "scores are computed in f32, and want none"),
+    refused("apply-query-key-layer-scaling", "scores are computed in f32 and need no scaling"),
     // batches and steps
     same("micro-batch-size"),
     same("global-batch-size"),

@@ -57,7 +57,8 @@ MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak
 }
 
 void ProductPeak::declare(Options& options) {
-  options.add("measure-peak", asked_, "measure the peak that MFU is a share of again; else it is known of this machine");
+  options.add("measure-peak", asked_,
+              "measure again the peak that MFU is a share of, instead of reading it from the machine's file");
 }
 
 void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
