@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "collectives/backends/backends.hpp"
@@ -71,6 +72,7 @@ Request::~Request() {
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
                error.what());
+    std::fflush(nullptr);
     std::_Exit(static_cast<int>(Exit::runtime));
   }
 }

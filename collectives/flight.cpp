@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <tuple>
@@ -19,6 +20,7 @@ namespace {
 // The results of calls that differ are wrong, and a destructor cannot throw.
 [[noreturn]] void end_rank(const std::exception& error, const Transport& transport) {
   fmt::print(stderr, "{}", describe(error, transport.rank(), transport.size()));
+  std::fflush(nullptr);
   std::_Exit(exit_code_of(error));
 }
 
@@ -155,24 +157,27 @@ void Communicator::State::run(const Call& call) try {
   throw;
 }
 
-// The caller's way through a call that begins at once and is waited for.
+// A call that begins at once and is waited for. Others of the group move meanwhile; if one fails, give_up() abandons this one too.
 void Communicator::State::fly(const std::shared_ptr<Route>& route, const Call& call) {
-  auto operation = operation_of(*route);
+  flown_ = operation_of(*route);
+  Operation& operation = *flown_;
   const auto [input, output] = buffers_of(call);
-  const std::uint64_t sequence = begin(*route, *operation, input, output, native_blocks);
+  std::uint64_t sequence = 0;
   try {
-    if (!operation->progress())
+    sequence = begin(*route, operation, input, output, native_blocks);
+    if (!operation.progress())
       engine->wait(
           [&] {
             if (!engine->idle()) engine->progress();
-            return is_over(*operation);
+            refuse_after_giving_up();
+            return operation.progress();
           },
-          operation.get(), route->plan.words.c_str());
+          &operation, route->plan.words.c_str());
   } catch (...) {
-    wrecks_.add(std::move(operation));
+    if (flown_) wrecks_.add(std::move(flown_));
     throw;
   }
-  end(*route, std::move(operation), sequence, output);
+  end(*route, std::move(flown_), sequence, output);
 }
 
 void Communicator::State::run_ours(const Call& call) {
@@ -245,20 +250,13 @@ void Communicator::State::move(Request::Flight& flight) try {
   if (flight.over) return;
   if (flight.trouble) std::rethrow_exception(flight.trouble);
   if (flight.sequence == 0 && !begin(flight)) return;
-  if (!is_over(*flight.operation)) return;
+  if (!flight.operation->progress()) return;
   end(*flight.route, std::move(flight.operation), flight.sequence, flight.output);
   flight.over = true;
 } catch (const std::exception& error) {
   flight.trouble = std::current_exception();
   abandon(flight);
   give_up(error);
-}
-
-// A rank that gave up with one call has told its peers, and they answer none of its other calls either.
-bool Communicator::State::is_over(Operation& operation) const {
-  if (operation.progress()) return true;
-  refuse_after_giving_up();
-  return false;
 }
 
 // Several may await their inputs at once, but they begin in the order of their calls.
@@ -284,7 +282,8 @@ void Communicator::State::abandon(Request::Flight& flight) {
   flight.over = true;
 }
 
-// What a caller got wrong on all ranks alike (an algorithm that does not fit) leaves the group as it was.
+// What a caller got wrong on all ranks alike (an algorithm that does not fit) leaves the group as it was. Otherwise no call of the group goes on:
+// peers that hear of this answer none of them.
 void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
@@ -295,6 +294,7 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       flight->trouble = std::current_exception();
     }
+  if (flown_) wrecks_.add(std::move(flown_));
   wrecks_.let_go(*group, engine->clock(), gave_up_);
 }
 

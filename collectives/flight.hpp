@@ -137,7 +137,6 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::pair<void*, void*> buffers_of(const Call& call);
   bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_the_air; }
   bool begin(Request::Flight& flight);
-  bool is_over(Operation& operation) const;  // throws where it will never be
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
@@ -157,6 +156,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::uint64_t oldest_ = 1, over_ = 0;  // the first call that is not over; bit i: the one i after it is
   std::deque<Request::Flight*> queue_;   // of those that have not begun, in the order of their calls
   std::uint64_t awaiting_ = 0;           // how many of them have an operation, which awaits its input
+  std::unique_ptr<Operation> flown_;     // that run() waits for
   std::string gave_up_;
   Wrecks wrecks_;
 };

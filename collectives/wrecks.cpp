@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "src/base/error.hpp"
@@ -11,11 +12,8 @@
 namespace chorale {
 namespace {
 
-// The first pause also lets a peer's last store become visible, should it have begun this call just before it was abandoned.
 template <class Done>
 bool comes_true(Done&& done, Clock& clock, double seconds) noexcept try {
-  if (done()) return true;
-  clock.sleep(1e-3);
   wait_until(done, {.clock = clock, .timeout_seconds = seconds, .spins = 0, .yields = 0}, "peers to let go of a call");
   return true;
 } catch (const std::exception&) {
@@ -25,14 +23,17 @@ bool comes_true(Done&& done, Clock& clock, double seconds) noexcept try {
 }  // namespace
 
 void Wrecks::let_go(Group& group, Clock& clock, const std::string& why) noexcept {
-  constexpr double writers_seconds = 30, readers_seconds = 5;
+  constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
   for (const auto& operation : operations_) operation->abandon();
   group.poison(why);
+  // A peer may have begun one of these calls just before it was abandoned: the store that says so becomes visible meanwhile.
+  if (!operations_.empty()) clock.sleep(pause_seconds);
   if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {
     fmt::print(stderr,
                "error: {}\n  this rank gave up, and after {} s a peer may still write to the buffers of its calls\n"
                "  mend what is said there; this rank ends, because its memory is not safe\n",
                why, writers_seconds);
+    std::fflush(nullptr);
     std::_Exit(static_cast<int>(Exit::runtime));
   }
   group.close();

@@ -6,7 +6,9 @@
 
 #include <cstdio>
 
+#include "collectives/communicator.hpp"
 #include "src/base/error.hpp"
+#include "src/memory/memory.hpp"
 #include "tests/catch.hpp"
 
 using namespace chorale;
@@ -40,6 +42,45 @@ struct Peers final : Group {
   void poison(const std::string& why) noexcept override { said.push_back("poison: " + why); }
   void close() noexcept override { said.push_back("close"); }
   Said& said;
+};
+
+// The first call made here fails when the second is under way.
+struct Doomed final : Operation {
+  Doomed(Said& s, int n, int& o) : said(s), name(std::to_string(n)), others(o) {}
+  void start(const Run&) override {}
+  bool progress() override {
+    said.push_back("progress " + name);
+    if (name == "2") ++others;
+    if (name == "1" && others > 0) throw std::runtime_error("wrong");
+    return false;
+  }
+  void abandon() noexcept override { said.push_back("abandon " + name); }
+  Said& said;
+  std::string name;
+  int& others;
+};
+
+struct DoomedGroup final : Group {
+  explicit DoomedGroup(Said& s) : said(s) {}
+  std::unique_ptr<Operation> prepare(const Plan&) override { return std::make_unique<Doomed>(said, ++made, others); }
+  std::unique_ptr<Group> pair(int, int) override { return nullptr; }
+  void poison(const std::string&) noexcept override { said.push_back("poison"); }
+  void close() noexcept override { said.push_back("close"); }
+  Said& said;
+  int made = 0, others = 0;
+};
+
+// One rank of two.
+struct Half final : Transport {
+  explicit Half(Said& s) : said(s) {}
+  const char* name() const override { return "mpi"; }
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Memory& memory() override { return host; }
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return {mine, mine}; }
+  std::unique_ptr<Group> join(const Membership&) override { return std::make_unique<DoomedGroup>(said); }
+  Said& said;
+  HostMemory host;
 };
 
 }  // namespace
@@ -89,4 +130,18 @@ TEST_CASE("a rank whose memory may still be written when patience ends does not 
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::runtime));
+}
+
+TEST_CASE("a call that is waited for is abandoned before the rank closes when another call fails") {
+  Said said;
+  VirtualClock clock;
+  float x[] = {1, 1}, y[] = {1, 1};
+  {
+    Communicator group = open_world(std::make_shared<Half>(said), clock);
+    Request early = group.start({Collective::all_reduce, {x, 2, DType::f32}, {x, 2, DType::f32}});
+    said.clear();
+    CHECK_THROWS_WITH(group.all_reduce({y, 2, DType::f32}), says("gave up"));
+    CHECK_THROWS_WITH(early.wait(), says("wrong"));
+  }
+  CHECK(said == Said{"progress 2", "progress 1", "abandon 1", "abandon 2", "poison", "close"});
 }
