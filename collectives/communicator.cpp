@@ -24,7 +24,7 @@ Request& Request::operator=(Request&& other) noexcept {
 
 bool Request::test() {
   if (!flight_) return true;
-  flight_->group->engine->progress();
+  flight_->group->engine->poll();
   while (flight_ && flight_->over) wait_for_first(false);
   return !flight_;
 }
@@ -169,7 +169,7 @@ Choice Communicator::choice(const Call& call) const { return state().route_of(ca
 void Communicator::run(const Call& call) { state().run(call); }
 Request Communicator::start(const Call& call) { return Request(state().launch(call)); }
 
-void Communicator::poll() const { state().engine->progress(); }
+void Communicator::poll() const { state().engine->poll(); }
 
 Request Communicator::start_send(Slice x, int to) {
   require(to >= 0 && to < size() && to != rank(), "rank {} of {} cannot send to rank {}", rank(), size(), to);

@@ -65,6 +65,14 @@ void Engine::progress() {
   }
 }
 
+void Engine::poll() {
+  constexpr std::uint64_t patience = 256;
+  progress();
+  if (flights_.empty() || ++polls_ % patience != 0) return;
+  move_all();
+  examine();
+}
+
 // Trouble of flights is kept for who waits for them, that of a blocked call is for now.
 void Engine::examine() {
   for (Request::Flight* flight : flights_) try {

@@ -61,6 +61,7 @@ class Engine {
   Engine(Clock& clock, bool oversubscribed, double timeout_seconds);
 
   void progress();  // of everything that is not over
+  void poll();      // the same, for callers that do not wait; now and then it looks for trouble, as a wait does
   void add(Request::Flight* flight) { flights_.push_back(flight); }
   void remove(const Request::Flight* flight) { std::erase(flights_, flight); }
   bool idle() const { return flights_.empty(); }
@@ -84,6 +85,7 @@ class Engine {
 
   Waiting waiting_, briefly_;
   Operation* blocked_ = nullptr;
+  std::uint64_t polls_ = 0;
   std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
 };
 

@@ -1,4 +1,6 @@
 // Ranks that leave before the others: whoever waits for one that left is told who, and at once; what a rank sent before it left still arrives.
+#include <sched.h>
+
 #include <vector>
 
 #include "tests/collectives/worlds.hpp"
@@ -32,6 +34,17 @@ std::string a_started_call(Communicator& c) {
   std::vector<float> x(100, 1), all(100 * static_cast<std::size_t>(c.size()));
   if (c.size() == 1) return "";
   return without_the_last(c, c.size() - 1, [&] { c.start_all_gather(slice_of(x), slice_of(all)).wait(); });
+}
+
+// A caller that only ever tests is told as well. Without that it would test for ever, so it stops at some point.
+std::string a_tested_call(Communicator& c) {
+  std::vector<float> x(100, 1);
+  if (c.size() == 1) return "";
+  return without_the_last(c, c.size() - 1, [&] {
+    SystemClock clock;
+    Request sum = c.start_all_reduce(slice_of(x));
+    for (const double until = clock.seconds() + 30; !sum.test() && clock.seconds() < until;) sched_yield();
+  });
 }
 
 std::string a_group(Communicator& c) {
@@ -74,6 +87,7 @@ std::string what_was_sent_arrives(Communicator& c) {
 
 constexpr Check checks[] = {{"a rank leaves the world", the_world},
                             {"a rank leaves before a call that is started", a_started_call},
+                            {"a rank leaves before a call that is tested", a_tested_call},
                             {"a rank leaves a group", a_group},
                             {"a rank leaves before it sends", a_message},
                             {"a rank sends and leaves", what_was_sent_arrives}};
