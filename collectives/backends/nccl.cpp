@@ -43,6 +43,7 @@ class NcclGroup final : public Group {
     book_.poison(why);
     if (link_) link_->abort();
   }
+  void close() noexcept override { book_.close(); }
   void leave() override { book_.leave(); }
 
   void add(NcclOperation* operation) { waiting_.push_back(operation); }

@@ -5,7 +5,7 @@
 //                     └──────────────── letter ────────────────────────▶┘
 //
 // A letter can come late: its sender asked because rank 1 was slow, and by the time it arrives rank 1 may have finished that call, left the
-// group and joined another. Four rules keep such a letter harmless:
+// group and joined another. Five rules keep such a letter harmless:
 //
 //   1. Each rank numbers the groups it joins on a line: 1, 2, 3, … No number is used twice.
 //   2. Members learn each other's numbers while the group is made (Transport::offer). A letter carries its recipient's number, so it
