@@ -1,9 +1,9 @@
 #include "collectives/backends/ucx_switchboard.hpp"
 
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <numeric>
+#include <string_view>
 
 #include "src/base/error.hpp"
 #include "src/base/meet.hpp"
@@ -18,12 +18,17 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
 
 namespace {
 
+// By UCX_TLS: transports by name or all, or after ^ those to leave out. UCX complains of settings for a transport that it does not use.
+bool uses_tcp(const char* transports) {
+  const std::string_view list = transports ? transports : "all";
+  const bool names_tcp = list.find("tcp") != list.npos;
+  return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
+}
+
 // UCX gives up a TCP connection whose other host was silent for 28 seconds. A host that is paused or cut off for a minute is slow, not gone:
-// the world's own time limit judges that. (If a process ends, its kernel closes the connection, and UCX still notices at once.) UCX complains
-// of settings for a transport that UCX_TLS leaves out.
+// the world's own time limit judges that. (If a process ends, its kernel closes the connection, and UCX still notices at once.)
 void wait_for_silent_hosts() {
-  const char* const transports = std::getenv("UCX_TLS");
-  if (!transports || std::strstr(transports, "tcp")) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
+  if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
 
 }  // namespace
