@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "src/base/built.hpp"
@@ -79,10 +80,14 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
                 fmt::format("{}: {}; this program was built with {}", command[0], std::strerror(why), mpi::library_name()),
                 "install that MPI's launcher (make setup does), or name another: MPIRUN=\"srun --mpi=pmix\" chorale …");
   int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
     meanwhile(child);
     clock.sleep(0.02);
   }
+  if (ended < 0)
+    throw Error(Exit::runtime, "how the ranks ended is not known", fmt::format("waitpid: {}", std::strerror(errno)),
+                "start this program without SIGCHLD ignored");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
