@@ -35,7 +35,7 @@ void Request::wait(bool briefly) {
   while (flight_) wait_for_first(briefly);
 }
 
-// Of the pieces of its call. When one fails, nothing will come of the others.
+// Waits for the next piece of this call. If one fails, the rest are abandoned.
 void Request::wait_for_first(bool briefly) try {
   Engine& engine = *flight_->group->engine;
   const auto done = [&] {

@@ -25,12 +25,14 @@
 // place on some ranks only.) A reduce in place passes the vector as both on every rank. Buffers that overlap in another way give undefined
 // results. gather and scatter have no form in place.
 //
-// Leaving. A communicator that is destroyed says goodbye, and its destructor does not wait for calls of other ranks: a peer that waits there
-// in a later call throws, and names the rank that left. The last communicator of a world also listens, for 2 s at most, for what others say
-// as they leave: if their last calls were not this rank's, it says so and ends the rank.
+// Leaving. A communicator that is destroyed says goodbye. A peer that waits there in a later call throws, and names the
+// rank that left. The destructor does not wait for calls of other ranks, but the last communicator of a world listens, for
+// 2 s at most, to what others say as they leave: if their last calls were not this rank's, it prints both calls and ends
+// the rank. Over ucx it then waits until every rank has come to the end of the world.
 //
-// Lifetimes. Buffers must stay until the call is over, which for a started one its Request says; `counts` are read before the call
-// returns, also by start_. Memory of allocator() must be given back before the last communicator of its world goes.
+// Lifetimes. Buffers must stay until the call is over, which for a started one its Request says; `counts` are read before
+// the call returns, also by start_. Memory of allocator() must be given back before the last communicator of its world
+// goes. The clock and the runtime must outlive all communicators.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -191,13 +193,14 @@ class Communicator {
   friend Communicator open_world(std::shared_ptr<Transport>, Clock&, const WorldOptions&);
 };
 
-// How a world behaves; what the program sets here, the environment overrules.
+// How a world behaves. The environment overrules what the program sets here.
 struct WorldOptions {
-  // A rank gives up when nothing has moved for so long in a call that it waits in: choose more than the longest pause between two calls of a
-  // peer. 0: never. CHORALE_TIMEOUT=SECONDS in the environment. It counts for all worlds that share progress: see `beside`.
+  // A rank that waits in a call gives up when nothing has moved for this long. Choose more than the longest pause between
+  // two calls of a peer; 0 is no limit. In the environment: CHORALE_TIMEOUT=SECONDS. All worlds that share progress have
+  // one limit: see `beside`.
   double timeout_seconds = 600;
-  // Of several worlds all but the first name one here, and then a wait on any makes progress on all: a rank that waits here may owe a peer
-  // something there.
+  // If a program opens several worlds, each after the first names an earlier one here. A wait on any of them then makes
+  // progress on all, because a rank that waits in one may still owe a peer a message in another.
   const Communicator* beside = nullptr;
 };
 

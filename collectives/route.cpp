@@ -33,7 +33,8 @@ std::int64_t total_of(const Call& call, int size) {
 
 bool is_in_place(const Call& call, int rank, int size, std::int64_t total) {
   if (call.what == Collective::all_to_all && !call.counts.empty()) return call.input.data == call.output.data;
-  // Of an empty block no address tells where it lies. Then nobody works in place, and an input that is the output's block is found there.
+  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. An input
+  // that is the output's block is still found there.
   const bool any_empty = call.counts.empty() ? total < size : std::ranges::count(call.counts, 0) > 0;
   if (total == 0 || (any_empty && (call.what == Collective::all_gather || call.what == Collective::reduce_scatter)))
     return false;

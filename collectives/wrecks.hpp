@@ -8,9 +8,9 @@
 //            ──▶ wait until no peer can read a buffer any more                     at most 5 s
 //            ──▶ the caller sees the error
 //
-// A peer lets go when it looks at its letters (or boards), which it does whenever it waits. A rank that cannot be sure that its memory is left
-// alone ends itself: an error that ends a job is better than wrong numbers in one that goes on. Late reads do no harm here, since
-// whoever reads has lost the call as well.
+// A peer lets go when it looks at its letters (or boards), which it does whenever it waits. A rank whose memory may still
+// be written to ends itself: an error that ends the job is better than wrong numbers in a job that goes on. Late reads do
+// no harm: the reader's call has failed as well.
 #pragma once
 #include <memory>
 #include <vector>

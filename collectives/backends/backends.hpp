@@ -31,7 +31,7 @@ const std::vector<Backend>& all_backends();
 Availability probe(const Backend& backend);
 const Backend& backend_named(const std::string& name);  // a usage error with the nearest name when there is none
 
-// What "auto" is: of those that work the first of NCCL, for buffers on a device, mapped memory, UCX and MPI.
+// What "auto" stands for: the first that works of NCCL (for buffers on a device only), mapped memory, UCX and MPI.
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
 std::string best_backend(const mpi::Runtime& runtime, bool on_device = false);  // that joins all these ranks; collective
 bool joins_here(const Backend& backend);                                        // processes; as far as this rank can see

@@ -25,7 +25,7 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
   return own_whole;
 }
 
-// Cancels a receive that no message has met; others stay. (Open MPI crashes if one is cancelled that is over.)
+// Cancels a receive that no message has matched; others stay. (Open MPI crashes if a completed one is cancelled.)
 void take_back(MPI_Request& request) noexcept {
   int over = 0;
   if (request == MPI_REQUEST_NULL) return;
@@ -72,7 +72,7 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, c
   statuses_.resize(lines_.size());
 }
 
-// Something is left after an error only, and then nothing must be written any more when this returns.
+// Only after an error are requests left here. When this returns, no message may still be written to their buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -85,7 +85,7 @@ void MpiMessenger::cancel() noexcept {
     if (line(i).incoming) take_back(requests_[i]);
 }
 
-// A send that nobody has received yet never will be once its receiver has closed.
+// Once a receiver has closed, it will never receive a send that is still unfinished.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;

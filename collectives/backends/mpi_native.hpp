@@ -47,8 +47,9 @@ class MpiNative final : public Operation {
   MPI_Op op_;
   Cut given_, taken_;
   Buffer landing_;  // of a reduce_scatter in place, which MPI would leave at the start of the vector
-  // Of what an all_to_all in place gives. Ours may be in place on some ranks only, MPI's on all or none; and Open MPI takes two equal
-  // addresses for a call in place, expects as many elements as it gives, and hangs.
+  // The input of an all_to_all in place is copied here first. Ours may be in place on some ranks only, MPI's on all or
+  // none. And if both addresses are equal, Open MPI assumes in place with equal counts both ways, and hangs where the
+  // counts differ.
   Buffer copy_;
   void* landed_ = nullptr;
   bool blocking_ = false;

@@ -47,7 +47,8 @@ struct Run {
 class Operation {
  public:
   virtual ~Operation() = default;
-  // What a device has to do before start(), which comes when that is done and calls before it in the group have started.
+  // Enqueues the device work that start() depends on. start() is called once that work is done and all earlier calls of the
+  // group have started.
   virtual void await_input(const void* /*input*/) {}
   virtual bool input_is_there() { return true; }  // does not wait
   virtual void start(const Run& run) = 0;         // the one before must be over
@@ -74,8 +75,8 @@ class Group {
   virtual void poison(const std::string& why) noexcept = 0;
   // This rank has given up, and no message will be written to its buffers any more.
   virtual void close() noexcept {}
-  // This rank makes no more calls here, and all that it made are over: a peer that waits for another is told, when it examines. Throws if
-  // a member is seen to have made other calls. Not after poison.
+  // This rank makes no more calls here, and all its calls are over. A peer that waits for a further call is told when it
+  // examines. Throws if this rank sees that a member made other calls. Not called after poison.
   virtual void leave() {}
 };
 
@@ -101,8 +102,8 @@ class Transport {
 
   // Set-up, on all ranks of the world at once: everybody's number, in rank order.
   virtual std::vector<std::int64_t> exchange(std::int64_t mine) = 0;
-  // What the other members of a coming group of so many ranks must know of this rank: on mapped memory where its board lies, over messages
-  // its number of the group.
+  // Called while a group of so many members is made; the result goes to all of them. Mapped memory: where this rank's board
+  // lies. Messages: this rank's number of the group.
   virtual std::int64_t offer(int /*members*/) { return 0; }
   // Whether an operation must know what the other ranks do, and not only what this one does.
   virtual bool plans_for_all() const { return false; }

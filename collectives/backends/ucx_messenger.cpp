@@ -32,7 +32,7 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   over_.resize(lines_.size());
 }
 
-// Something is left after an error only, and then nothing must be written any more when this returns.
+// Only after an error are requests left here. When this returns, no message may still be written to their buffers.
 Messenger::~Messenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -44,7 +44,7 @@ void Messenger::cancel() noexcept {
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
-// A send that nobody has received yet never will be once its receiver has closed.
+// Once a receiver has closed, it will never receive a send that is still unfinished.
 bool Messenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;

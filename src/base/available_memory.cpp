@@ -83,7 +83,7 @@ std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const fs::path top = root / fs::path(before[4]).relative_path();
   fs::path below = fs::path(group_of_process(root, *version)).lexically_relative(before[3]);
   if (below.empty() || *below.begin() == "..")
-    below = ".";  // the group lies outside of what is mounted: its top is all there is to see
+    below = ".";  // the group lies outside the mount, so only the mount's top can be read
   std::int64_t least = left_in(top, *version);
   fs::path group = top;
   for (const fs::path& part : below) least = std::min(least, left_in(group /= part, *version));

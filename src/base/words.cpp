@@ -36,15 +36,15 @@ std::string what_it_takes(const Word& word) {
   return fmt::format("{} is taken; {}", either(taken), word.about);
 }
 
-// All at once: who comes with a script of forty flags does not want them one by one.
+// Names all of them at once: a user with a script of forty flags does not want them one by one.
 [[noreturn]] void refuse(const std::vector<std::pair<Setting, std::string>>& refused) {
   std::vector<std::string> names, fixes;
   for (const auto& [setting, instead] : refused) {
     names.push_back(fmt::format("{}{} ({})", setting.key, setting.text == "true" ? "" : " " + setting.text, setting.origin));
     fixes.push_back(refused.size() > 1 ? fmt::format("{}: {}", setting.key, instead) : instead);
   }
-  usage_error(refused.size() > 1 ? fmt::format("{} settings of another program have no like here", refused.size())
-                                 : fmt::format("{} is another program's, and has no like here", refused[0].first.key),
+  usage_error(refused.size() > 1 ? fmt::format("{} settings of another program have no counterpart here", refused.size())
+                                 : fmt::format("{} is another program's, and has no counterpart here", refused[0].first.key),
               join(names, ", "), join(fixes, "; "));
 }
 

@@ -33,10 +33,10 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   show(sends ? told.to : told.from, reach().locate(board_.data()));
 }
 
-// What was sent may still lie on the board, so it stays up until the others have left too. The other rank of a pair may not even have
-// come yet, or have left before this one came: then its own board says so. Our farewell is the last we touch of another's board, which
-// may be taken down from then on, and only who has left, not who is leaving, can be counted out for good. (Who comes and goes while
-// the other is leaving keeps a board.)
+// Sent data may still lie on the board, so it stays up until all other members have left too. The other rank of a pair may
+// not have come yet, or may have left before this one came: then its own board says so. Our farewell is our last access to
+// another rank's board, which may be taken down from then on. Only `left`, not `leaving`, says that a rank will never touch
+// our board again: if a group is created and destroyed while its peer is still tearing down, its board stays allocated.
 MappedGroup::~MappedGroup() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -104,8 +104,8 @@ void MappedGroup::poison(const std::string& why) noexcept {
   show(board.poisoned, 1);
 }
 
-// Of two ranks that leave at once, at least one sees the other leave. The other's board stays up until this rank has said farewell there,
-// which comes later. Whoever receives waits for the sender, so a pair has nothing left to compare.
+// If two ranks leave at once, at least one sees the other leave. The other's board stays up until this rank has said
+// farewell there, which comes later. On a pair the receiver has waited for the sender, so there is nothing left to compare.
 void MappedGroup::leave() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -140,7 +140,8 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
   return has_reached(look(board->slot[sequence % slots].word), tag) && look(board->finished) < sequence;
 }
 
-// Who has left has finished all its calls, and its board stays up until this rank leaves. A rank of a pair may have left without ever coming.
+// A rank that has left has finished all its calls, and its board stays up until this rank leaves too. The other rank of a
+// pair may have left the parent without ever making the pair.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(look(member(own(), r).gone) || (left_parent_ && look(*left_parent_)))) continue;

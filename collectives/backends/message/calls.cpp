@@ -122,8 +122,9 @@ void CallBook::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
 }
 
-// A farewell may come after the sender's newest message was sent and before it is received, so the number of its calls decides. A rank that
-// left without ever making a pair has sent nothing on it; its farewell to a pair that it made comes before the one to the parent.
+// A farewell may overtake the sender's last messages, so this rank compares the numbers of calls. A rank that left the
+// parent without a farewell to the pair never made the pair, and has sent nothing on it: a pair's farewell always comes
+// before its parent's.
 void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -135,7 +136,7 @@ void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
     throw_left(other, 0, line_.rank(), sequence, calls_.words_of(sequence));
 }
 
-// Whoever receives waits for the sender, so a pair has nothing left to compare.
+// On a pair the receiver has waited for the sender, so there is nothing left to compare.
 void CallBook::leave() {
   send_all(letter_about(Letter::Kind::farewell, calls_.calls()));
   if (is_pair()) return;

@@ -5,8 +5,9 @@
 //   rank 1 is told                                                  ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
 //   rank 1 gives up too, and neither receives any more  closed ──→  ←── closed
 //
-// A farewell says how many calls its rank made, and their history. Who waits in a later call is told at once. The histories are compared
-// too, since the last calls may differ while no rank waits for another in them: broadcasts from two roots.
+// A farewell says how many calls its rank made, and their history. A rank that waits in a later call throws at once. The
+// histories are compared too, because ranks may part in their last calls without any of them waiting: two broadcasts from
+// different roots.
 //
 // A CallBook belongs to a group: its newest calls (history.hpp), and what its letters said (letters.hpp). A CallWatch belongs to an operation:
 // the call it is in.
@@ -16,7 +17,8 @@
 //   - Calls are compared by group, sequence and history. All three are exact, so ranks whose calls agree are never told that they
 //     differ, however late a letter comes.
 //   - If two ranks' calls differ and one of them waits for the other, both end in an error once each has looked at its letters.
-//   - If their newest calls differ and both have left, the one that hears the other's farewell last sees it, when it leaves or after.
+//   - If both ranks have left after equally many calls and the newest differ, the rank that hears the other's farewell last
+//     finds out, when it leaves or later.
 //   - Nobody waits for ever in a call that a member has left before.
 //   - A rank sends `closed` once, after the last of its receives on this group has ended. From then on nothing that it was sent is read,
 //     so a sender that has heard it may reuse its buffers.
@@ -53,7 +55,7 @@ class CallBook {
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
   bool was_asked(int peer, std::uint64_t sequence) const;  // and, since nothing was thrown, peer's call is ours
 
-  void poison(const std::string& why) noexcept;  // tells all, unless one of them told us: he has told the others
+  void poison(const std::string& why) noexcept;  // tells all, unless a member told us: it has told the others too
   void close() noexcept;                         // tells all that this rank receives nothing more on this group
   bool has_closed(int world_rank) { return hear_out(), closed_.contains(world_rank) || left_.contains(world_rank); }
   void leave();  // tells all that this rank makes no more calls; throws if it hears that the newest differed

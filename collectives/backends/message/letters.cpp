@@ -14,9 +14,9 @@ class MpiMail final : public Mail {
  public:
   explicit MpiMail(MPI_Comm world) : comm_(mpi::duplicate(world)) { mpi::check(PMPI_Comm_rank(comm_.get(), &rank_)); }
 
-  // MPI may still be sending from these letters, so they stay where they are. A letter that nobody receives stays in MPI, and MPICH would
-  // deliver it to a later communicator that gets this one's number. No number is given again while one rank keeps the communicator: so do
-  // those that did not receive all, and those whose letters others may not receive.
+  // MPI may still be sending from unfinished letters, so their memory is never freed. A letter that nobody receives stays
+  // in MPI, and MPICH would deliver it to a later communicator with the same context id. MPICH reuses no id while one rank
+  // keeps the communicator, so a rank that has sent any keeps it, unless it knows that it has received all.
   ~MpiMail() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();

@@ -3,8 +3,8 @@
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they released → …
 //
-// Nothing is allocated in a run, and progress costs O(messages under way). Of buffers on a device, which a library takes that is CUDA-aware,
-// sums are the device's and polled too (device_sums.hpp); a step is over when its sum is.
+// Nothing is allocated in a run, and progress costs O(messages under way). With a CUDA-aware library, reductions of device
+// buffers run on the GPU and are polled (device_sums.hpp). Such a step is over when its reduction is.
 #pragma once
 #include <array>
 #include <memory>
@@ -27,7 +27,7 @@ class Messenger {
   virtual std::span<const int> progress() = 0;      // those that got over
   virtual void examine() {}                         // nothing moves: throws if it can see why
 
-  // After an error, as an Operation's.
+  // After an error, as those of Operation.
   virtual void cancel() noexcept {}  // receives that no message has met; a send cannot be taken back
   virtual bool is_receiving() noexcept { return false; }
   virtual bool is_sending() noexcept { return false; }
