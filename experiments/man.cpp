@@ -76,6 +76,9 @@ The CUDA plugin to load, instead of the one beside the program.
 .TP
 .B CHORALE_CUDA_AWARE
 The backends whose libraries take buffers on a device themselves: mpi, ucx, mpi,ucx or none; else the libraries are asked.
+.TP
+.B CHORALE_TIMEOUT
+A rank that waits for another gives up when nothing has moved for so many seconds (600); 0 is no limit.
 .SH FILES
 .TP
 .I runs/latest/run.h5

@@ -1,0 +1,22 @@
+// How the end of a launch is told.
+#include "src/base/launcher.hpp"
+
+#include <csignal>
+
+#include "tests/catch.hpp"
+#include "tests/temporary.hpp"
+
+using namespace chorale;
+
+TEST_CASE("a launch ends with its exit code, with its signal, or with an error where nobody can know") {
+  const test::TemporaryFolder folder;
+  SystemClock clock;
+  const auto end_of = [&](const char* command) {
+    return Launcher().run({"sh", "-c", command}, folder / "output", folder / "errors", clock, [](int) {});
+  };
+  CHECK(end_of("exit 3") == 3);
+  CHECK(end_of("kill -KILL $$") == 128 + SIGKILL);
+  std::signal(SIGCHLD, SIG_IGN);  // then the kernel keeps no exit code
+  CHECK_THROWS_WITH(end_of("exit 3"), says("how the ranks ended is not known"));
+  std::signal(SIGCHLD, SIG_DFL);
+}
