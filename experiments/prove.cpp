@@ -113,7 +113,7 @@ class Prove final : public Command {
   }
 
  private:
-  // What all are compared with is one rank alone, and several such rows are proved side by side.
+  // Every layout is compared with one rank alone, and several such rows are proved side by side.
   void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     memory_.complete(options);

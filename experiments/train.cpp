@@ -93,7 +93,7 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // What no plan foresaw, on a device that others use too for example, ends in the layouts that would fit.
+  // A device that other programs use can run out of memory although the plan fitted. The error then names layouts that would fit.
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;

@@ -64,7 +64,7 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   return files;
 }
 
-// What their files may have besides the parameters: masks and frequencies that follow from the shape, the head a second time.
+// Tensors that their files may have besides the parameters: masks and frequencies, which follow from the shape, and a second copy of a tied head.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
@@ -106,7 +106,7 @@ struct Run {
   std::int64_t theirs, ours, length;
 };
 
-// Those of our columns [first, first + width) that one of their tensors has.
+// The part of our columns [first, first + width) that is in this tensor of theirs.
 std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<Run> runs;

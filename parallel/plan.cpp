@@ -92,7 +92,7 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// As much as every rank must hold of weights and gradients, if they are shared as evenly as the layout does. It takes no plan to know.
+// The least of weights and gradients that a rank can hold, by division. It takes no plan to know.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const std::int64_t sharers = layout.tensor * layout.pipeline * (layout.zero == 3 ? layout.data : 1);
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
@@ -109,7 +109,7 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// Of layouts that differ in ZeRO alone, those that need least.
+// Among layouts that differ only in ZeRO, those that need the least memory.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
   std::vector<Layout> layouts = all_layouts(limits);
   std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.data > 1 ? 3 : 0); });

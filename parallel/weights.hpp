@@ -29,7 +29,7 @@ class StoredWeights {
 std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
 std::optional<ModelShape> shape_of_checkpoint(const std::filesystem::path& path);
 
-// What the optimizer owns of the weights, to be read into; Training::publish then spreads it.
+// The parts of the weights that the optimizer owns, to read into. Training::publish then sends them to the replicas.
 std::vector<Owned> weights_of(const Optimizer& optimizer);
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
 // Two records, or two sets of them, held against each other: every metric that both have, and whether it differs by more than chance. This is
 // what finds that a change made something slower.
 //
-// What is compared is launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches of one name
+// It compares launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches of one name
 // and one session alternated (`bench --against`) and are partners. A suite runs in one launch, so two of its records are too few.
 #pragma once
 #include <string>

@@ -79,7 +79,7 @@ void label_all(std::vector<Run>& runs) {
   }
 }
 
-// Of a suite, which repetition each run was, by its id.
+// The repetition of each run of a suite, by the run's id.
 std::map<std::string, std::string> repetitions_in(const Source& source) {
   std::map<std::string, std::string> repetitions;
   if (!std::count(source.groups.begin(), source.groups.end(), "/summary")) return repetitions;

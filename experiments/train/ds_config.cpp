@@ -164,7 +164,7 @@ class Translation {
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
 
-  // Without a scheduler the rate stays as it is; one that falls needs its length, which is that of the run where nobody says another.
+  // Without a scheduler the rate is constant. One that falls must state its length, which is also the run's unless a higher source gives that.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {
@@ -179,7 +179,7 @@ class Translation {
     }
   }
 
-  // Without a train_batch_size it follows from the others, once the replicas are known: 0 says so. Accumulation is 1 where it is not said.
+  // A batch size of 0 is computed from the others once the replicas are known. Accumulation is 1 unless it is given.
   void complete_batch() {
     if (!is_absent("train_batch_size")) return;
     if (is_absent("train_micro_batch_size_per_gpu"))
@@ -190,7 +190,7 @@ class Translation {
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  // Adam that adds the decay to the gradient is another rule; without decay both are one.
+  // Adam that adds the decay to the gradient is another rule. Without decay the two are the same.
   void require_decoupled_decay() const {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)

@@ -75,7 +75,7 @@ constexpr const char *number = "a number", *flag = "true or false", *unless = "o
                      *falling = "WarmupDecayLR WarmupCosineLR", *fixed = "WarmupLR WarmupDecayLR",
                      *cosine = "WarmupCosineLR";
 
-// What sets an option of ours.
+// Keys that set an option of ours.
 constexpr DsKey setting[] = {
     {"train_batch_size", "", "null", false, "global-batch-size", plain, number,
      "DeepSpeed requires this or the next; left out, it is ours"},
@@ -125,7 +125,7 @@ constexpr DsKey setting[] = {
      "no effect without --recompute full and tensor ranks"},
 };
 
-// One value is what we do; no other is here.
+// Keys with one value that is what we do. Other values are refused.
 constexpr DsKey only[] = {
     {"optimizer.params.bias_correction", adam, "true", false, "", on, "true", ""},
     {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load goes on from a run"},
@@ -141,7 +141,7 @@ constexpr DsKey only[] = {
     {"data_types.grad_accum_dtype", "", "null", false, "", single, "fp32", "gradients are added up in f32"},
 };
 
-// What we do not do.
+// Keys of features that we lack.
 constexpr const char* refused_unless_off[][2] = {
     {"optimizer.params.amsgrad", ""},
     {"optimizer.params.nesterov", ""},
@@ -200,7 +200,7 @@ constexpr const char* refused_unless_off[][2] = {
 constexpr const char *engine = "it steers DeepSpeed's own engine", *sharded = "ZeRO gathers a block at once here",
                      *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
 
-// What steers DeepSpeed's own engine, and no result.
+// Keys that steer DeepSpeed's own engine and change no result.
 constexpr const char* without_effect[][3] = {
     {"optimizer.legacy_fusion", "false", engine},
     {"optimizer.params.torch_adam", "false", "both compute the same; it makes 0.01 the default of weight_decay"},

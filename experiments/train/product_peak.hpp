@@ -16,7 +16,7 @@
 
 namespace chorale::train {
 
-// What a rank measures: so many cores of these, or nothing.
+// What a rank measures: `cores` of these CPUs, or nothing if that is 0.
 struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;

@@ -56,7 +56,7 @@ class Tokenizer {
 
   std::string json() const;  // of one of ours
   static Tokenizer from_json(const std::string& text, const std::string& name);
-  // Of vocab.json and merges.txt; added_tokens.json ("{}" where there is none) names tokens that stand for themselves, as <|endoftext|> does.
+  // From vocab.json and merges.txt; added_tokens.json ("{}" where there is none) names tokens that stand for themselves, as <|endoftext|> does.
   static Tokenizer from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                               const std::string& added_json, const std::string& name);
 

@@ -124,7 +124,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
   return digits ? Cut::digits : *cut;
 }
 
-// What a template puts before a text. ByteLevel says nothing of numbers.
+// The tokens that a template puts before a text. ByteLevel adds none.
 std::vector<std::int32_t> opening_of(const Json& post_processor, const std::string& name) {
   std::vector<std::int32_t> opening;
   for (const Json& step : listed(post_processor, "processors")) {

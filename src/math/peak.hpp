@@ -7,10 +7,10 @@
 
 namespace chorale {
 
-// Floating-point operations a second of so many cores at once, each with products of its own. `cpus` are those they may be taken from, at least
-// as many; an empty list leaves it to the system.
+// Floating-point operations a second of `cores` cores together, each with products of its own. They are taken from `cpus`, which are at least as
+// many; if that is empty, the system chooses.
 double product_peak(DType dtype, int cores, const std::vector<int>& cpus);
-// Of the GPU whose memory it is.
+// The same for the GPU that `memory` is on.
 double product_peak(DType dtype, Memory& memory, const DevicePlugin& device);
 
 }  // namespace chorale
