@@ -253,7 +253,7 @@ help:
 # ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 always := FORCE# what is written only where its text has changed; `make always=` takes that for done
 # V=1 shows whole commands. [ 37/212] where `steps` were counted beforehand.
-quiet = $(if $(V),,@$(if $(steps),$(eval begun += x)printf '[%3d/%d] ' $(words $(begun)) $(steps);) printf '%-5s %s\n' '$(1)' '$@';)
+quiet = $(if $(V),,@printf '$(if $(steps),[%3d/%d] )%-5s %s\n' $(if $(steps),$(eval begun += x)$(words $(begun)) $(steps)) '$(1)' '$@';)
 
 $B/chorale: $(objects) $B/link_program.stamp
 	$(call quiet,link) $(link_program) -o $@
