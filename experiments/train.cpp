@@ -224,9 +224,8 @@ class Train final : public Command {
       train::RankShare mine = train::share_of(result, training.ledger(), signals_->pending().has_value());
       mine.faster_than_peak = flops > peak_.flops() && !peak_.measured_again();
       const std::vector<train::RankShare> shares = exchange(training.mesh().world(), mine);
-      const auto any = [&](bool train::RankShare::*said) { return std::ranges::any_of(shares, said); };
-      const bool stop = any(&train::RankShare::told_to_stop);
-      if (any(&train::RankShare::faster_than_peak) || flops > peak_.flops()) exceed_peak(run, flops);
+      const bool stop = std::ranges::any_of(shares, &train::RankShare::told_to_stop);
+      if (shares[0].faster_than_peak || (peak_.measured_again() && flops > peak_.flops())) exceed_peak(run, flops);
       const double mfu = flops / peak_.flops();
       if (records) records->step(result, now - began, now - start, mfu, shares);
       if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
@@ -245,7 +244,7 @@ class Train final : public Command {
 
   // Collective the first time, when the peak is measured again. From then on a faster step counts as the peak.
   void exceed_peak(RunRecord& run, double flops) {
-    const bool first = !peak_.measured_again();
+    const bool first = peak_.may_measure_again();
     peak_.exceeded(flops);
     if (!run.recorder) return;
     run.log.warn("a step reached {:.0f} GFLOP/s, more than the peak that MFU is a share of; {} {}", flops / 1e9,

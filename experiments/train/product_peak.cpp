@@ -80,15 +80,20 @@ void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ran
 }
 
 void ProductPeak::exceeded(double flops) {
-  if (!measured_again_) add_up(true);
+  if (may_measure_again()) add_up(true);
   measured_again_ = true;
-  sum_.busy |= flops > sum_.flops;
+  is_a_step_ |= flops > sum_.flops;
   sum_.flops = std::max(sum_.flops, flops);
 }
 
+// By now the model fills a GPU, and the matrices of a measurement might not fit beside it.
+bool ProductPeak::may_measure_again() const { return !measured_again_ && !device_->memory(); }
+
 std::string ProductPeak::text() const {
-  return fmt::format("{:.0f} GFLOP/s in {} by {}, measured {}{}", sum_.flops / 1e9, name_of(dtype_), processors_,
-                     sum_.measured, sum_.busy ? " beside other programs, so it may be too low" : "");
+  const std::string what = fmt::format("{:.0f} GFLOP/s in {} by {}", sum_.flops / 1e9, name_of(dtype_), processors_);
+  if (is_a_step_) return fmt::format("{}, the rate of a step, which no measurement reached", what);
+  return fmt::format("{}, measured {}{}", what, sum_.measured,
+                     sum_.busy ? " beside other programs, so it may be too low" : "");
 }
 
 // `again`: what is known of this machine does not count.

@@ -32,8 +32,10 @@ class ProductPeak {
   void declare(Options& options);
   void find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
             const ComputeDevice& device);  // collective
-  // A step reached so much on rank 0, which is more. Measures again, once a run. Collective, the first time.
+  // A step reached more than the peak. The first time, ranks on the host measure again together; a step that is still faster
+  // becomes the peak.
   void exceeded(double flops);
+  bool may_measure_again() const;
   bool measured_again() const { return measured_again_; }
 
   double flops() const { return sum_.flops; }  // a second
@@ -44,7 +46,7 @@ class ProductPeak {
   MeasuredPeak measure();
   void add_up(bool again);  // collective
 
-  bool asked_ = false, measured_again_ = false;
+  bool asked_ = false, measured_again_ = false, is_a_step_ = false;
   const mpi::Runtime* runtime_ = nullptr;
   Clock* clock_ = nullptr;
   const ComputeDevice* device_ = nullptr;

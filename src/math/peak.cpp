@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <system_error>
 #include <thread>
 
 #include "src/base/clock.hpp"
@@ -112,7 +113,12 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t core = 0; core < seconds.size(); ++core) threads.emplace_back(work, core);
+    for (std::size_t core = 0; core < seconds.size(); ++core) try {
+        threads.emplace_back(work, core);
+      } catch (const std::system_error&) {  // no more threads are allowed here; those that run must not wait for this one
+        failures[core] = std::current_exception();
+        ready.arrive_and_drop(), done.arrive_and_drop();
+      }
   }
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
