@@ -47,7 +47,7 @@ TEST_CASE("six launches of each tell, five do not, and a launch more or less of 
     CHECK(slower(few, 0.05).empty());
     CHECK_THAT(table_of(few).print("csv"), says("too few runs to tell"));
     CHECK_THAT(table_of(few).print("csv"), !says("~"));
-    CHECK_THAT(legend_of(few), says("a comparison takes 6 launches of each"));
+    CHECK_THAT(legend_of(few), says("a comparison needs 6 launches of each"));
     CHECK_THAT(legend_of(few), !says("p:"));
   }
   const auto enough = compare({latency("x", 6, "a")}, {latency("x", 9, "bb", 1.2)}).differences;
