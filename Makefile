@@ -54,11 +54,13 @@ sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
 # GCC 12.2 makes wrong code of constants of 32 bytes whose halves differ ({5, 5, 0, 0} became {5, 5, 5, 5}); moves of 16 bytes do not meet it.
 halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
+# GCC looks for memory to free before it has used 128 MB; at 800 MB a build takes a tenth less time, and the largest compilation 930 MB, not 700.
+roomy    := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,--param ggc-min-heapsize=800000)
 # Loops with floats are vectorised only when nobody looks at errno or traps; results stay the same bits (unlike -ffast-math).
 # Products and sums are fused where the source says fma and nowhere else, so that a row's bits do not depend on where a loop was cut.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
-            $(sanitize) $(found_flags) $(CXXFLAGS)
+            $(roomy) $(sanitize) $(found_flags) $(CXXFLAGS)
 # What is not computed in loops is compiled with less effort where CXXFLAGS says -O3: a tenth of the build less, and runs are no slower.
 build_s  := 200# that a build from scratch takes of one processor, for those who wait
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)

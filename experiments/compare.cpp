@@ -163,7 +163,10 @@ class Compare final : public Command {
         no_time_from_ = turns[t].repetition;
         return checks ? Exit::ok : Exit::check;
       }
-      if (progress) progress->update(done++, turns[t].id());
+      if (progress) {
+        progress->expect(pace.expected(done, all, static_cast<std::int64_t>(turns.size()) / suite_.repetitions));
+        progress->update(done++, turns[t].id());
+      }
       const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
       mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do

@@ -17,4 +17,11 @@ bool Pace::may_begin(std::int64_t repetition) {
   return true;
 }
 
+std::int64_t Pace::expected(std::int64_t done, std::int64_t all, std::int64_t each) const {
+  if (budget_ <= 0) return all;
+  const double turn = done > 0 ? (clock_.seconds() - began_) / static_cast<double>(done) : budget_;
+  const auto whole = static_cast<std::int64_t>(budget_ / (turn * static_cast<double>(each)));
+  return std::min(all, std::max(whole * each, (done / each + 1) * each));
+}
+
 }  // namespace chorale::compare

@@ -14,6 +14,8 @@ class Pace {
   Pace(double budget_seconds, Clock& clock);  // begins now; 0 seconds: no limit
 
   bool may_begin(std::int64_t repetition);  // asked before every turn
+  // How many of `all` turns will be taken if the rest take as long as the `done` so far; `each` make a repetition.
+  std::int64_t expected(std::int64_t done, std::int64_t all, std::int64_t each) const;
 
  private:
   double budget_, began_, repetition_began_, longest_ = 0;

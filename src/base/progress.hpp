@@ -26,6 +26,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  void expect(std::int64_t total) { total_ = total; }
   void update(std::int64_t done, const std::string& note = "");
   void finish();  // leaves "prove  1000/1000 in 40.1 s" on the screen
 

@@ -34,4 +34,16 @@ TEST_CASE("a repetition that took longer than the others is expected again") {
   CHECK_FALSE(pace.may_begin(4));
 }
 
+TEST_CASE("a comparison foresees the turns that its budget allows") {
+  VirtualClock clock;
+  Pace pace(100, clock);
+  CHECK(pace.expected(0, 18, 3) == 3);  // nothing is known yet
+  clock.sleep(10);
+  CHECK(pace.expected(1, 18, 3) == 9);  // 10 s each: three repetitions of 30 s
+  clock.sleep(90);
+  CHECK(pace.expected(2, 18, 3) == 3);  // 50 s each: the first is finished all the same
+  CHECK(pace.expected(2, 2, 3) == 2);   // of a comparison that goes on, no more than is left
+  CHECK(Pace(0, clock).expected(2, 18, 3) == 18);
+}
+
 }  // namespace chorale::compare
