@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes data/english.txt, some two megabytes of English: quotations, jokes and short texts from Debian's fortune cookies. The package is only
+# Makes data/english.txt, 2.6 MB of English: quotations, jokes and short texts from Debian's fortune cookies. The package is only
 # downloaded and unpacked, not installed; the file is the same on every machine with the same version of it.
 set -euo pipefail
 cd "$(dirname "$0")"
