@@ -9,7 +9,7 @@ function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)
   if (parses[file]) return (kind == "experiments" ? kind : "library") "_parsers"
-  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"  # they have namespaces of functions' names
+  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"  # each has a namespace named after a function
   sub("/", "_", kind)
   return kind
 }

@@ -16,21 +16,21 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-// What a version's files are called in the folder of a group.
+// File names in a control group's folder, by cgroup version.
 struct Version {
-  std::string file_system, limit, use,
-      prefix;  // the prefix of those lines of memory.stat that count a group with all below it
+  std::string file_system, limit, use;
+  std::string prefix;  // marks the lines of memory.stat that include the groups below
 };
 const Version versions[] = {{"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
                             {"cgroup2", "memory.max", "memory.current", ""}};
 
-// None for "max", and for a file that is not there.
+// Nothing if the file says "max" or does not exist.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::int64_t value = 0;
   return std::ifstream(file) >> value ? std::optional(value) : std::nullopt;
 }
 
-// Lines of "name value", with a colon after the name in some files.
+// The value for `name` in a file of "name value" lines. In some files a colon follows the name.
 std::int64_t entry_of(const fs::path& file, const std::string& name) {
   std::ifstream stream(file);
   for (std::string word; stream >> word;) {
@@ -49,13 +49,14 @@ std::int64_t left_in(const fs::path& group, const Version& names) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *use - files));
 }
 
-// Version 1 has a hierarchy for each controller, or for several: "rw,cpu,cpuacct".
+// In version 1 a hierarchy serves one controller or several: "rw,cpu,cpuacct".
 bool has_memory(const Version& version, const std::string& controllers) {
   const std::vector<std::string> names = split(controllers, ',');
   return version.file_system == "cgroup2" || std::find(names.begin(), names.end(), "memory") != names.end();
 }
 
-// This process's group in a hierarchy: a line of /proc/self/cgroup such as "4:memory:/job/step", or "0::/job/step" in version 2.
+// This process's group in a hierarchy, from a line of /proc/self/cgroup: "4:memory:/job/step", or "0::/job/step" in
+// version 2.
 std::string group_of_process(const fs::path& root, const Version& version) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -68,8 +69,8 @@ std::string group_of_process(const fs::path& root, const Version& version) {
   return "/";
 }
 
-// A line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory". The fourth word is the group
-// that is mounted, as a container sees only its own.
+// Reads a line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory".
+// The fourth word is the mounted group: a container sees only its own.
 std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string::npos) return unlimited;

@@ -12,7 +12,7 @@ std::string built(const std::string& fact) {
   };
   for (const auto& [name, value] : facts)
     if (fact == name) return value;
-  require(false, "the Makefile writes no fact called {}", fact);
+  require(false, "unknown build fact {}: the Makefile does not write it", fact);
   return "";
 }
 

@@ -1,4 +1,4 @@
-// What the program knows of its own build: compiler, flags, commit, and which optional libraries were left out and why.
+// Facts about this build: compiler, flags, commit, and which optional libraries were left out and why.
 // The Makefile writes these facts.
 #pragma once
 #include <string>
@@ -7,7 +7,8 @@ namespace chorale {
 
 inline constexpr const char* version = "0.1.0";
 
-// compiler, cxxflags, mpirun, git_commit, git_dirty; without_ucx, without_cuda, without_nccl: why it was left out, "" if built in.
+// Facts: compiler, cxxflags, mpirun, git_commit, git_dirty. without_ucx, without_cuda and without_nccl say why a library
+// was left out; "" means it is built in.
 std::string built(const std::string& fact);
 
 }  // namespace chorale

@@ -1,5 +1,4 @@
-// Time, injected: nothing in the house asks the machine what time it is except through a Clock, so that tests and
-// simulators can run on virtual time.
+// Time, injected: all code reads the time through a Clock, so that tests and simulators can run on virtual time.
 #pragma once
 #include <string>
 
@@ -20,7 +19,7 @@ class SystemClock : public Clock {
   void sleep(double seconds) override;
 };
 
-// Time that passes only when somebody sleeps, or when a test says so.
+// Time that passes only in sleep().
 class VirtualClock : public Clock {
  public:
   double seconds() const override { return now_; }

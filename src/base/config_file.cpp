@@ -1,5 +1,5 @@
-// Config files: flat `key = value` in TOML, or one flat object in JSON. Values become text, as a user would have typed
-// them; lists are joined by commas. Every setting knows its file and line.
+// Config files: flat `key = value` in TOML, or one flat object in JSON.
+// Values become text, as a user would type them; lists are joined by commas. Every setting keeps its file and line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::size_t line_at(const std::string& text, std::size_t position) {
 namespace {
 
 [[noreturn]] void refuse_config(const std::string& origin, const std::string& key, const std::string& kind) {
-  usage_error(fmt::format("\"{}\" cannot be {}", key, kind), fmt::format("it stands at {}", origin),
+  usage_error(fmt::format("\"{}\" cannot be {}", key, kind), fmt::format("found at {}", origin),
               "config files are flat: key = text, number, true, false, or a list of these");
 }
 
@@ -81,7 +81,8 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
     const auto object = nlohmann::ordered_json::parse(text);
     if (!object.is_object()) refuse_config(name + ":1", "the whole file", "anything but one object");
     for (const auto& [key, value] : object.items()) {
-      // The parser keeps no positions; in a flat object the first `"key"` is the key's own, unless it is also a value.
+      // The parser keeps no positions. In a flat object the first `"key"` is the key itself, unless a value before it has
+      // the same text.
       const std::size_t at = std::min(text.find(nlohmann::json(key).dump()), text.size());
       const std::string origin = fmt::format("{}:{}", name, line_at(text, at));
       settings.push_back({canonical_key(key), text_of_node(value, key, origin), origin});
@@ -104,7 +105,7 @@ std::string config_text(const std::filesystem::path& file, const std::string& as
     usage_error("the file cannot be read",
                 fmt::format("{}: {}", file.string(),
                             std::filesystem::is_directory(status) ? "it is a folder"
-                            : std::filesystem::exists(status)     ? "permission denied, or no plain file"
+                            : std::filesystem::exists(status)     ? "permission denied, or not a regular file"
                                                                   : "no such file"),
                 fmt::format("check the path given to {}", asker));
   std::ostringstream text;

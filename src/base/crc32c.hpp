@@ -1,8 +1,9 @@
-// CRC-32C (Castagnoli): the checksum of iSCSI and ext4, which processors have an instruction for. It finds every flip of up to three bits,
-// and every burst of 32, in the sizes that matter here. 9.5 GB/s with the instruction, 2.4 GB/s from eight tables without it.
+// CRC-32C (Castagnoli), the checksum of iSCSI and ext4; x86 processors have an instruction for it.
+// At the sizes used here it detects any flip of up to three bits and any burst of up to 32.
+// Speed: 9.5 GB/s with the instruction, 2.4 GB/s with eight tables.
 //
-//   crc32c(bytes)                      of the whole
-//   crc32c(rest, crc32c(beginning))    the same, piece by piece
+//   crc32c(bytes)                      the checksum of all bytes
+//   crc32c(rest, crc32c(beginning))    the same checksum, computed in pieces
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,6 @@ namespace chorale {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes,
-                               std::uint32_t before = 0);  // the reference, and the fallback
+                               std::uint32_t before = 0);  // the reference and the fallback
 
 }  // namespace chorale

@@ -6,8 +6,8 @@
 namespace chorale {
 namespace {
 
-// Sources are compiled by their path from the root, so the file name is already short and the same on every machine. In a bundle "./" stands
-// before it.
+// Sources are compiled by their path from the root, so the file name is short and the same on every machine.
+// In a bundle it starts with "./".
 std::string place(const std::source_location& where) {
   const std::string_view file = where.file_name();
   return fmt::format("{}:{}", file.substr(file.starts_with("./") ? 2 : 0), where.line());
@@ -34,7 +34,7 @@ void usage_error(std::string what, std::string numbers, std::string fix, std::so
 
 void misuse(std::string sentence, std::source_location where) {
   throw Error(Exit::runtime, std::move(sentence), fmt::format("required by {} at {}", where.function_name(), place(where)),
-              "this is a mistake in the calling code, not in your input", where);
+              "this is a bug in the calling code, not in your input", where);
 }
 
 std::string describe(const std::exception& error, int rank, int size) {

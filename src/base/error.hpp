@@ -1,8 +1,8 @@
-// Errors: one exception type that carries what a person needs (what, the numbers, the fix), where it was thrown,
-// and the exit code the program ends with.
+// Errors: one exception type that carries three lines for the user (what, the numbers, the fix), where it was thrown,
+// and the program's exit code.
 //
 //   error: batch sizes do not divide                       what
-//     global_batch_size 24 is no multiple of 16            the numbers
+//     global_batch_size 24 is not a multiple of 16            the numbers
 //     try 16 or 32                                         the fix
 #pragma once
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ class Error : public std::runtime_error {
  public:
   Error(Exit exit, std::string what, std::string numbers, std::string fix,
         std::source_location where = std::source_location::current());
-  // With as many lines as there is to say.
+  // For more than three lines.
   Error(Exit exit, const std::string& what, const std::vector<std::string>& lines,
         std::source_location where = std::source_location::current());
 
@@ -34,7 +34,7 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
-// The user asked for something that cannot be: exit 2, three lines, no source location shown.
+// The user asked for something impossible: exit 2, three lines, no source location.
 [[noreturn]] void usage_error(std::string what, std::string numbers, std::string fix,
                               std::source_location where = std::source_location::current());
 
@@ -49,14 +49,14 @@ struct Sentence {
 
 [[noreturn]] void misuse(std::string sentence, std::source_location where);
 
-// For misuse of our own functions: require(n > 0, "a ring wants a positive size, not {}", n).
+// Checks how our own functions are called: require(n > 0, "a ring needs a positive size, not {}", n).
 template <class... Args>
 void require(bool condition, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
   if (!condition) [[unlikely]]
     misuse(fmt::format(sentence.text, std::forward<Args>(args)...), sentence.where);
 }
 
-// The text that main prints for an error that ended a rank: its three lines and, unless it is a usage error, where.
+// The text that main prints for an error that ended a rank: its lines and, unless it is a usage error, the source location.
 std::string describe(const std::exception& error, int rank, int size);
 int exit_code_of(const std::exception& error);
 

@@ -1,4 +1,4 @@
-// The machine under this process: which cores the launcher left it, how much memory there is, what it may lock or map.
+// The machine this process runs on: the cores it may use, its memory, and its limits.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,14 +11,14 @@ std::string host_name();
 std::string user_name();
 std::string cpu_model();
 int online_cores();
-std::string machine_signature();  // "AMD EPYC, 2 cores": what was measured of one holds for no other
-std::string kernel_id();  // of the boot: ranks with the same one share cores and memory, whatever their hosts are called
+std::string machine_signature();  // "AMD EPYC, 2 cores": a measurement is valid only on machines with the same signature
+std::string kernel_id();  // identifies the boot: ranks with equal ids share cores and memory, whatever their host names
 
 std::vector<int> allowed_cpus();                  // this process's affinity
-int current_cpu();                                // where it runs at this moment
+int current_cpu();                                // the core it runs on now
 std::string cpu_ranges(const std::vector<int>&);  // {0,1,2,5} → "0-2,5"
 
-// Threads for one rank: its share of the cores that it and `sharers` ranks (itself included) may run on, at least one.
+// Threads for one rank: its share of the `cpus` cores that `sharers` ranks (including itself) may use; at least one.
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
@@ -28,10 +28,11 @@ struct Limit {
 std::vector<Limit> limits();
 
 std::int64_t memory_bytes();
-std::int64_t last_level_cache_bytes();  // that this core shares; not, as sysconf tells, of a whole socket of several
+std::int64_t last_level_cache_bytes();  // what this core can reach; sysconf may report the sum over a socket's caches
 std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" where neither is set
-// A file as a whole or not at all: written beside its place, in a folder that is made if need be, then renamed. Returns why not, or "".
+// Replaces a file atomically: writes a temporary file beside it, then renames. Creates the folder if needed. Returns ""
+// or the reason for failure.
 std::string replace_file(const std::filesystem::path& file, const std::string& text);
-std::string first_line(const std::string& path);  // of a small file such as those in /proc; "" when unreadable
+std::string first_line(const std::string& path);  // for small files such as those in /proc; "" if unreadable
 
 }  // namespace chorale

@@ -15,7 +15,7 @@ struct Known {
   const char* size;
 };
 
-// Innermost first: Open MPI's mpirun inside a Slurm step sets its own variables beside Slurm's.
+// Innermost first: inside a Slurm step, Open MPI's mpirun sets its variables beside Slurm's.
 constexpr Known known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE"},
@@ -53,7 +53,7 @@ void require_same_world(const Launch& launch, int mpi_size, const std::string& m
   if (launch.size <= 1 || mpi_size > 1) return;
   const bool open_mpi = mpi_library.find("Open MPI") != std::string::npos;
   usage_error(
-      fmt::format("{} processes were launched, but each of them is alone", launch.size),
+      fmt::format("{} processes were launched, but each sees a world of size 1", launch.size),
       fmt::format("{} says {} = {}; this program is built with {} and sees 1 rank", launch.launcher, launch.variable,
                   launch.size, mpi_library),
       fmt::format("start it with {} -np {}, or rebuild for your launcher with make MPICXX={}",

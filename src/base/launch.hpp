@@ -1,5 +1,5 @@
-// What the launcher says about this process, read from its environment before MPI is touched: so a usage error is
-// printed once, and a program started by another MPI's launcher (n ranks that all believe they are alone) is stopped.
+// What the launcher's environment variables say about this process, read before MPI starts. So a usage error is printed
+// only once. A program started by another MPI's launcher (n separate worlds of size 1) is stopped.
 #pragma once
 #include <functional>
 #include <optional>
@@ -19,7 +19,7 @@ struct Launch {
 
 Launch read_launch(const Environment& environment);
 
-// Throws a usage error when the launcher started several processes and MPI (of the named library) sees only one.
+// Throws a usage error if the launcher started several processes but MPI (of the named library) sees only one.
 void require_same_world(const Launch& launch, int mpi_size, const std::string& mpi_library);
 
 }  // namespace chorale

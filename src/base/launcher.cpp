@@ -20,8 +20,8 @@ extern char** environ;
 namespace chorale {
 namespace {
 
-// What a child inherits of us: files for its output, no input, no blocked signals. In a group of its own it gets no signal from the terminal
-// but those that are sent on to it.
+// What a child process gets: files for its output, no input, no blocked signals.
+// It is in its own process group, so the terminal's signals reach it only when this program forwards them.
 class Inheritance {
  public:
   Inheritance(const std::filesystem::path& output, const std::filesystem::path& errors) {
@@ -72,7 +72,8 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
                   const std::filesystem::path& errors, Clock& clock, const std::function<void(int pid)>& meanwhile) const {
   const Inheritance inheritance(output, errors);
   std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));  // which it does not change
+  for (const std::string& word : command)
+    words.push_back(const_cast<char*>(word.c_str()));  // posix_spawnp does not change them
   words.push_back(nullptr);
   pid_t child = 0;
   if (const int why = posix_spawnp(&child, words[0], inheritance.files(), inheritance.attributes(), words.data(), environ))
@@ -86,7 +87,7 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
     clock.sleep(0.02);
   }
   if (ended < 0)
-    throw Error(Exit::runtime, "how the ranks ended is not known", fmt::format("waitpid: {}", std::strerror(errno)),
+    throw Error(Exit::runtime, "the exit status of the ranks is unknown", fmt::format("waitpid: {}", std::strerror(errno)),
                 "start this program without SIGCHLD ignored");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

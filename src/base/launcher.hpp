@@ -1,10 +1,10 @@
-// Starts ranks from a program that is no rank itself, as `mpirun -n 2 chorale …` does by hand.
+// Starts ranks from a program that is not itself a rank, as `mpirun -n 2 chorale …` does by hand.
 //
 //   MPIRUN is not set           the launcher of the MPI this program was built with
-//   MPIRUN=/opt/mpi/bin/mpirun  this one
-//   MPIRUN="srun --mpi=pmix"    with options of its own, it is taken as it stands
+//   MPIRUN=/opt/mpi/bin/mpirun  this launcher
+//   MPIRUN="srun --mpi=pmix"    a launcher with options, used unchanged
 //
-// Open MPI is told to let ranks share cores, and to run as root where we do.
+// Open MPI also gets the options to oversubscribe cores and, for root, to run as root.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -22,8 +22,8 @@ class Launcher {
 
   std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program) const;
 
-  // Runs such a command to its end, and gives its exit code, or 128 and the signal that ended it. Its output goes into files. `meanwhile` is
-  // called every 20 ms with the process; it may send it a signal.
+  // Runs a command to its end. Returns its exit code, or 128 plus the signal that ended it. Its output goes into the two
+  // files. `meanwhile` is called every 20 ms with the process id and may send it a signal.
   int run(const std::vector<std::string>& command, const std::filesystem::path& output, const std::filesystem::path& errors,
           Clock& clock, const std::function<void(int pid)>& meanwhile) const;
 

@@ -25,7 +25,7 @@ const std::vector<std::string>& Log::levels() {
 
 Log::Log(const Where& where) {
   const auto found = std::find(levels().begin(), levels().end(), where.level);
-  require(found != levels().end(), "no log level is called \"{}\"", where.level);
+  require(found != levels().end(), "unknown log level \"{}\"", where.level);
   const auto console_level = spdlog_levels[found - levels().begin()];
 
   std::vector<spdlog::sink_ptr> sinks;
@@ -54,7 +54,7 @@ Log::~Log() {
 }
 
 void Log::write(int level, const std::string& text) {
-  const char* marks[] = {"", "", "warning: ", "error: "};  // the console shows no level
+  const char* marks[] = {"", "", "warning: ", "error: "};  // the console shows no level names
   logger_->log(spdlog_levels[level], marks[level] + escape_control(text));
 }
 

@@ -1,5 +1,5 @@
-// The log of one rank. Rank 0 speaks on the console (stderr: stdout is for data); every rank with a log folder also writes
-// rank-<r>.log there, where the whole story is kept down to `debug`.
+// The log of one rank. Rank 0 logs to the console (stderr: stdout is for data).
+// With a log folder, every rank also writes rank-<r>.log there, with all levels down to `debug`.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});
 //   log.info("step {} loss {:.4f}", step, loss);
@@ -21,7 +21,7 @@ class Log {
  public:
   struct Where {
     int rank = 0;
-    std::string level = "info";         // of the console: debug, info, warn, error or off
+    std::string level = "info";         // for the console: debug, info, warn, error or off
     std::filesystem::path folder = {};  // empty: no file
   };
   explicit Log(const Where& where);

@@ -53,7 +53,7 @@ std::optional<MeasuredPeak> MachineFile::peak(const PeakKey& key) const {
 
 std::string MachineFile::keep(const PeakKey& key, const MeasuredPeak& peak) const {
   if (file_.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
-  Json all = read(file_);  // anew: another program may have added to it
+  Json all = read(file_);  // read again: another program may have added to it
   Json rows = Json::array();
   for (const Json& row : all["peaks"])
     if (!is_of(row, key)) rows.push_back(row);

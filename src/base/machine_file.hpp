@@ -1,13 +1,15 @@
-// What was measured of this machine once and holds for every run on it: a small JSON file, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale,
-// where the tuning table is. Each host has one of its own, so that hosts which share a home never write to the same file.
+// Measurements that hold for every run on this machine, kept in a small JSON file beside the tuning table, below
+// $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host has its own file, so hosts that share a home never write to the
+// same one.
 //
 //   machine-vm.json
 //     {"schema": "chorale machine", "version": 1, "machine": "AMD EPYC, 2 cores",
 //      "peaks": [{"type": "f32", "processor": "2 cores", "library": "oneDNN 2.6", "flops": 4.7e11,
 //                 "measured": "2026-11-22T05:40:01Z", "busy": false}]}
 //
-// It saves time and decides nothing else, so it never fails: a file that is missing, garbled or of another machine counts as empty. A write
-// replaces it whole by a rename and keeps the sections that it does not know. Of two writes at once one is lost, and is measured again.
+// The file only saves time, so reading it never fails: a missing or garbled file, or one of another machine, counts as
+// empty. A write replaces the file by a rename and keeps sections it does not know. If two programs write at once, one
+// measurement is lost and repeated later.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -20,18 +22,18 @@ struct PeakKey {
 };
 
 struct MeasuredPeak {
-  double flops = 0;      // floating-point operations a second
-  std::string measured;  // when: 2026-11-22T05:40:01Z
+  double flops = 0;      // floating-point operations per second
+  std::string measured;  // time of the measurement: 2026-11-22T05:40:01Z
   bool busy = false;     // other programs ran meanwhile
 };
 
-std::filesystem::path default_machine_file();  // "" where there is no place for one
+std::filesystem::path default_machine_file();  // "" if neither folder exists
 
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());
   std::optional<MeasuredPeak> peak(const PeakKey& key) const;
-  std::string keep(const PeakKey& key, const MeasuredPeak& peak) const;  // returns why it could not be kept, or ""
+  std::string keep(const PeakKey& key, const MeasuredPeak& peak) const;  // returns "" or why it could not be written
 
  private:
   std::filesystem::path file_;

@@ -26,7 +26,7 @@ double own_seconds() {
 
 MachineReading read_machine(const Clock& clock, const std::filesystem::path& root) {
   MachineReading reading{.at = clock.seconds(), .own = own_seconds()};
-  std::string cpu;  // the line of all cores comes first
+  std::string cpu;  // /proc/stat begins with the line for all cores
   double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
   std::ifstream(root / "proc/stat") >> cpu >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >>
       stolen;

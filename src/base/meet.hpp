@@ -1,5 +1,5 @@
-// The barrier of set-up. Unlike MPI's own, it moves what other libraries still have to send (mover.hpp), which a rank that is late may need
-// to get here. So it stands before every collective call of MPI that ranks wait in:
+// The barrier of set-up. Unlike MPI's own, it also progresses other libraries' unsent data (mover.hpp), which a late rank
+// may need to get here. It therefore comes before every blocking MPI collective:
 //
 //   rank 0   meet: moves UCX, MPI …       │ PMPI_Allgather
 //   rank 1   receives over UCX …   meet   │ PMPI_Allgather
@@ -12,7 +12,7 @@
 
 namespace chorale::mpi {
 
-// Returns when all ranks are here; pauses between two looks.
+// Returns when all ranks are here; calls `pause` between polls.
 void meet(MPI_Comm comm, const std::function<void()>& pause = sched_yield);
 
 Comm duplicate(MPI_Comm comm);  // meets first

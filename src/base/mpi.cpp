@@ -29,11 +29,13 @@ Life::Life() {
   check(PMPI_Initialized(&initialised));
   if (!initialised) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
   started_ = !initialised;
-  // Errors of calls that belong to no communicator, such as MPI_Testsome: MPI 4 asks the second, and MPI 3 the first.
+  // Handler for errors outside any communicator, such as in MPI_Testsome: MPI 3 uses MPI_COMM_WORLD's, MPI 4
+  // MPI_COMM_SELF's.
   if (started_)
     for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   check(PMPI_Query_thread(&provided));
-  require(provided >= MPI_THREAD_FUNNELED, "this MPI was initialised for programs without threads (level {})", provided);
+  require(provided >= MPI_THREAD_FUNNELED,
+          "MPI was initialised without thread support (level {}); MPI_THREAD_FUNNELED is needed", provided);
 }
 
 Life::~Life() {
@@ -77,7 +79,7 @@ int run_ranks(const std::function<void(const Runtime&)>& body) try {
   try {
     body(runtime);
   } catch (const std::exception& error) {
-    runtime.abort(error);  // before MPI's end, which would wait for the others
+    runtime.abort(error);  // before MPI_Finalize, which would wait for the other ranks
   }
   return 0;
 } catch (const std::exception& error) {  // MPI did not start

@@ -23,14 +23,14 @@ bool parse_whole(const std::string& text, Number& value, Parse parse) {
   return true;
 }
 
-// "" when the number lies within the option's limits, else what was expected.
+// "" if the number lies within the option's limits, else what was expected.
 std::string outside(const Option& option, double value) {
   if (option.lowest > option.highest || (value >= option.lowest && value <= option.highest)) return "";
   return std::isinf(option.highest) ? fmt::format("{} or more", option.lowest)
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
-// A size into the field and the option's text; returns what was expected when it cannot.
+// Parses a size into the field and the option's text; returns what was expected if it cannot.
 std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
   const auto value = parse_bytes(text);
   if (!value) return "a size such as 8, 64K or 1M";
@@ -221,7 +221,7 @@ const Option* Options::find(const std::string& key) const {
 
 const std::string& Options::origin(const std::string& name) const {
   const Option* option = find(name);
-  require(option, "{} has no option {}", command_, name);
+  require(option, "{} has no option called {}", command_, name);
   return option->origin;
 }
 
@@ -241,7 +241,7 @@ void Options::set(const Setting& setting) {
       if (!std::count(option->choices.begin(), option->choices.end(), part)) expected = join(option->choices, ", ");
   if (expected.empty()) expected = option->assign(text);
   if (!expected.empty())
-    usage_error(fmt::format("\"{}\" is no value for {}", setting.text, option->name),
+    usage_error(fmt::format("\"{}\" is not a value of {}", setting.text, option->name),
                 fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
                 fmt::format("{} takes {}{}", option->name, option->choices.empty() ? "" : "one of ", expected));
   option->origin = setting.origin;

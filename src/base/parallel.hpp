@@ -1,9 +1,10 @@
-// A loop cut over the threads of one rank. Each thread takes one contiguous range, and what a range computes may not depend on where it
-// was cut, so that one thread and two give the same bits.
+// A loop over the threads of one rank. Each thread takes one contiguous range. The results must not depend on where ranges
+// are cut, so that any number of threads gives the same bits.
 //
 //   parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) { … });
 //
-// The threads are OpenMP's, as oneDNN's are: one pool, kept between loops. Under ThreadSanitizer, which cannot see into it, all is one thread.
+// The threads are OpenMP's, shared with oneDNN: one pool, kept between loops. Under ThreadSanitizer, which cannot see
+// into OpenMP, one thread runs.
 #pragma once
 #include <cstdint>
 #include <exception>

@@ -1,6 +1,5 @@
-// The line that tells a person how far a long job is. On a terminal one line is rewritten in place, ten times a second
-// at most; elsewhere (a pipe, a batch job) a plain line comes after two seconds and then every five. Never silence, never a
-// flood, and nothing for a job that is over at once.
+// The progress line of a long job. On a terminal it is rewritten in place, at most ten times a second.
+// In a pipe or batch job, a plain line appears after two seconds and then every five. A short job prints nothing.
 //
 //   prove  312/1000  31 %  12.4 s, 27.4 s to go  ring, 7 ranks
 #pragma once
@@ -22,7 +21,7 @@ class Progress {
   static Screen screen_of(std::FILE* stream);
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
-  ~Progress();  // clears an unfinished line
+  ~Progress();  // clears a line that finish() has not completed
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

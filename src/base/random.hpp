@@ -1,7 +1,6 @@
-// Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. Keyed by
-// (seed, step, site) and the *global* index of an element, so no value depends on which rank or thread asks for it,
-// in which order, or how the work is cut. About 0.7 ns a value in bulk (AVX-512), 2 ns when the four
-// of one counter are used together.
+// Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter holds
+// the *global* index of an element, so no value depends on the rank or thread that asks, on the order, or on how work is
+// split. Cost: about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are used together.
 //
 //   key     = seed                                  64 bits
 //   counter = ( index / 4 : 64 | site : 32 | step : 32 )
@@ -30,8 +29,8 @@ constexpr Counter block(Counter c, Key k) {
   return c;
 }
 
-// The 64 words of 16 counters: (index, site, step) and those that follow. Side by side, so that each line is a few vector instructions;
-// words stand in 64 bits, where products of 32 are at home.
+// The 64 words of 16 counters, starting at (index, site, step). The 16 lanes are computed together so that the compiler
+// vectorises each line. Words are kept in 64 bits because the products of two 32-bit words need them.
 inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, Key k, std::uint32_t* out) {
   constexpr int lanes = 16;
   constexpr std::uint64_t low = 0xffffffff;
@@ -44,7 +43,7 @@ inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, 
     c[3][l] = step;
   }
   for (int round = 0; round < 10; ++round) {
-#pragma GCC unroll 1  // unrolled lanes are not seen to be a vector
+#pragma GCC unroll 1  // if this loop is unrolled, GCC does not vectorise it
     for (int l = 0; l < lanes; ++l) {
       const std::uint64_t a = 0xD2511F53 * c[0][l], b = 0xCD9E8D57 * c[2][l];
       c[0][l] = b >> 32 ^ c[1][l] ^ k[0];
@@ -60,7 +59,7 @@ inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, 
 
 }  // namespace philox
 
-// One stream of numbers: `site` names the place that asks (a dropout layer, a tensor's initialisation), `step` when.
+// One stream of numbers: `site` names the consumer (a dropout layer, a tensor's initialisation), `step` the training step.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

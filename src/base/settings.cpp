@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-// CLI11 splits the words; names it does not know are left over, and we say what was probably meant.
+// CLI11 leaves over the words it does not know; for these we suggest the nearest name.
 void refuse_leftovers(const Options& options, const std::vector<std::string>& leftovers) {
   for (const std::string& word : leftovers) {
     if (word == "--") continue;
@@ -53,7 +53,7 @@ std::vector<Setting> from_preset(const std::string& name, const std::string& ori
 
 std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments) {
   CLI::App app;
-  app.set_help_flag();  // help is ours: it opens with an example
+  app.set_help_flag();  // we print our own help: it opens with an example
   app.allow_extras();
   std::deque<std::vector<std::string>> values;
   std::vector<std::pair<const Option*, CLI::Option*>> parsed;
@@ -72,11 +72,11 @@ std::vector<Setting> from_command_line(const Options& options, const std::vector
     std::string names = "--" + word.name;
     if (word.name.find('-') != std::string::npos) names += ",--" + replace_all(word.name, '-', '_');
     auto* cli = word.is_switch() ? app.add_flag(names, into) : app.add_option(names, into);
-    if (!word.is_switch()) cli->expected(0, -1);  // as many as it has there: 70 a 30 b
+    if (!word.is_switch()) cli->expected(0, -1);  // as many values as follow: 70 a 30 b
     words.emplace_back(&word, cli);
   }
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them reversed
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::ParseError& error) {
     usage_error(error.what(), fmt::format("{} {} (command line)", options.command(), join(arguments, " ")),
                 options.command() + " --help shows how it is used");
@@ -134,7 +134,7 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
       if (const Setting* file = last_of(settings, other.option);
           file && !file->text.empty() && other.below_preset == below_preset) {
         Foreign read = other.read(file->text);
-        std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's
+        std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
         add(read.settings);
         for (std::string& line : read.notes) options.note(std::move(line));
       }

@@ -16,13 +16,13 @@ Signals::Signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
   fd_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_)
-    throw Error(Exit::runtime, "signals cannot be collected", fmt::format("signalfd: {}", std::strerror(errno)),
-                "raise the limit of open files");
+    throw Error(Exit::runtime, "cannot receive signals", fmt::format("signalfd: {}", std::strerror(errno)),
+                "raise the limit of open files (ulimit -n)");
   pthread_sigmask(SIG_BLOCK, &set, &before_);
 }
 
 Signals::~Signals() {
-  while (pending()) {}  // asked for while we lived, and so answered: not delivered once more when the mask goes
+  while (pending()) {}  // discards signals already handled, so that unblocking does not deliver them again
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

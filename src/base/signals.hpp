@@ -1,6 +1,6 @@
-// Requests to stop, read as data. While one of these lives, SIGTERM, SIGINT and SIGUSR1 are blocked and collected through a
-// signalfd, so there is no handler, no global flag, and no moment at which a record could be cut in half. For long commands that
-// poll it; make it before MPI and before any thread, since both inherit the mask.
+// Requests to stop, read as data. While an object of this class lives, SIGTERM, SIGINT and SIGUSR1 are blocked and
+// collected through a signalfd. So no signal handler or global flag is needed, and no write to a record is interrupted.
+// Long commands poll it. Create it before MPI and before any thread, so that both inherit the signal mask.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -16,7 +16,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  std::optional<int> pending();  // the signal that came since the last call, if any; never waits
+  std::optional<int> pending();  // the next signal received, if any; never waits
 
  private:
   sigset_t before_;

@@ -1,7 +1,7 @@
-// The headers most sources begin with, read by the compiler once for a whole build (make PCH= reads them anew each time).
+// The headers that most sources include, as a precompiled header; `make PCH=` turns it off.
 //
-// They were a quarter of the time of compiling all (455 s, then 340). This is precompiled and put in front of every source by
-// the Makefile; nobody includes it, and every source still includes what it uses.
+// It cuts the time to compile everything from 455 s to 340 s. The Makefile puts it in front of every source.
+// No file includes it by name, and every source still includes what it uses.
 #include <fmt/format.h>
 
 #include <algorithm>

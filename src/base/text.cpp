@@ -16,7 +16,7 @@ std::string escape_control(std::string_view text) {
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     if (byte < 0x20 || byte == 0x7f)
       safe += fmt::format("\\x{:02x}", byte);
-    else if (byte == 0xc2 && next >= 0x80 && next < 0xa0)  // the controls 80 to 9f, as UTF-8 writes them
+    else if (byte == 0xc2 && next >= 0x80 && next < 0xa0)  // the control characters U+0080 to U+009F in UTF-8
       safe += fmt::format("\\x{:02x}", next), ++i;
     else
       safe += text[i];
@@ -133,7 +133,8 @@ std::optional<double> parse_seconds(std::string_view text) {
 std::string human_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e15) return fmt::format("{} s", seconds);
   if (seconds < 0) return "-" + human_seconds(-seconds);
-  if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);  // what would print as 1000 takes the next unit
+  if (seconds < 999.5e-9)
+    return fmt::format("{:.0f} ns", seconds * 1e9);  // a value that would print as 1000 uses the next unit
   if (seconds < 999.5e-6) return fmt::format("{:.3g} µs", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);

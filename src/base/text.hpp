@@ -1,4 +1,4 @@
-// Small text tools: words for people (bytes, durations, names nearest to a misspelt one) and safe quoting.
+// Small text tools: formatting for people (bytes, durations), suggestions for misspelt names, and escaping.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace chorale {
 
-std::string escape_control(std::string_view text);  // no terminal obeys text from outside; one line stays one line
-std::string escape_xml(std::string_view text);      // for the text of an element and, in double quotes, of an attribute
+std::string escape_control(
+    std::string_view text);  // makes control characters visible: foreign text cannot steer the terminal or break a line
+std::string escape_xml(std::string_view text);  // safe in an XML element or a double-quoted attribute
 
 std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
@@ -19,16 +20,16 @@ std::string lower(std::string text);                      // ASCII
 std::optional<bool> parse_switch(std::string_view text);  // true, yes, on, 1; false, no, off, 0
 std::string replace_all(std::string text, char from, char to);
 
-std::string first_columns(std::string_view text, int columns);  // by code points: half a "µ" would print as rubbish
+std::string first_columns(std::string_view text, int columns);  // counts code points, so it never cuts a "µ" in half
 
 std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.5 KiB"
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
 std::optional<double> parse_seconds(std::string_view text);      // "90", "90s", "1.5m", "2h"
 std::string human_seconds(double seconds);                       // 0.00012 → "120 µs"; 3700 → "1 h 01 min"
 
-// The candidate with the smallest edit distance, or "" when none is near enough to be what was meant.
+// The candidate with the smallest edit distance, or "" if none is near enough.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-// The fix for a word that is none of the candidates: `did you mean "ring"?`, or else what one can do anyway.
+// The fix line for an unknown word: `did you mean "ring"?`, or `otherwise` if no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise);
 
 }  // namespace chorale

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Columns on a screen, not bytes: continuation bytes of UTF-8 take no place of their own.
+// Columns on the screen, not bytes: UTF-8 continuation bytes take no column.
 std::size_t width(const std::string& cell) {
   return static_cast<std::size_t>(
       std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -23,12 +23,12 @@ bool is_number(const std::string& cell) {
   return *end == '\0';
 }
 
-// "~ 0.98", about as much, as well.
+// Numbers, and approximate ones such as "~ 0.98", are right-aligned.
 bool lines_up(const std::string& cell) { return is_number(cell.starts_with("~ ") ? cell.substr(2) : cell); }
 
 std::string padded(const std::string& cell, std::size_t columns) {
   const std::string space(columns - width(cell), ' ');
-  return lines_up(cell) ? space + cell : cell + space;  // numbers line up at their last digit
+  return lines_up(cell) ? space + cell : cell + space;  // right-aligned numbers line up at their last digit
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ std::string TextTable::print(const std::string& format) const {
   if (format == "csv") return csv();
   if (format == "json") return json();
   if (format == "md") return md();
-  require(format == "text", "no table format is called \"{}\"", format);
+  require(format == "text", "unknown table format \"{}\"", format);
   return text();
 }
 
@@ -93,7 +93,7 @@ std::string TextTable::json() const {
     for (std::size_t c = 0; c < row.size(); ++c) {
       const auto number =
           is_number(row[c]) ? nlohmann::ordered_json::parse(row[c], nullptr, false) : nlohmann::ordered_json(row[c]);
-      object[columns_[c]] = number.is_discarded() ? nlohmann::ordered_json(row[c]) : number;  // "007" is no number
+      object[columns_[c]] = number.is_discarded() ? nlohmann::ordered_json(row[c]) : number;  // "007" is not a JSON number
     }
     array.push_back(std::move(object));
   }

@@ -1,5 +1,5 @@
-// A table of text cells that prints itself the four ways our users read tables: aligned on a terminal, CSV for
-// spreadsheets, JSON (an array of objects) for programs, Markdown for notes.
+// A table of text cells, printed in four formats: aligned for a terminal, CSV for spreadsheets, JSON (an array of
+// objects) for programs, Markdown for notes.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ class TextTable {
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
   std::string print(const std::string& format) const;
-  std::string html() const;  // a <table>, for a page of our own
+  std::string html() const;  // a <table> for the report
 
   std::size_t rows() const { return rows_.size(); }
 

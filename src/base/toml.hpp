@@ -1,4 +1,4 @@
-// TOML through toml++, in one file so that no library has to be carried along; and its values as the texts that options take.
+// toml++, header-only so that no library must be shipped, and the conversion of TOML values to the text that options take.
 #pragma once
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
@@ -8,7 +8,8 @@
 
 namespace chorale {
 
-// As a user would have typed it; the parts of a list are joined by commas. A usage error names `origin` where it is none of these.
+// The value as a user would type it; list elements are joined by commas. Any other type is a usage error that names
+// `origin`.
 std::string setting_text(const toml::node& node, const std::string& key, const std::string& origin);
 
 }  // namespace chorale

@@ -13,7 +13,7 @@
 namespace chorale::detail {
 namespace {
 
-// A request to stop that is blocked (signals.hpp) and that nobody has read yet; 0 when there is none.
+// A pending request to stop: a blocked signal (signals.hpp) that nobody has read yet; 0 if there is none.
 int unread_request_to_stop() {
   sigset_t unread;
   sigpending(&unread);
@@ -25,7 +25,7 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
-  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // a slow step is not cut short
+  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // no step is longer than stop_seconds
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
     started_ = asked_ = -1;
@@ -46,9 +46,9 @@ void Idler::idle() {
   if (const int signal = unread_request_to_stop()) {
     if (asked_ < 0) asked_ = now;
     if (now - asked_ >= stop_seconds)
-      throw Error(Exit::watchdog, fmt::format("asked to stop while it waited for {}", what_),
-                  fmt::format("{} came, and nothing has moved for {:.1f} s since", strsignal(signal), now - asked_),
-                  "what this rank had in memory is lost; go on from the newest checkpoint", where_);
+      throw Error(Exit::watchdog, fmt::format("asked to stop while waiting for {}", what_),
+                  fmt::format("{} was received, and nothing has moved for {:.1f} s since", strsignal(signal), now - asked_),
+                  "this rank's memory is lost; resume from the newest checkpoint", where_);
   }
   const int doublings = std::min(idles_ - how_.yields - 1, 10);
   how_.clock.sleep(std::min(longest_sleep, first_sleep * static_cast<double>(1 << doublings)));

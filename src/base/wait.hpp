@@ -1,12 +1,13 @@
-// wait_until: the one place where the house waits. The condition is polled (and may make progress as it is polled);
-// between polls we spin, then yield, then sleep, so that eight ranks on two cores still move. A deadline turns a hang
-// into an error that names what was waited for, and so does a request to stop (signals.hpp) that finds nothing moving: who reads
-// those is the one that waits. The clock is injected; failure detectors hook in through `on_idle`.
+// wait_until: the only place where Chorale waits. It polls the condition, which may itself make progress. Between polls
+// it spins, then yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into
+// an error that names what was waited for. A request to stop (signals.hpp) that finds nothing moving does the same,
+// because the code that normally reads such requests is the code that waits. The clock is injected; failure detectors use
+// `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
 //
-// Cost: a spin costs the poll and one pause; the clock is first read when the spinning is over.
+// Cost: a spin costs one poll and one pause; the clock is first read after the spins.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,11 +20,10 @@ namespace chorale {
 struct Waiting {
   Clock& clock;
   double timeout_seconds = 60;
-  int spins = 2000;  // with more ranks than cores set this to 0: a spinning rank only holds up the one it waits for
+  int spins = 2000;  // set this to 0 with more ranks than cores: a spinning rank delays the peer it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
-  // Counts what polling has moved. When it grows, patience and the deadline begin anew: a long job that goes on step by step is neither
-  // slept through nor given up.
+  // Counts what polling has moved. When it grows, the wait starts again from its yields, with a new deadline.
   std::function<std::uint64_t()> moved = {};
   const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };
@@ -48,7 +48,7 @@ class Idler {
   const Waiting& how_;
   const char* what_;
   std::source_location where_;
-  double started_ = -1, asked_ = -1;  // when it began, or moved; when it was seen that somebody asks to stop
+  double started_ = -1, asked_ = -1;  // when it began or last moved; when a request to stop was first seen
   int idles_ = 0;
   std::uint64_t moved_ = 0;
 };

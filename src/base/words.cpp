@@ -1,4 +1,4 @@
-// Settings under another program's names become settings of ours, with their source and their place.
+// Translates settings under another program's names into our options; each keeps its source and origin.
 #include "src/base/words.hpp"
 
 #include <fmt/format.h>
@@ -14,14 +14,14 @@
 namespace chorale {
 namespace {
 
-// The same text, or the same number: 1 for 1.0.
+// The same text, or the same number ("1" and "1.0").
 bool equal(const std::string& a, const std::string& b) {
   char *end_a = nullptr, *end_b = nullptr;
   const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
   return a == b || (*end_a == '\0' && *end_b == '\0' && !a.empty() && !b.empty() && x == y);
 }
 
-// Ours for theirs, or nothing for a value that is not here.
+// Our value for theirs, or nothing if we have no counterpart.
 std::optional<std::string> our_value(const Word& word, const std::string& text) {
   if (word.values.empty()) return text;
   if (word.is_switch() && parse_switch(text)) return word.values[0].second;
@@ -33,22 +33,23 @@ std::optional<std::string> our_value(const Word& word, const std::string& text) 
 std::string what_it_takes(const Word& word) {
   std::vector<std::string> taken;
   for (const auto& [theirs, ours] : word.values) taken.push_back(theirs);
-  return fmt::format("{} is taken; {}", either(taken), word.about);
+  return fmt::format("{} is accepted; {}", either(taken), word.about);
 }
 
-// Names all of them at once: a user with a script of forty flags does not want them one by one.
+// Names all refused settings at once: a user with a script of forty flags should not meet them one by one.
 [[noreturn]] void refuse(const std::vector<std::pair<Setting, std::string>>& refused) {
   std::vector<std::string> names, fixes;
   for (const auto& [setting, instead] : refused) {
     names.push_back(fmt::format("{}{} ({})", setting.key, setting.text == "true" ? "" : " " + setting.text, setting.origin));
     fixes.push_back(refused.size() > 1 ? fmt::format("{}: {}", setting.key, instead) : instead);
   }
-  usage_error(refused.size() > 1 ? fmt::format("{} settings of another program have no counterpart here", refused.size())
-                                 : fmt::format("{} is another program's, and has no counterpart here", refused[0].first.key),
+  usage_error(refused.size() > 1
+                  ? fmt::format("{} settings of another program have no counterpart here", refused.size())
+                  : fmt::format("{} belongs to another program and has no counterpart here", refused[0].first.key),
               join(names, ", "), join(fixes, "; "));
 }
 
-// Two names of one option, in one place: neither is the later one.
+// Refuses two names for one option with different values in the same source: neither overrides the other.
 void require_agreement(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
   for (const Setting& a : by_words)
     for (const Setting& b : all)

@@ -1,5 +1,5 @@
-// The names that another program's users type, for options of ours: a table of them is data. A name sets an option of ours, or states
-// what an option of ours must be, or changes nothing here, or is refused with what to use instead.
+// Another program's option names, mapped to ours by a table. A name sets one of our options, states what one must be,
+// has no effect here, or is refused with a suggestion.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,18 +9,18 @@ namespace chorale {
 
 struct Word {
   enum class Means {
-    same,     // an option of ours has this name, or this alias, and the same meaning
-    sets,     // the option to the value
-    expects,  // that the option has the value when all are set; refused otherwise
-    differs,  // expects another value than this
-    nothing,  // changes nothing here
+    same,     // one of our options has this name or alias and the same meaning
+    sets,     // sets our option to the value
+    expects,  // requires that our option ends up with this value
+    differs,  // requires that our option ends up with another value
+    nothing,  // has no effect here
     refused
   };
   std::string name;
   Means means;
-  std::string option = "";                                       // of ours; with none, `values` are what is taken
-  std::vector<std::pair<std::string, std::string>> values = {};  // theirs and ours; empty: any, as it is
-  std::string about = "";                                        // why it changes nothing, or what to use instead
+  std::string option = "";                                       // our option; if empty, `values` lists the accepted values
+  std::vector<std::pair<std::string, std::string>> values = {};  // theirs and ours; empty: any value, unchanged
+  std::string about = "";                                        // why it has no effect, or what to use instead
 
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };

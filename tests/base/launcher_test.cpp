@@ -17,6 +17,6 @@ TEST_CASE("a launch ends with its exit code, with its signal, or with an error w
   CHECK(end_of("exit 3") == 3);
   CHECK(end_of("kill -KILL $$") == 128 + SIGKILL);
   std::signal(SIGCHLD, SIG_IGN);  // then the kernel keeps no exit code
-  CHECK_THROWS_WITH(end_of("exit 3"), says("how the ranks ended is not known"));
+  CHECK_THROWS_WITH(end_of("exit 3"), says("the exit status of the ranks is unknown"));
   std::signal(SIGCHLD, SIG_DFL);
 }

@@ -292,5 +292,5 @@ TEST_CASE("the launcher is read from the environment") {
   const Launch launch = with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}});
   CHECK_NOTHROW(require_same_world(launch, 3, "MPICH"));
   CHECK_THROWS_WITH(require_same_world(launch, 1, "Open MPI v4"),
-                    says("3 processes were launched, but each of them is alone") && says("mpirun.openmpi -np 3"));
+                    says("3 processes were launched, but each sees a world of size 1") && says("mpirun.openmpi -np 3"));
 }

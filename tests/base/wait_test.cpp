@@ -68,7 +68,7 @@ TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or g
   wait_until([&] { return clock.seconds() > 100; }, how, "a slow peer");
   wait_until([&] { return clock.seconds() > 1000; }, moving, "a long job");
   CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 7's flag"),
-                    says("asked to stop while it waited for rank 7's flag"));
+                    says("asked to stop while waiting for rank 7's flag"));
   CHECK(clock.seconds() < 1130);
   CHECK(signals.pending() == SIGTERM);  // still there for who reads it
 }

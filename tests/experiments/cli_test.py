@@ -123,7 +123,7 @@ class CommandLine(unittest.TestCase):
         # As srun would start us without a way for our MPI to find its peers: three ranks, each alone.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("3 processes were launched, but each of them is alone", result.stderr)
+        self.assertIn("3 processes were launched, but each sees a world of size 1", result.stderr)
         self.assertIn("make MPICXX=", result.stderr)
 
     def test_verify_proves_every_algorithm(self):
