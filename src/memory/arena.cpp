@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t alignment = 128;      // two lines: processors fetch them in pairs
+constexpr std::int64_t alignment = 128;      // two cache lines: processors fetch them in pairs
 constexpr std::int64_t huge_page = 2 << 20;  // large pieces start on one
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
@@ -29,9 +29,9 @@ std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to -
 Mapping::Mapping(int file, std::int64_t bytes) : bytes_(bytes) {
   void* place = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   if (place == MAP_FAILED)
-    refuse(fmt::format("the kernel does not map {} of shared memory", human_bytes(bytes)), "see ulimit -v");
+    refuse(fmt::format("the kernel refuses to map {} of shared memory", human_bytes(bytes)), "see ulimit -v");
   start_ = static_cast<std::byte*>(place);
-  madvise(place, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish
+  madvise(place, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint; the kernel may ignore it
 }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
@@ -51,9 +51,10 @@ bool Mapping::holds(const void* place, std::int64_t bytes) const {
 
 Arena::Arena(std::int64_t bytes) : free_(rounded(bytes, huge_page)) {
   file_.reset(memfd_create("chorale", MFD_CLOEXEC));
-  if (!file_) refuse("the kernel lends no memory to share (memfd_create)", "use another backend than shm");
+  if (!file_) refuse("memfd_create failed: no shared memory", "use another backend than shm");
   const std::int64_t whole = rounded(bytes, huge_page);
-  if (ftruncate(file_.get(), whole) != 0) refuse("shared memory cannot be sized", "use another backend than shm");
+  if (ftruncate(file_.get(), whole) != 0)
+    refuse("ftruncate failed: shared memory cannot be resized", "use another backend than shm");
   mapping_ = Mapping(file_.get(), whole);
 }
 
@@ -67,7 +68,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  // Pages of large pieces go back to the kernel at once. Smaller pieces seldom start on a page, and wait for their next user.
+  // Large pieces return their pages to the kernel at once. Smaller ones seldom start on a page boundary and are kept for
+  // reuse.
   if (length >= huge_page) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
   free_.give_back(offset_of(place), length);
 }

@@ -1,12 +1,12 @@
-// An Arena is one rank's symmetric memory: a large, sparse piece of address space that the other ranks of the host can map too, so
-// that they read and write what lies in it without a copy. Allocation is local; a peer names a place by (rank, offset).
+// An Arena is one rank's symmetric memory: a large, sparse address range that the other ranks of the host can map too.
+// So they read and write its contents without a copy. Allocation is local; a peer names a location by (rank, offset).
 //
-//   rank 0   [ a ··· b ····················· ]        only pages that were touched cost memory
-//   rank 1   [ ··· c ······· ]  sees 0's as  [ a ··· b ···· ]
+//   rank 0   [ a ··· b ····················· ]        only touched pages cost memory
+//   rank 1   [ ··· c ······· ]  sees rank 0's as  [ a ··· b ···· ]
 //
-// It is a memfd: memory without a name in any file system, so that nothing is left behind however the ranks end. Peers open it through
-// /proc/<pid>/fd, which the kernel allows to the same user. Huge pages are asked for, and given where the kernel's
-// shmem_enabled says advise.
+// It is a memfd: memory without a name in any file system, so nothing is left behind however the ranks end. Peers open it
+// through /proc/<pid>/fd, which the kernel allows to the same user. It asks for huge pages and gets them where the
+// kernel's shmem_enabled is `advise`.
 #pragma once
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
@@ -14,11 +14,11 @@
 
 namespace chorale {
 
-// Mapped address space, given back at the end.
+// A mapped address range; the destructor unmaps it.
 class Mapping {
  public:
   Mapping() = default;
-  Mapping(int file, std::int64_t bytes);  // throws when the kernel refuses
+  Mapping(int file, std::int64_t bytes);  // throws if the kernel refuses
   Mapping(Mapping&& other) noexcept : start_(other.start_), bytes_(other.bytes_) { other.start_ = nullptr; }
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
@@ -34,7 +34,7 @@ class Mapping {
 
 class Arena final : public Memory {
  public:
-  explicit Arena(std::int64_t bytes);  // of address space; throws when the kernel has no memfd
+  explicit Arena(std::int64_t bytes);  // bytes of address space; throws if the kernel has no memfd
 
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override;
@@ -44,7 +44,7 @@ class Arena final : public Memory {
   const Mapping& mapping() const { return mapping_; }
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - mapping_.start(); }
 
-  // The arena of another process of this user, mapped here.
+  // Maps the arena of another process of this user.
   static Mapping of_process(int pid, int file, std::int64_t bytes);
 
  private:

@@ -12,12 +12,12 @@
 
 namespace chorale {
 
-constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // sums of sizes stay within 64 bits
+constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // so that sums of sizes fit in 64 bits
 
 Slice Slice::narrow(std::int64_t first, std::int64_t length) const {
   require(first >= 0 && length >= 0 && length <= count && first <= count - length,
-          "{} elements from {} are not all within a slice of {}", length, first, count);
-  auto* start = data ? static_cast<std::byte*>(data) + first * size_of(dtype) : nullptr;  // a phantom stays one
+          "{} elements from index {} exceed a slice of {}", length, first, count);
+  auto* start = data ? static_cast<std::byte*>(data) + first * size_of(dtype) : nullptr;  // nullptr stays nullptr
   return {start, length, dtype, device, memory};
 }
 
@@ -27,7 +27,7 @@ Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category cate
   const bool allowed = ledger.allows(bytes);
   if (allowed && memory.stores()) data_ = memory.take(bytes);
   if (!allowed || (memory.stores() && !data_)) {
-    std::string why = fmt::format("the limit is {} a rank", human_bytes(ledger.limit()));
+    std::string why = fmt::format("the limit is {} per rank", human_bytes(ledger.limit()));
     std::int64_t room = ledger.limit();
     if (allowed) {
       const int error = errno;
@@ -38,8 +38,8 @@ Buffer::Buffer(Memory& memory, Ledger& ledger, std::int64_t bytes, Category cate
     }
     throw MemoryRefused(
         fmt::format("memory refused: {} for {}", human_bytes(bytes), category_names[static_cast<std::size_t>(category)]),
-        fmt::format("{}; asked for {} bytes, held now: {}", why, bytes, ledger.summary()),
-        "use a smaller model or batch, recompute activations, or spread the model over more ranks", room);
+        fmt::format("{}; requested {} bytes, held now: {}", why, bytes, ledger.summary()),
+        "use a smaller model or batch, recompute activations, or split the model over more ranks", room);
   }
   ledger.add(category, bytes);
 }

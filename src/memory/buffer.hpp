@@ -1,8 +1,8 @@
-// Buffer owns bytes; Slice borrows elements of them; Allocator pairs a Memory with the ledger that accounts for it.
+// Buffer owns bytes; Slice borrows elements of them; Allocator pairs a Memory with the Ledger that accounts for it.
 //
 //   Allocator host(memory, ledger);
-//   Buffer b = host.allocate(1 << 20, Category::grads);     // throws a named error when refused
-//   Slice s{b.data(), 1 << 18, DType::f32, b.device()};     // what collectives and kernels take
+//   Buffer b = host.allocate(1 << 20, Category::grads);     // throws MemoryRefused if there is no room
+//   Slice s{b.data(), 1 << 18, DType::f32, b.device()};     // the argument type of collectives and kernels
 #pragma once
 #include <cstdint>
 
@@ -17,19 +17,20 @@ struct Slice {
   std::int64_t count = 0;
   DType dtype = DType::f32;
   Device device = {};
-  Memory* memory = nullptr;  // who copies, of what is on a device
+  Memory* memory = nullptr;  // for device data: the Memory that copies it
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
 };
 
-// What a buffer throws that cannot be had. Whoever knows a better fix than smaller numbers says the rest with it.
+// Thrown when an allocation is refused. A caller that knows a better fix than a smaller model replaces the fix line with
+// with_fix().
 class MemoryRefused : public Error {
  public:
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
                 std::source_location where = std::source_location::current())
       : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
-  std::int64_t room_bytes() const { return room_bytes_; }  // for all that this rank holds
+  std::int64_t room_bytes() const { return room_bytes_; }  // the total that this rank could hold
   Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
 
  private:
@@ -45,7 +46,7 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  void* data() const { return data_; }  // nullptr when phantom
+  void* data() const { return data_; }  // nullptr if phantom
   std::int64_t bytes() const { return bytes_; }
   Category category() const { return category_; }
   Memory* memory() const { return memory_; }
@@ -61,7 +62,7 @@ class Buffer {
   Category category_ = Category::workspace;
 };
 
-// Both must outlive what was allocated.
+// The Memory and the Ledger must outlive all buffers allocated here.
 class Allocator {
  public:
   Allocator(Memory& memory, Ledger& ledger) : memory_(memory), ledger_(ledger) {}

@@ -1,6 +1,6 @@
-// A device's crossings share two streams of their own, one a direction, which wait for no other stream: copies both ways overlap one another
-// and kernels. What is fetched waits on the device for an event in the default stream, which stands behind all blocking streams; such events
-// pass in their order, so nothing that is fetched is held up by what was asked for later. On the stream of what is sent nothing ever waits.
+// The Crossings of a device share two streams, one per direction. Copies in both directions overlap each other and
+// kernels. A fetch waits on the device for an event in the default stream, which follows all work in blocking streams.
+// These events complete in order, so no fetch waits for work enqueued after it. The send stream never waits.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -24,8 +24,8 @@ struct CrossingStreams {
   }
   static void check(cudaError_t result, const char* call) {
     if (result != cudaSuccess)
-      device_error(std::string(call) + ": " + cudaGetErrorString(result), "of a copy between host and device",
-                   "an error of an earlier kernel may show here: CUDA_LAUNCH_BLOCKING=1 shows where it happened");
+      device_error(std::string(call) + ": " + cudaGetErrorString(result), "in a copy between host and device",
+                   "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it");
   }
 
   cudaStream_t fetching = nullptr, sending = nullptr;

@@ -1,11 +1,12 @@
-// Bytes on their way between a device and the host, which nobody waits for: beside what the caller has the device compute, and told when they
-// are there by being asked.
+// Asynchronous copies between a device and the host. They overlap the device's computation; the caller polls over() for
+// completion.
 //
-//   the caller's streams   … [ kernel ][ kernel ]┐ …                    may be far from done
+//   the caller's streams   … [ kernel ][ kernel ]┐ …                    may still be running
 //   fetch                                        └─▶[ device → host ]  ─▶ over() is true
 //   send                     [ host → device ]  ─▶ over() is true
 //
-// The host's memory should be pinned: CUDA has the host wait where it is not. A crossing is used again once it is over.
+// The host memory should be pinned; otherwise CUDA blocks the host during the copy. A crossing can be used again once it
+// is over.
 #pragma once
 #include <cstdint>
 
@@ -13,10 +14,10 @@ namespace chorale {
 
 class Crossing {
  public:
-  virtual ~Crossing() = default;  // waits for what is under way
-  // Once all is done that was asked of the device so far.
+  virtual ~Crossing() = default;  // waits for a copy in flight
+  // Starts when all device work enqueued so far is done.
   virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
-  virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // now
+  virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
   virtual bool over() = 0;                                                     // does not wait
 };
 

@@ -1,4 +1,4 @@
-// Memory on CUDA devices, and pinned host memory that they read at full speed. Part of the plugin.
+// CUDA device memory and pinned host memory. Part of the plugin.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// A refusal is no lasting error of CUDA's: the caller names what was wanted.
+// Clears CUDA's error: a refused allocation does not last, and the caller reports it.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;
@@ -28,27 +28,27 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
   if (result == cudaSuccess) return;
   device_error(std::string(call) + ": " + cudaGetErrorString(result),
                std::to_string(bytes) + " bytes, device " + std::to_string(device),
-               "an error of an earlier kernel may show here: CUDA_LAUNCH_BLOCKING=1 shows where it happened");
+               "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it");
 }
 
-// Copies go by the default stream, which waits for all that was put on the device's other (blocking) streams.
+// Copies use the default stream, which waits for all work in the device's other (blocking) streams.
 class CudaMemory final : public Memory {
  public:
-  // The device is this thread's from now on. What kernels borrow for themselves (cudaMallocAsync) stays at hand: by default it would go back
-  // whenever a stream is waited for.
+  // Makes the device current on this thread. The pool behind cudaMallocAsync, from which kernels take workspaces, keeps
+  // its memory; by default it would return it to the driver at every synchronisation.
   explicit CudaMemory(int index, DeviceLender* lender = nullptr) : index_(index), lender_(lender) {
     cudaSetDevice(index);
     std::uint64_t kept_bytes = UINT64_MAX;
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
       cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
-    cudaGetLastError();  // where no device is, take() says so
+    cudaGetLastError();  // without a device, take() reports the error
   }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
     if (lender_) return lender_->take(bytes);
     void* place = nullptr;
-    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // whichever thread asks
+    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // any thread may call
     if (is_there && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
     return refused();
   }
@@ -73,7 +73,7 @@ class CudaMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override {
     check(cudaMemsetAsync(place, 0, static_cast<std::size_t>(bytes), nullptr), "cudaMemsetAsync", index_, bytes);
   }
-  // Where the kernel refuses, copies are slower and no less right.
+  // If the kernel refuses, copies are only slower.
   void pin(void* host, std::int64_t bytes) override {
     if (cudaHostRegister(host, static_cast<std::size_t>(bytes), cudaHostRegisterPortable) != cudaSuccess) cudaGetLastError();
   }
@@ -99,7 +99,7 @@ class CudaMemory final : public Memory {
   int index_;
   DeviceLender* lender_;
   Staging staging_;
-  std::shared_ptr<CrossingStreams> crossing_streams_;  // made when they are first needed
+  std::shared_ptr<CrossingStreams> crossing_streams_;  // created on first use
 };
 
 class PinnedMemory final : public Memory {
@@ -123,7 +123,8 @@ extern "C" int chorale_cuda_devices(CudaDevice* devices, int most, char* reason)
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     int driver = 0;
-    const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;  // CUDA's own words mislead here
+    const bool no_driver =
+        cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;  // CUDA's own message is misleading here
     std::snprintf(reason, 256, "%s", no_driver ? "no NVIDIA driver on this machine" : cudaGetErrorString(error));
     return -1;
   }

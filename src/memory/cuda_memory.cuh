@@ -1,4 +1,4 @@
-// Memory on a CUDA device whose bytes come from somewhere else than cudaMalloc. Within the plugin.
+// Memory on a CUDA device whose bytes do not come from cudaMalloc. Internal to the plugin.
 #pragma once
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace chorale {
 class DeviceLender {
  public:
   virtual ~DeviceLender() = default;
-  virtual void* take(std::int64_t bytes) = 0;  // of the current device; nullptr when refused, errno says why
+  virtual void* take(std::int64_t bytes) = 0;  // on the current device; nullptr if refused, with the reason in errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 };
 

@@ -21,7 +21,8 @@ constexpr std::string_view mark =
 #include "plugin_mark.stamp"
     ;
 
-// Beside the program or beside libchorale.so, whichever this code is in, and in lib/chorale of where either was installed.
+// The plugin's path: beside the program or libchorale.so (whichever contains this code), or in lib/chorale of its
+// installation.
 fs::path beside_us() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -40,25 +41,25 @@ fs::path beside_us() {
 DevicePlugin::DevicePlugin() {
   const char* named = std::getenv("CHORALE_CUDA_PLUGIN");
   why_not_ = named ? "" : built("without_cuda");
-  if (!why_not_.empty()) return;  // a plugin that lies there is another build's
+  if (!why_not_.empty()) return;  // a plugin found there belongs to another build
   const fs::path path = named ? fs::path(named) : beside_us();
-  why_not_ = "the CUDA plugin is beside neither the program nor libchorale.so (make all builds it)";
+  why_not_ = "the CUDA plugin is neither beside the program nor beside libchorale.so (make all builds it)";
   if (path.empty()) return;
-  // Kernels are loaded before they run, not when they are first launched: that may have to wait for the device, and a kernel of NCCL's that
-  // runs there may be waiting for a peer who waits for this one.
+  // Load all kernels now rather than at first launch. Lazy loading may wait for the device, where an NCCL kernel may be
+  // waiting for a peer that waits for this rank: a deadlock.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   why_not_ = library_ ? "" : dlerror();
   if (!library_) return;
   auto* const its_mark = find<PluginMarkFunction>("chorale_cuda_mark");
   if (its_mark && mark == its_mark()) return;
-  why_not_ = "the CUDA plugin was built from other sources (make all builds it)";
+  why_not_ = "the CUDA plugin was built from different sources (make all builds it)";
   library_.reset();
 }
 
 void DevicePlugin::refuse(const char* name) const {
-  usage_error("no CUDA here", why_not_.empty() ? fmt::format("the CUDA plugin lacks {}", name) : why_not_,
-              "use --device cpu, or build where the CUDA Toolkit is");
+  usage_error("CUDA is not available", why_not_.empty() ? fmt::format("the CUDA plugin lacks {}", name) : why_not_,
+              "use --device cpu, or build on a machine with the CUDA Toolkit");
 }
 
 void* DevicePlugin::symbol(const char* name) const { return library_ ? dlsym(library_.get(), name) : nullptr; }
@@ -77,7 +78,7 @@ std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* wh
   char reason[256] = "";
   auto* list = plugin.find<CudaDevicesFunction>("chorale_cuda_devices");
   const int found = list ? list(devices.data(), most, reason) : -1;
-  if (found <= 0) *why_none = !plugin.why_not().empty() ? plugin.why_not() : *reason ? reason : "CUDA sees no device";
+  if (found <= 0) *why_none = !plugin.why_not().empty() ? plugin.why_not() : *reason ? reason : "CUDA finds no device";
   devices.resize(static_cast<std::size_t>(std::clamp(found, 0, most)));
   return devices;
 }

@@ -1,5 +1,5 @@
-// The CUDA plugin: everything that needs the CUDA Toolkit or NCCL is in one shared library beside the program, loaded when
-// a device is asked for. So the program itself runs where neither exists. Host code looks up what it needs by name:
+// The CUDA plugin: all code that needs the CUDA Toolkit or NCCL, in one shared library that is loaded when a device is
+// requested. So the program itself runs where neither exists. Host code looks up the plugin's functions by name:
 //
 //   auto* probe = plugin.find<DevicesFunction>("chorale_cuda_devices");
 #pragma once
@@ -19,8 +19,8 @@ class Runtime;
 
 class DevicePlugin {
  public:
-  // Looks where CHORALE_CUDA_PLUGIN says; else beside the program and beside libchorale.so, and in lib/chorale where they were installed. When
-  // it cannot be loaded, `why_not` says why.
+  // Uses the path in CHORALE_CUDA_PLUGIN; else looks beside the program, beside libchorale.so, and in lib/chorale of the
+  // installation. If loading fails, why_not() says why.
   DevicePlugin();
 
   bool loaded() const { return bool(library_); }
@@ -41,7 +41,7 @@ class DevicePlugin {
   struct LibraryTraits {
     using type = void*;
     static type none() { return nullptr; }
-    static void close(type) noexcept {}  // stays loaded: CUDA's own threads outlive a dlclose
+    static void close(type) noexcept {}  // never unloaded: CUDA's own threads outlive a dlclose
   };
   void* symbol(const char* name) const;
   [[noreturn]] void refuse(const char* name) const;
@@ -49,13 +49,14 @@ class DevicePlugin {
   std::string why_not_;
 };
 
-// The plugin's errors: what, the numbers, the fix. It finds this in the program, since nvcc does not compile what makes our errors.
+// The plugin's errors: what, the numbers, the fix. The program defines this function, because nvcc does not compile our
+// error classes.
 [[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
 
-// ── what the plugin offers; plain C linkage, found by name ──
+// ── the plugin's functions, with C linkage, found by name ──
 
-// Of the headers it was compiled with (Makefile). They give the places of virtual functions and of kernels in their table: with others, calls
-// would end anywhere, so it is refused.
+// A mark of the headers the plugin was compiled with (see the Makefile), which fix its virtual tables and its kernel table.
+// With different headers calls would go to wrong addresses, so such a plugin is refused.
 using PluginMarkFunction = const char*();
 
 struct CudaDevice {
@@ -63,25 +64,26 @@ struct CudaDevice {
   int major, minor;  // compute capability
   std::int64_t memory_bytes;
 };
-// Fills up to `most` devices; returns how many there are, or -1 with a reason of up to 255 letters.
+// Fills up to `most` devices. Returns the number of devices, or -1 with a reason of up to 255 characters.
 using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
-// A new Memory on a device (pinned host memory when index is -1). The caller deletes it.
+// A new Memory on a device, or pinned host memory if the index is -1. The caller deletes it.
 using CudaMemoryFunction = Memory*(int index);
-// 0 when NCCL loads; writes its version, or why it does not work, up to 255 letters.
+// Returns 0 if NCCL loads. Writes its version, or why it does not work, in up to 255 characters.
 using NcclProbeFunction = int(char* text);
 
-// Memory on a device, or pinned (index -1); throws when there is no plugin. Whether it lends any is seen when asked.
+// Memory on a device, or pinned (index -1); throws without a plugin. Whether the device works shows at the first allocation.
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
-// The devices CUDA sees; empty, with the reason, when there are none.
+// The devices CUDA sees; if there are none, *why_none gets the reason.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
 
-// Which of them is this rank's: the ranks of a host take its devices in turn, and where there are too few, several have one.
+// Which device this rank uses: the ranks of a host take its devices round-robin, so several ranks share one if there are
+// too few.
 struct DeviceShare {
-  int place, ranks, devices;  // this rank's number on its host, how many they are, and what they share
+  int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices they share
 
   int index() const { return place % devices; }
-  // Who have this rank's device, itself among them.
+  // The number of ranks on this rank's device, including itself.
   int sharers() const { return (ranks - index() + devices - 1) / devices; }
   bool crowded() const { return ranks > devices; }
 };

@@ -1,5 +1,5 @@
-// Element types. The 16-bit floats are storage only: they are widened to f32 to compute, and rounded once (to nearest,
-// ties to even) when stored. `visit` turns a DType known at run time into a C++ type:
+// Element types. The 16-bit floats are storage only: kernels widen them to f32, compute, and round once (to nearest,
+// ties to even) when they store. `visit` turns a DType known at run time into a C++ type:
 //
 //   visit(slice.dtype, [&]<class T>(Type<T>) { sum<T>(…); });
 #pragma once
@@ -16,7 +16,7 @@ inline constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::f16, DType
 
 std::int64_t size_of(DType dtype);
 const char* name_of(DType dtype);
-DType dtype_named(const std::string& name);  // a usage error with the nearest name when there is none
+DType dtype_named(const std::string& name);  // unknown name: usage error with the nearest name
 bool is_floating(DType dtype);
 
 // The upper half of an f32: the same exponent range, 8 bits of precision.
@@ -27,7 +27,7 @@ struct bf16 {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     const std::uint32_t rounded = word + 0x7fffu + ((word >> 16) & 1u);
-    bits = static_cast<std::uint16_t>((is_nan ? word | 0x00400000u : rounded) >> 16);  // a NaN stays one, made quiet
+    bits = static_cast<std::uint16_t>((is_nan ? word | 0x00400000u : rounded) >> 16);  // a NaN stays a NaN, made quiet
   }
   constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
@@ -39,12 +39,13 @@ struct f16 {
   constexpr explicit f16(float value) : bits(narrow(value)) {}
   constexpr operator float() const { return widen(bits); }
 
-  // Both without branches, so that a loop over them is vectorised: every case is computed, one is picked.
+  // Both are branch-free, so that loops over them vectorise: they compute every case and select one.
   static constexpr std::uint16_t narrow(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = word & 0x7fffffffu;
     const std::uint32_t normal = (magnitude + 0x0fffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
-    // Below 2^-14 halves are multiples of 2^-24: adding 0.5 aligns that bit with the sum's last, so the adder rounds to nearest even.
+    // Below 2^-14, halves are multiples of 2^-24. Adding 0.5 aligns that bit with the sum's last bit, so the addition
+    // rounds to nearest even.
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     std::uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
     half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // rounds to 65536 or more: infinity

@@ -53,7 +53,7 @@ void* FileMemory::take(std::int64_t bytes) {
   if (!file) return nullptr;
   unlink(name.c_str());
   const std::size_t length = rounded_up(std::max<std::int64_t>(bytes, 1));
-  // Reserved now, so that a full disk is refused here and not by SIGBUS at the first touch.
+  // Reserve the space now, so that a full disk is an error here and not a SIGBUS at the first touch.
   if (errno = posix_fallocate(file.get(), 0, static_cast<off_t>(length)); errno != 0) return nullptr;
   void* place = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return place == MAP_FAILED ? nullptr : place;

@@ -1,5 +1,5 @@
-// Where bytes come from. A Memory is one place that can lend them: the heap, a file, a GPU, or nothing at all (phantom:
-// counted but not stored, so that a layout can be planned by running the real code). Every byte has a category.
+// Where bytes come from. A Memory lends bytes of one kind: the heap, a file, a GPU, or none at all (phantom:
+// counted but not stored, so that the real code can run to plan a layout). Every byte has a category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit
@@ -24,7 +24,7 @@ struct Device {
   Kind kind = Kind::host;
   int index = 0;
   bool operator==(const Device&) const = default;
-  bool is_host() const { return kind != Kind::cuda; }  // the processor loads and stores there
+  bool is_host() const { return kind != Kind::cuda; }  // the CPU can load and store there
 };
 std::string name_of(Device device);  // "host", "cuda:1"
 
@@ -37,29 +37,30 @@ class Memory {
   virtual ~Memory() = default;
   virtual Device device() const = 0;
   virtual bool stores() const { return true; }  // phantom memory does not
-  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr when refused, errno says why
+  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr if refused, with the reason in errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
-  virtual std::int64_t free_bytes() const { return -1; }  // that it could lend; −1: who knows
+  virtual std::int64_t free_bytes() const { return -1; }  // how much it could lend; −1: unknown
 
-  // Between here and the host, in the order of what is asked of a device: who reads there later finds what was copied in. The host's bytes
-  // are its own again when either returns, and what copy_out brings is here: it waits for all that was asked before.
+  // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
+  // first waits for all earlier work; its bytes have arrived when it returns. After either call the caller may reuse the
+  // host's bytes.
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
     std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes) {
     std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
   }
-  // Within it; of a device, in the order of what is asked of it.
+  // A copy within this memory; on a device, in stream order.
   virtual void copy(void* to, const void* from, std::int64_t bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   virtual void clear(void* place, std::int64_t bytes) { std::memset(place, 0, static_cast<std::size_t>(bytes)); }
-  // Host memory that will be copied often: a device may want its pages to stay where they are. Until it is released.
+  // Pins host memory that will be copied often, if a device benefits from it; release() undoes this.
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
   virtual void release(void* /*host*/) noexcept {}
-  // Copies that nobody waits for; of memory that says nothing of its own they are done at once.
+  // For asynchronous copies. The default one copies synchronously.
   virtual std::unique_ptr<Crossing> crossing();
-  virtual const DeviceKernels* kernels() const { return nullptr; }  // who computes there, on a device
+  virtual const DeviceKernels* kernels() const { return nullptr; }  // the kernels that compute on this device
 };
 
 class HostMemory final : public Memory {
@@ -69,7 +70,7 @@ class HostMemory final : public Memory {
   void give_back(void* place, std::int64_t bytes) noexcept override;
 };
 
-// Mapped from files in `folder` that are unlinked at once: nothing is left behind, however the process ends.
+// Memory mapped from files in `folder`. Each file is unlinked at once, so nothing is left behind however the process ends.
 class FileMemory final : public Memory {
  public:
   explicit FileMemory(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -93,13 +94,13 @@ class PhantomMemory final : public Memory {
   Device device_;
 };
 
-// One rank's account of its bytes. Used by one thread, as the rank is.
+// One rank's account of its bytes; used by one thread.
 class Ledger {
  public:
   explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
 
   bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
-  void add(Category category, std::int64_t bytes);  // negative when given back
+  void add(Category category, std::int64_t bytes);  // negative for returned bytes
 
   std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
   std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }

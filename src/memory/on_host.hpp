@@ -1,11 +1,11 @@
-// The elements of a slice where the host can load and store them: the slice itself, or of a device a copy, which goes back if it was to
-// be written. Whoever reads or writes single numbers says so here, once for every memory.
+// Access to a slice's elements from the host: the slice itself if it is on the host, else a copy, which is written back
+// unless it is only read. All code that reads or writes single elements goes through this, for every kind of memory.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
 //
-// On the host it costs nothing. On a device reading waits until what was asked of it is done: not for inner loops. Writing up to a mebibyte
-// waits for nothing.
+// On the host it costs nothing. A read on a device waits for all device work enqueued before it, so keep it out of inner
+// loops. A write of up to 1 MiB does not wait.
 #pragma once
 #include <span>
 #include <vector>
@@ -19,7 +19,7 @@ enum class Use { read, write, both };
 template <class F>
 void on_host(const Slice& slice, Use use, F&& f) {
   if (slice.device.is_host()) return f(slice);
-  require(slice.memory, "a slice on {} does not know its memory", name_of(slice.device));
+  require(slice.memory, "a slice on {} has no memory set", name_of(slice.device));
   std::vector<std::byte> copy(static_cast<std::size_t>(slice.bytes()));
   if (use != Use::write) slice.memory->copy_out(copy.data(), slice.data, slice.bytes());
   f(Slice{copy.data(), slice.count, slice.dtype});
@@ -28,7 +28,8 @@ void on_host(const Slice& slice, Use use, F&& f) {
 
 template <class T, class F>
 void with_values(const Tensor& tensor, Use use, F&& f) {
-  require(dtype_of<T>() == tensor.dtype(), "a {} tensor was taken for {}", name_of(tensor.dtype()), name_of(dtype_of<T>()));
+  require(dtype_of<T>() == tensor.dtype(), "a {} tensor was accessed as {}", name_of(tensor.dtype()),
+          name_of(dtype_of<T>()));
   require(!tensor.phantom(), "a phantom tensor of shape {} has no values", to_string(tensor.shape()));
   on_host(tensor.slice(), use,
           [&](const Slice& here) { f(std::span<T>(static_cast<T*>(here.data), static_cast<std::size_t>(here.count))); });

@@ -1,11 +1,11 @@
-// Whether a device is past an event; does not wait.
+// Queries whether a device has passed an event; does not wait.
 #pragma once
 #include <cuda_runtime.h>
 
 namespace chorale {
 
-// `check` throws for what is an error. That the event is yet to come is none, but CUDA remembers it as the last one: it is taken away here, or
-// the next launch would be blamed.
+// `check` throws on errors. "Not ready" is not an error, but CUDA records it as the last error.
+// It is cleared here; otherwise the check after the next launch would report it.
 template <class Check>
 bool passed(cudaEvent_t event, Check check) {
   const cudaError_t state = cudaEventQuery(event);

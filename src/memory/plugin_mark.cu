@@ -1,4 +1,4 @@
-// What this plugin was compiled from, for the program that loads it (device_plugin.hpp).
+// A mark of the sources this plugin was compiled from; the program that loads it checks the mark (device_plugin.hpp).
 extern "C" const char* chorale_cuda_mark() {
   return
 #include "plugin_mark.stamp"

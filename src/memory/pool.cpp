@@ -12,7 +12,7 @@ void* Pool::take(std::int64_t bytes) {
     return place;
   }
   void* place = from_.take(bytes);
-  if (!place && stores()) {  // what is kept may be all that is missing
+  if (!place && stores()) {  // returning the kept blocks may make enough room
     empty();
     place = from_.take(bytes);
   }

@@ -1,5 +1,5 @@
-// Memory that keeps what is given back and lends it again to the next who wants as much. A training step asks for the same sizes in the
-// same order every time; fresh pages from the kernel must be cleared and mapped first.
+// Memory that keeps returned blocks and lends them again to requests of the same size. A training step requests the same
+// sizes in the same order every time, and fresh pages from the kernel must first be cleared and mapped.
 #pragma once
 #include <map>
 #include <vector>
@@ -16,7 +16,9 @@ class Pool final : public Memory {
   bool stores() const override { return from_.stores(); }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
-  std::int64_t free_bytes() const override { return from_.free_bytes(); }  // once it was refused, it keeps nothing
+  std::int64_t free_bytes() const override {
+    return from_.free_bytes();
+  }  // when it matters, after a refusal, the pool is empty
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override { from_.copy_in(to, from_host, bytes); }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override { from_.copy_out(to_host, from, bytes); }
   void copy(void* to, const void* from, std::int64_t bytes) override { from_.copy(to, from, bytes); }

@@ -1,6 +1,6 @@
-// Which parts of a piece of memory are free. The first place where they fit is taken, and what comes back is joined with its neighbours.
+// The free ranges of a piece of memory. First fit; a returned range is merged with its free neighbours.
 //
-//   [ taken ][ free ····· ][ taken ][ free ]      cost: as many looks as there are free parts
+//   [ taken ][ free ····· ][ taken ][ free ]      cost: linear in the number of free ranges
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,12 +11,12 @@ class FreeRanges {
  public:
   explicit FreeRanges(std::int64_t bytes) : free_{{0, bytes}} {}
 
-  // Where they begin, at a multiple of `alignment`; −1 where they fit nowhere.
+  // The start of a free range, a multiple of `alignment`; −1 if nothing fits.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
   void give_back(std::int64_t first, std::int64_t bytes);
 
  private:
-  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two are neighbours
+  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two are adjacent
 };
 
 }  // namespace chorale

@@ -1,10 +1,10 @@
-// Small copies to a device that nobody waits for: the host's bytes are put down in pinned memory at once, and the device fetches them when it
-// comes to it.
+// Small asynchronous copies to a device. The host's bytes are copied into pinned memory at once; the device reads them
+// from there in stream order.
 //
 //   host ──memcpy──▶ [ slot 0 ][ slot 1 ] … [ slot 7 ] ──in the order of the default stream──▶ device
-//                      a slot is used again when the device has passed the event behind its copy
+//                      a slot is reused once the device has passed the event after its copy
 //
-// Cost: a copy within the host. A slot is a mebibyte of pinned memory, taken when it is first needed; no ledger counts it.
+// Cost: one copy within the host. A slot is 1 MiB of pinned memory, allocated on first use and not counted in any ledger.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -30,7 +30,7 @@ class Staging {
     }
   }
 
-  // At most slot_bytes; `from` may change once it returns.
+  // At most slot_bytes. `from` may change once this returns.
   cudaError_t send(void* to, const void* from, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[next_++ % slots_.size()];

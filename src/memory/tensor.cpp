@@ -13,8 +13,8 @@ std::string to_string(const Shape& shape) { return fmt::format("{}", shape); }
 std::int64_t elements_of(const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t dim : shape) {
-    require(dim >= 0, "a shape cannot have the dim {} as in {}", dim, shape);
-    require(!__builtin_mul_overflow(product, dim, &product), "the shape {} has more elements than 64 bits count", shape);
+    require(dim >= 0, "the dim {} in the shape {} is negative", dim, shape);
+    require(!__builtin_mul_overflow(product, dim, &product), "the shape {} has more than 2^63 − 1 elements", shape);
   }
   return product;
 }
@@ -22,20 +22,20 @@ std::int64_t elements_of(const Shape& shape) {
 Tensor::Tensor(Allocator& allocator, Shape shape, DType dtype, Category category)
     : count_(elements_of(shape)), shape_(std::move(shape)), dtype_(dtype) {
   std::int64_t bytes = 0;
-  require(!__builtin_mul_overflow(count_, size_of(dtype), &bytes), "the shape {} of {} has more bytes than 64 bits count",
-          shape_, name_of(dtype));
+  require(!__builtin_mul_overflow(count_, size_of(dtype), &bytes), "the shape {} of {} has more than 2^63 − 1 bytes", shape_,
+          name_of(dtype));
   storage_ = std::make_shared<Buffer>(allocator.allocate(bytes, category));
 }
 
 std::int64_t Tensor::dim(std::size_t i) const {
-  require(i < shape_.size(), "dim {} of the shape {} does not exist", i, shape_);
+  require(i < shape_.size(), "the shape has no dim {}: {}", i, shape_);
   return shape_[i];
 }
 
 Tensor Tensor::narrow(std::int64_t first, std::int64_t length) const {
   require(!shape_.empty(), "a scalar has no rows to narrow");
   require(first >= 0 && length >= 0 && length <= shape_[0] && first <= shape_[0] - length,
-          "{} rows from {} are not all within the shape {}", length, first, shape_);
+          "{} rows from row {} exceed the shape {}", length, first, shape_);
   Tensor part = *this;
   const std::int64_t row = shape_[0] ? count_ / shape_[0] : 0;
   part.shape_[0] = length;
@@ -60,7 +60,7 @@ Tensor Tensor::view(Shape shape) const {
 }
 
 Tensor Tensor::as(DType dtype) const {
-  require(bytes() % size_of(dtype) == 0, "{} bytes are no whole number of {}", bytes(), name_of(dtype));
+  require(bytes() % size_of(dtype) == 0, "{} bytes are not a multiple of the size of {}", bytes(), name_of(dtype));
   Tensor other = *this;
   other.count_ = bytes() / size_of(dtype);
   other.shape_ = {other.count_};

@@ -1,5 +1,5 @@
 // Tensor: a type and a shape over shared storage, always contiguous (row-major, last dim fastest). Copying a Tensor
-// copies the view, not the bytes. A phantom tensor has shape and cost but no storage; reading its values is an error.
+// copies the view, not the bytes. A phantom tensor has a shape and a size but no storage; reading its values is an error.
 //
 //   Tensor x(allocator, {batch, width}, DType::f32, Category::activations);
 //   x.narrow(1, 2)         rows 1 and 2            x.view({batch * width})   another shape, the same bytes
@@ -16,7 +16,7 @@ namespace chorale {
 
 using Shape = std::vector<std::int64_t>;
 std::string to_string(const Shape& shape);     // "[2, 3]"
-std::int64_t elements_of(const Shape& shape);  // the product; 1 for a scalar; checked against overflow
+std::int64_t elements_of(const Shape& shape);  // the product; 1 for a scalar; throws on overflow
 
 class Tensor {
  public:
@@ -31,12 +31,14 @@ class Tensor {
   Device device() const { return storage_ ? storage_->device() : Device{}; }
   bool phantom() const { return storage_ && storage_->phantom(); }
   explicit operator bool() const { return storage_ != nullptr; }
-  const void* storage() const { return storage_.get(); }  // the same for all views of one tensor, stored or not
+  const void* storage() const {
+    return storage_.get();
+  }  // identifies the storage: equal for all views of one tensor, stored or phantom
 
-  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0: the only one that stays contiguous
+  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, the only cut that stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred
-  Tensor as(DType dtype) const;                                  // the same bytes, flat, taken for another type
-  Slice slice() const;                                           // data is nullptr when phantom
+  Tensor as(DType dtype) const;                                  // the same bytes as a flat tensor of another type
+  Slice slice() const;                                           // data is nullptr if phantom
 
   template <class T>
   std::span<T> values() const {
@@ -54,7 +56,7 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-void clear(const Tensor& tensor);               // zeros, where there are bytes
-void copy(const Slice& from, const Slice& to);  // on one device
+void clear(const Tensor& tensor);               // writes zeros; does nothing to a phantom tensor
+void copy(const Slice& from, const Slice& to);  // both on the same device
 
 }  // namespace chorale

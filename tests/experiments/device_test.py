@@ -143,7 +143,7 @@ class Device(unittest.TestCase):
                 "--run-dir", self.folder]  # 25.6 MiB of a replica
         foreseen = (r"error: \w+ overflows the memory of a rank\n  dp2, a rank of stage 0: 25\.6 MiB at most .* what its GPU has free "
                     r"for it is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
-        too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; asked for \d+ bytes, "
+        too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; requested \d+ bytes, "
                     r"held now: params .*\n  try (\S+?),? .*\n  rank \d of 2 ")
         for memory, others, says, code in ((40, 0, foreseen, 2), (52, 28, too_late, 1)):
             bytes_there = {"EMULATED_BYTES": str(memory << 20), "EMULATED_BYTES_OF_OTHERS": str(others << 20)}
@@ -159,8 +159,8 @@ class Device(unittest.TestCase):
         mark = pathlib.Path(build, "plugin_mark.stamp").read_bytes().strip().strip(b'"')
         stale = pathlib.Path(self.folder, "stale.so")
         stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
-        for library, words in ((stale, "the CUDA plugin was built from other sources (make all builds it)"),
-                               ("libm.so.6", "the CUDA plugin was built from other sources"),  # has no mark at all
+        for library, words in ((stale, "the CUDA plugin was built from different sources (make all builds it)"),
+                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no mark at all
                                ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
             for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))

@@ -125,7 +125,7 @@ TEST_CASE("a phantom tensor has a shape and a cost, but no values") {
 TEST_CASE("CUDA memory lends where a device is, and is refused by name where none is") {
   const DevicePlugin plugin;
   if (!plugin.loaded()) {
-    CHECK_THROWS_WITH(cuda_memory(plugin, 0), says("no CUDA here"));
+    CHECK_THROWS_WITH(cuda_memory(plugin, 0), says("CUDA is not available"));
     return;
   }
   std::string why_none;
