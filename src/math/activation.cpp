@@ -10,7 +10,8 @@
 namespace chorale {
 namespace {
 
-// (1 + tanh u)/2 = sigmoid(2u): one exp, and no cancellation where x is negative. Beyond ±30 the sigmoid is 0 or 1, and x³ would overflow.
+// (1 + tanh u)/2 = sigmoid(2u): one exp, and no cancellation for negative x. x is clamped to ±30, where the sigmoid is 0
+// or 1 and x³ is finite.
 constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>, cubic = 0.044715f;
 
 [[gnu::always_inline]] inline float bounded(float x) { return x < -30.0f ? -30.0f : x > 30.0f ? 30.0f : x; }
@@ -25,7 +26,8 @@ constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqr
   return __builtin_fmaf(t * share * (1.0f - share), slope * __builtin_fmaf(3 * cubic * t, t, 1.0f), share);
 }
 
-// An element is read before it is written and no other is touched, so dx may be dy: that is what ivdep says.
+// Each iteration reads its element before writing it and touches no other, so dx may be dy; ivdep tells GCC that
+// iterations are independent.
 template <class T>
 void gelu_values(const T* x, T* y, std::int64_t count) {
 #pragma GCC ivdep
@@ -64,14 +66,14 @@ void swiglu_gradients(const T* dy, const T* x, std::int64_t block, T* dx, std::i
 }
 
 void check_alike(const Tensor& a, const Tensor& b) {
-  require(a.shape() == b.shape() && a.dtype() == b.dtype(), "gelu takes tensors alike, not {} of {} and {} of {}",
+  require(a.shape() == b.shape() && a.dtype() == b.dtype(), "gelu expects equal shapes and types, got {} {} and {} {}",
           to_string(a.shape()), name_of(a.dtype()), to_string(b.shape()), name_of(b.dtype()));
 }
 
 void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
   require(
       block > 0 && y.count() % block == 0 && x.count() == 2 * y.count() && x.dim(0) == y.dim(0) && x.dtype() == y.dtype(),
-      "swiglu makes one element of two, in blocks of {}: not {} of {} from {} of {}", block, to_string(y.shape()),
+      "swiglu in blocks of {} cannot make {} {} from {} {}: it halves the row", block, to_string(y.shape()),
       name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
 }
 

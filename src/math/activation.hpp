@@ -1,10 +1,10 @@
-// The nonlinear functions of an MLP, element by element; the tanh form of GELU (Hendrycks & Gimpel 2016) as in GPT-2, and SwiGLU
-// (Shazeer 2020) as in Llama.
+// The activation functions of an MLP, elementwise: GELU in its tanh form (Hendrycks & Gimpel 2016), as in GPT-2, and SwiGLU
+// (Shazeer 2020), as in Llama.
 //
 //   gelu      y = x/2 · (1 + tanh(√(2/π)·(x + 0.044715 x³)))                        x, y [rows, n]
-//   swiglu    y = gate·sigmoid(gate) · up      x [rows, n/block, 2, block]: gate and up of each block side by side; y [rows, n]
+//   swiglu    y = gate·sigmoid(gate) · up     x [rows, n/block, 2, block]: gate and up of each block are adjacent; y [rows, n]
 //
-// dx may be dy for gelu.
+// In gelu_backward, dx may be dy.
 #pragma once
 #include "src/math/queue.hpp"
 

@@ -12,15 +12,16 @@ namespace attention {
 
 namespace {
 
-// 16 × 16, by dealing rows like cards: rows i and i + 8 are interleaved into rows 2i and 2i + 1; after four rounds columns are rows.
+// Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a
+// perfect card shuffle.
 void transpose_block(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
   float block[2][lanes][lanes];
   for (std::int64_t i = 0; i < lanes; ++i) std::copy_n(from + i * from_row, lanes, block[0][i]);
   for (int round = 0; round < 4; ++round)
     for (std::int64_t i = 0; i < lanes / 2; ++i) {
       const float *a = block[round % 2][i], *b = block[round % 2][i + lanes / 2];
-      float* both = block[1 - round % 2][2 * i];  // and the row after it
-#pragma GCC unroll 1                              // unrolled lanes are not seen to be a vector
+      float* both = block[1 - round % 2][2 * i];  // and the next row
+#pragma GCC unroll 1                              // if this loop is unrolled, GCC does not vectorise it
       for (std::int64_t l = 0; l < lanes; ++l) {
         both[2 * l] = a[l];
         both[2 * l + 1] = b[l];
@@ -50,8 +51,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 float greater(float a, float b) { return b > a ? b : a; }
 
-// The scores of row r for a tile of keys become exponentials, relative to the highest so far; zeros where there are no keys or the row
-// does not look. `columns` is what the row's block needs.
+// Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far; zeros beyond the keys
+// that the row sees. `columns` is the number of columns that the row's block of 8 needs.
 void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int64_t columns, std::int64_t row,
             const Drops& drops, float* scores) {
   const auto count = static_cast<int>(std::clamp<std::int64_t>(queries.seen[r] - first_key, 0, columns));
@@ -107,23 +108,24 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
 }
 
 void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out) {
-  require(shape.groups > 0 && shape.queries > 0 && shape.width > 0, "attention wants heads, not {} groups of {} of width {}",
-          shape.groups, shape.queries, shape.width);
-  require(qkv.count() == qkv.dim(0) * shape.columns(), "attention wants qkv [rows, {}], not {}", shape.columns(),
+  require(shape.groups > 0 && shape.queries > 0 && shape.width > 0,
+          "attention expects positive sizes, got {} groups of {} queries of width {}", shape.groups, shape.queries,
+          shape.width);
+  require(qkv.count() == qkv.dim(0) * shape.columns(), "attention expects qkv [rows, {}], got {}", shape.columns(),
           to_string(qkv.shape()));
   require(out.dtype() == qkv.dtype() && out.count() == qkv.dim(0) * shape.heads() * shape.width,
-          "attention to {} {} wants out [rows, {}] alike, not {} {}", name_of(qkv.dtype()), to_string(qkv.shape()),
-          shape.heads() * shape.width, name_of(out.dtype()), to_string(out.shape()));
+          "attention over {} {} expects out [rows, {}] of the same type, got {} {}", name_of(qkv.dtype()),
+          to_string(qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()), to_string(out.shape()));
 }
 
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse) {
   check(qkv, shape, out);
   const std::int64_t tokens = dropout.tokens.tokens;
   require(tokens > 0 && dropout.tokens.first_token == 0 && qkv.dim(0) % tokens == 0,
-          "attention wants whole sequences, not {} rows of {} tokens from token {}", qkv.dim(0), tokens,
+          "attention expects whole sequences, got {} rows of {} tokens from token {}", qkv.dim(0), tokens,
           dropout.tokens.first_token);
   const DType type = qkv.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  require(lse.dtype() == type && lse.count() == qkv.dim(0) * shape.heads(), "attention wants lse {} [{}, {}], not {} {}",
+  require(lse.dtype() == type && lse.count() == qkv.dim(0) * shape.heads(), "attention expects lse {} [{}, {}], got {} {}",
           name_of(type), qkv.dim(0), shape.heads(), name_of(lse.dtype()), to_string(lse.shape()));
 }
 

@@ -1,9 +1,10 @@
-// The backward pass of a group, tile by tile. With P = exp(Q·Kᵀ − lse) made again, f the factors of dropout and D = Σ do·o of each row:
+// The backward pass of one group, tile by tile. With P = exp(Q·Kᵀ − lse) recomputed, f the dropout factors and D = Σ do·o
+// per row:
 //
 //   dS = P ∘ (f ∘ (dO·Vᵀ) − D)        dQ += dS·K        dK += dSᵀ·Q        dV += (f ∘ P)ᵀ·dO
 //
-// Five products where forward has two. Keys, values and their gradients stay for all query heads of the group. Q carries the 1/√width,
-// so dK needs none and dQ gets it at the end.
+// Five products, where the forward pass has two. Keys, values and their gradients stay in memory for all query heads of
+// the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is stored.
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
 #include "src/math/device_kernels.hpp"
@@ -13,7 +14,7 @@ namespace chorale {
 namespace attention {
 namespace {
 
-// A group's matrices, [tokens, width] padded unless it says otherwise.
+// The matrices of one group, [tokens, width] with padding unless noted.
 struct Gradients {
   Gradients(std::int64_t tokens, std::int64_t width)
       : tokens(tokens),
@@ -31,10 +32,10 @@ struct Gradients {
         both(count) {}
   std::int64_t tokens, width, count, row;
   KeyTiles keys;
-  Floats turned_values;  // tiles [width, 64]
+  Floats turned_values;  // tiles of Vᵀ, [width, 64]
   Floats q, dout, dq, dk, dv;
-  Floats lse, both;                        // one number a query; both: Σ do·o
-  Floats p{side * side}, ds{side * side};  // of one tile, [query, key]
+  Floats lse, both;                        // one number per query; `both` holds Σ do·o
+  Floats p{side * side}, ds{side * side};  // one tile, [query, key]
 };
 
 float dot(const float* a, const float* b, std::int64_t row) {
@@ -44,7 +45,7 @@ float dot(const float* a, const float* b, std::int64_t row) {
   return across(sum, [](float x, float y) { return x + y; });
 }
 
-// Scores and dP of one row become f∘P and dS; zeros where the query sees no key.
+// Turns the scores and dP of one row into f∘P and dS; writes zeros where the query does not see the key.
 void differentiate(float lse, float both, int seen, std::int64_t columns, const float (&factor)[side], float* p, float* ds) {
   for (int j = 0; j < static_cast<int>(columns); ++j) {
     const float probability = j < seen ? math::exp(p[j] - lse) : 0.0f;
@@ -54,7 +55,8 @@ void differentiate(float lse, float both, int seen, std::int64_t columns, const 
   }
 }
 
-// What the queries from first_query and the keys from first_key owe each other. `start` is the sample's first row.
+// Adds one tile's contributions to dQ, dK and dV: queries from first_query, keys from first_key. `start` is the sample's
+// first row.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t first_key, std::int64_t start, std::int64_t head,
                    const Drops& drops) {
   const std::int64_t row = g.row, keys = first_key * row, last = std::min(side, g.tokens - first_query);
@@ -80,7 +82,7 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t first_ke
   }
   for (std::int64_t k = 0; k < (diagonal ? last : side); k += tile::rows) {
     const std::int64_t first = diagonal ? k : 0, depth = last - first,
-                       cell = first * side + k;  // earlier queries do not see key k
+                       cell = first * side + k;  // queries before k do not see key k
     const std::int64_t queries = (first_query + first) * row, to = keys + k * row;
     tile::product<true>(row, depth, {g.p.data() + cell, 1, side}, {g.dout.data() + queries, row}, {g.dv.data() + to, row});
     tile::product<true>(row, depth, {g.ds.data() + cell, 1, side}, {g.q.data() + queries, row}, {g.dk.data() + to, row});
@@ -101,7 +103,8 @@ void backward_group(const T* dout, const T* qkv, const T* out, const float* lse,
     const std::int64_t head = group * shape.queries + query, place = (start * shape.heads() + head) * width;
     widen(qkv + units + query * width, columns, g.tokens, width, scale, g.q.data());
     widen(dout + place, outs, g.tokens, width, 1, g.dout.data());
-    widen(out + place, outs, g.tokens, width, 1, g.dq.data());  // needed for one sum only; dq itself begins after it
+    widen(out + place, outs, g.tokens, width, 1,
+          g.dq.data());  // g.dq briefly holds `out` for one sum; dq itself starts afterwards
     for (std::int64_t t = 0; t < g.tokens; ++t) {
       g.both.data()[t] = dot(g.dout.data() + t * g.row, g.dq.data() + t * g.row, g.row);
       g.lse.data()[t] = lse[(start + t) * shape.heads() + head];
@@ -124,7 +127,7 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out
   attention::check(qkv, shape, dropout, out, lse);
   attention::check(dqkv, shape, dropout, dout, lse);
   require(dqkv.dtype() == qkv.dtype() && dqkv.count() == qkv.count(),
-          "attention wants a gradient like its input {} {}, not {} {}", name_of(qkv.dtype()), to_string(qkv.shape()),
+          "attention expects a gradient like its input {} {}, got {} {}", name_of(qkv.dtype()), to_string(qkv.shape()),
           name_of(dqkv.dtype()), to_string(dqkv.shape()));
   if (qkv.phantom()) return;
   if (queue.device) return queue.device->attention_backward(dout, qkv, out, lse, shape, dropout, dqkv, queue);

@@ -5,16 +5,16 @@
 
 namespace chorale {
 
-// The keys are widened anew for each call: what bounds generation is reading them, and the weights, from memory.
+// Each call widens all keys again: generation is bound by reading them and the weights from memory.
 void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Tensor& values,
                       std::int64_t past, const Tensor& out, const Queue& queue) {
   attention::check(qkv, shape, out);
   const std::int64_t samples = keys.dim(0), capacity = keys.dim(1), width = shape.width;
-  require(samples > 0 && qkv.dim(0) % samples == 0, "{} rows are not for {} cached samples", qkv.dim(0), samples);
+  require(samples > 0 && qkv.dim(0) % samples == 0, "{} rows do not divide among {} cached samples", qkv.dim(0), samples);
   const std::int64_t tokens = qkv.dim(0) / samples, all = past + tokens;
   for (const Tensor* cache : {&keys, &values})
     require(cache->dtype() == qkv.dtype() && cache->count() == samples * capacity * shape.groups * width,
-            "attention wants caches {} [{}, {}, {}, {}], not {} {}", name_of(qkv.dtype()), samples, capacity, shape.groups,
+            "attention expects caches {} [{}, {}, {}, {}], got {} {}", name_of(qkv.dtype()), samples, capacity, shape.groups,
             width, name_of(cache->dtype()), to_string(cache->shape()));
   require(past >= 0 && all <= capacity, "{} new tokens after {} do not fit in a cache of {}", tokens, past, capacity);
   if (qkv.phantom()) return;

@@ -1,11 +1,12 @@
-// What the attention kernels share: sequences widened to f32 and cut into tiles of 64 tokens, the factors that dropout gives a row of
-// probabilities, and the forward pass of one group over keys that are already cut.
+// Shared by the attention kernels: sequences widened to f32 and cut into tiles of 64 tokens, dropout factors for a row of
+// probabilities, and the forward pass of one group over keys that are already tiled.
 //
 //                     keys 0–63    64–127
-//   queries 0–63      ░            ·            tiles above the diagonal are skipped, and in those on it each block of 8 queries goes
-//          64–127     ▓            ░            only as far as its last one sees
+//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in those on it, each block of 8
+// queries
+//          64–127     ▓            ░            stops at the last key that it sees
 //
-// Rows are padded to 16 floats and tiles to 64 rows, all zeros, so products need not look where a matrix ends.
+// Rows are padded with zeros to 16 floats and tiles to 64 rows, so products need no edge cases.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,10 +18,10 @@
 
 namespace chorale::attention {
 
-inline constexpr std::int64_t side = 64, lanes = 16;  // of a tile; of sums along a row, which have 16 accumulators
+inline constexpr std::int64_t side = 64, lanes = 16;  // side of a tile; accumulators of a sum along a row
 inline std::int64_t up_to(std::int64_t count, std::int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// One value from sixteen, always in the same order.
+// Reduces sixteen values to one, always in the same order.
 template <class Combine>
 float across(float (&lane)[lanes], Combine&& combine) {
   for (std::int64_t half = lanes / 2; half > 0; half /= 2)
@@ -28,7 +29,7 @@ float across(float (&lane)[lanes], Combine&& combine) {
   return lane[0];
 }
 
-// Zeros, aligned to cache lines.
+// A zeroed array of floats, aligned to cache lines.
 class Floats {
  public:
   explicit Floats(std::int64_t count) : lines_(static_cast<std::size_t>(up_to(count, lanes) / lanes)) {}
@@ -42,7 +43,7 @@ class Floats {
   std::vector<Line> lines_;
 };
 
-// `count` vectors, `stride` apart, to rows of a matrix and back.
+// Copies `count` vectors, `stride` apart, into rows of a matrix, and back.
 template <class T>
 void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width, float scale, float* to) {
   const std::int64_t row = up_to(width, lanes);
@@ -56,10 +57,10 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
     for (std::int64_t i = 0; i < width; ++i) to[r * stride + i] = static_cast<T>(scale * from[r * row + i]);
 }
 
-// Each tile of `count` rows of so many floats becomes a matrix [row, 64].
+// Transposes each tile of 64 rows into a matrix [row, 64].
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to);
 
-// Shapes and types of the arguments.
+// Check the shapes and types of the arguments.
 void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out);
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse);
 
@@ -68,24 +69,24 @@ class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
   bool any() const { return dropout_.probability > 0; }
-  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // of the row's probability for key 0
+  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // the index of the row's probability for key 0
     const std::int64_t whole = dropout_.tokens.sample(row) * shape_.all_heads + shape_.first_head + head;
     const std::int64_t n = dropout_.tokens.sequence;
     return static_cast<std::uint64_t>((whole * n + dropout_.tokens.position(row)) * n);
   }
-  void factors(std::uint64_t first, float (&factor)[side]) const;  // 0, or 1/(1 − p), for 64 indices
+  void factors(std::uint64_t first, float (&factor)[side]) const;  // 0 or 1/(1 − p) for each of 64 indices
 
  private:
   const Dropout& dropout_;
   const AttentionShape& shape_;
 };
 
-// Query rows on their way over the keys: what each has summed so far, relative to the highest score it has met.
+// A tile of query rows: each row's sums over the keys so far, relative to the highest score so far.
 struct QueryTile {
   explicit QueryTile(std::int64_t width) : q(side * up_to(width, lanes)), out(side * up_to(width, lanes)) {}
   Floats q, out;
   float highest[side], sum[side];
-  std::int64_t seen[side];      // how many keys a row sees; 0 for a row of padding
+  std::int64_t seen[side];      // keys the row sees; 0 for a padding row
   std::uint64_t dropped[side];  // Drops::index
 };
 
@@ -101,11 +102,11 @@ struct KeyTiles {
   Floats keys, transposed, values;
 };
 
-// All key tiles that any of the queries sees.
+// Passes over all key tiles that any of the queries sees.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
-// The queries of one group of one sample, `tokens` rows of qkv from `row`, that come after `past` tokens. Row n of all is token
-// n % tokens of query head n / tokens, so that few tokens of many heads fill a tile too. lse may be null.
+// The queries of one group of one sample: `tokens` rows of qkv from `row`, preceded by `past` tokens. Row n of the tiles
+// is token n % tokens of query head n / tokens, so that few tokens of many heads also fill a tile. lse may be null.
 template <class T>
 void attend_group(const T* qkv, std::int64_t row, std::int64_t tokens, std::int64_t past, const AttentionShape& shape,
                   std::int64_t group, const KeyTiles& keys, const Drops& drops, QueryTile& queries, T* out, float* lse) {

@@ -17,7 +17,7 @@ void add(const Slice& from, const Slice& to, const Queue& queue) {
 }
 
 void cast(const Slice& from, const Slice& to, const Queue& queue) {
-  require(from.count == to.count, "{} numbers cannot be cast to {}", from.count, to.count);
+  require(from.count == to.count, "{} elements cannot be cast to {} elements", from.count, to.count);
   if (!from.data || !to.data) return;
   if (queue.device) return queue.device->cast(from, to, queue);
   visit_floating(from.dtype, [&]<class From>(Type<From>) {

@@ -1,4 +1,5 @@
-// Flat vectors from one floating type to another, each number rounded once, to nearest even; and sums of two. Memory-bound.
+// Conversion of flat vectors between floating types, each element rounded once to nearest even; and addition of two
+// vectors. Memory-bound.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -8,10 +9,10 @@
 namespace chorale {
 
 void cast(const Slice& from, const Slice& to, const Queue& queue);
-void add(const Slice& from, const Slice& to, const Queue& queue);  // to += from, of one type
+void add(const Slice& from, const Slice& to, const Queue& queue);  // to += from; both have one type
 
-// To 16 bits a double goes through a float whose last bit says whether anything was cut off (rounding to odd): two roundings to nearest
-// could end at the wrong neighbour.
+// f64 → f32 with rounding to odd: the last bit records whether anything was cut off. Then a second rounding to 16 bits is
+// correct; two roundings to nearest could give the wrong neighbour.
 constexpr float to_odd(double value) {
   const auto near = static_cast<float>(value);
   const auto bits = std::bit_cast<std::uint32_t>(near);
@@ -29,7 +30,7 @@ To converted(From value) {
     return static_cast<To>(value);
 }
 
-// A loop of it, of ranges that do not overlap: that is what ivdep says.
+// Converts a range; ivdep tells GCC that the two ranges do not overlap.
 template <class From, class To>
 void convert(const From* from, To* to, std::int64_t count) {
 #pragma GCC ivdep

@@ -1,7 +1,6 @@
-// Sums over tokens, column by column: the gradients of biases, norms and tables. In f32, from the first row to the last, whatever the
-// threads, because it is the columns that are cut among them. dy and x are [rows, n] of a floating type; f64 sums in f64, by the reference.
-//
-// Memory-bound: dy, and x, are read once.
+// Sums over tokens, column by column: the gradients of biases, norms and tables. dy and x are [rows, n] of a floating type.
+// f32 sums run from the first row to the last. Threads split the columns, so the bits do not depend on their number.
+// f64 sums use the reference. Memory-bound: dy and x are read once.
 #pragma once
 #include "src/math/queue.hpp"
 
@@ -14,7 +13,7 @@ void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue);
 void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
                         const Queue& queue);
 
-// table[ids[row] − first] += dy[row], for ids that are within the table
+// table[ids[row] − first] += dy[row], for ids within the table
 void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, const Queue& queue);
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// Two elements made one by an operator of reductions, with the same bits on the host and on a device. See reduction.hpp for what it promises.
+// Combines two elements with a reduction operator, with the same bits on the host and on a device. reduction.hpp defines
+// the results.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -12,16 +13,16 @@ namespace chorale {
 template <class T>
 constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
-using Wide = std::conditional_t<is_small<T>, float, T>;  // what T is reduced in
+using Wide = std::conditional_t<is_small<T>, float, T>;  // the type T is reduced in
 
-template <class T>  // what T is divided in: more ranks may contribute than a small integer can count
+template <class T>  // the type T is divided in: the number of ranks may exceed a small integer
 using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
 
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-// Equal floats differ at most in the sign of zero, so joining their bits picks the right one: −0 | +0 = −0, −0 & +0 = +0.
-// Written without branches on the data, so that the loop is vectorised.
+// Equal floats differ at most in the sign of zero; combining their bits selects the right zero: −0 | +0 = −0, −0 & +0 = +0.
+// Branch-free, so that loops over it vectorise.
 template <Redop op, class T>
 constexpr T extreme(T a, T b) {
   constexpr bool wants_min = op == Redop::min;
@@ -42,7 +43,7 @@ constexpr T combine(T a, T b) {
     return extreme<op>(a, b);
   } else if constexpr (std::is_integral_v<T>) {
     using Unsigned =
-        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // wraps, where int overflows
+        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // unsigned wraps where int overflows
     const auto x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
     return static_cast<T>(op == Redop::prod ? x * y : x + y);
   } else {

@@ -24,7 +24,7 @@ void stream(void* to, const void* from, std::int64_t bytes) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(out + at + half), second);
   }
   std::memcpy(out + at, in + at, static_cast<std::size_t>(bytes - at));
-  _mm_sfence();  // streamed stores are not ordered with those that will say that the data are there
+  _mm_sfence();  // orders the non-temporal stores before a later flag that announces the data
 }
 #else
 void stream(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }

@@ -1,5 +1,5 @@
-// Copies past the caches: what is written is not read first and pushes nothing out. Worth it where the data are more than the last-level
-// cache holds, a third faster there; below that it is several times slower than memcpy.
+// Copies with non-temporal stores, past the caches: the destination is neither read first nor cached.
+// A third faster than memcpy for data larger than the last-level cache; several times slower below that.
 #pragma once
 #include <cstdint>
 

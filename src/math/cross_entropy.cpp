@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-// Floats as integers of the same order, a NaN above all: the greatest integer does not depend on the order of its search, where the greatest
-// float does in the sign of zero and in NaN.
+// Maps floats to integers in the same order, with NaN on top. An integer maximum does not depend on the search order; a
+// float maximum does, in the sign of zero and in NaN.
 template <class T>
 Statistic<T> row_maximum(const T* x, std::int64_t columns) {
   using Wide = Statistic<T>;
@@ -38,7 +38,7 @@ Statistic<T> row_maximum(const T* x, std::int64_t columns) {
 double natural_log(double x) { return std::log(x); }
 float natural_log(float x) { return math::log(x); }
 
-// All of the row as if the target were elsewhere, then the target again from its logit.
+// Computes the whole row as if the target were elsewhere, then recomputes the target from its logit.
 template <class T>
 void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int64_t target, float scale) {
   const float share = scale / sum;
@@ -50,20 +50,20 @@ void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int
 
 void check_rows(const Tensor& logits, const Tensor& beside, const char* what) {
   require(logits.shape().size() == 2 && beside.count() == logits.dim(0) && beside.dtype() == statistic_of(logits.dtype()),
-          "logits {} of {} want one of the {} a row in {}, not {} in {}", to_string(logits.shape()), name_of(logits.dtype()),
-          what, name_of(statistic_of(logits.dtype())), beside.count(), name_of(beside.dtype()));
+          "logits {} {} expect one of the {} per row in {}, got {} in {}", to_string(logits.shape()),
+          name_of(logits.dtype()), what, name_of(statistic_of(logits.dtype())), beside.count(), name_of(beside.dtype()));
 }
 
 void check_targets(const Tensor& targets, std::int64_t rows) {
-  require(targets.count() == rows && targets.dtype() == DType::i32, "{} rows want a target each in i32, not {} in {}", rows,
-          targets.count(), name_of(targets.dtype()));
+  require(targets.count() == rows && targets.dtype() == DType::i32, "{} rows expect one target each in i32, got {} in {}",
+          rows, targets.count(), name_of(targets.dtype()));
 }
 
 }  // namespace
 
 void row_maxima(const Tensor& logits, const Tensor& maxima, const Queue& queue) {
   check_rows(logits, maxima, "maxima");
-  require(logits.dim(1) > 0, "rows of no logits have no maximum");
+  require(logits.dim(1) > 0, "rows without logits have no maximum");
   if (any_phantom(logits, maxima)) return;
   if (queue.device) return queue.device->row_maxima(logits, maxima, queue);
   const std::int64_t columns = logits.dim(1);
@@ -100,7 +100,7 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
   check_targets(targets, rows);
   require(maxima.count() == rows && sums.count() == rows && hits.count() == rows && maxima.dtype() == losses.dtype() &&
               hits.dtype() == losses.dtype() && losses.dtype() == statistic_of(losses.dtype()),
-          "{} losses in {} want as many maxima, sums and hits, not {}, {} and {}", rows, name_of(losses.dtype()),
+          "{} losses in {} expect as many maxima, sums and hits, got {}, {} and {}", rows, name_of(losses.dtype()),
           maxima.count(), sums.count(), hits.count());
   if (any_phantom(maxima, sums, hits, targets, losses)) return;
   if (queue.device) return queue.device->token_losses(maxima, sums, unit, hits, targets, losses, queue);
@@ -111,7 +111,8 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
       if constexpr (sizeof(T) >= 4) {
         const T *maximum = maxima.values<T>().data(), *hit = hits.values<T>().data();
         T* loss = losses.values<T>().data();
-        for (std::int64_t row = 0; row < rows; ++row) {  // the difference first: near in size, it is exact
+        for (std::int64_t row = 0; row < rows;
+             ++row) {  // subtract first: maximum and hit are close, so the difference is exact
           const T total = static_cast<T>(static_cast<double>(sum[row]) * unit);
           loss[row] = wanted[row] < 0 ? 0 : natural_log(total) + (maximum[row] - hit[row]);
         }
@@ -124,7 +125,7 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Te
                             const Tensor& targets, std::int64_t first, double scale, const Queue& queue) {
   check_rows(logits, maxima, "maxima");
   check_targets(targets, logits.dim(0));
-  require(sums.count() == logits.dim(0), "{} rows of logits got {} sums", logits.dim(0), sums.count());
+  require(sums.count() == logits.dim(0), "{} rows of logits expect as many sums, got {}", logits.dim(0), sums.count());
   if (any_phantom(logits, maxima, sums, targets)) return;
   if (queue.device) return queue.device->cross_entropy_gradient(logits, maxima, sums, unit, targets, first, scale, queue);
   const std::int64_t columns = logits.dim(1);

@@ -1,13 +1,13 @@
-// Cross entropy over a vocabulary of which this rank may hold a part: [first, first + columns).
+// Cross entropy over a vocabulary. A rank may hold only the columns [first, first + columns) of it.
 //
-//   maxima[row]  = max_j logits[row,j]                                       ranks agree by MAX
-//   sums[row]    = Σ_j exp(logits[row,j] − maxima[row])                      Numerics::sum_exponentials; ranks add
-//   hits[row]    = logits[row, target − first], or 0 where another rank has it; ranks add
+//   maxima[row]  = max_j logits[row,j]                                       reduced over ranks by MAX
+//   sums[row]    = Σ_j exp(logits[row,j] − maxima[row])                      Numerics::sum_exponentials; summed over ranks
+//   hits[row]    = logits[row, target − first], 0 on the other ranks         summed over ranks
 //   losses[row]  = log(sums) + maxima − hits, 0 for a masked row
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
-// Targets are i32; −1 masks a row. maxima, hits, losses in f32 (f64 beside f64); sums as Numerics gives them, `unit` what one of them is
-// worth.
+// Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). sums have the type that Numerics
+// gives them; `unit` is the value of one unit of a sum.
 #pragma once
 #include "src/math/queue.hpp"
 

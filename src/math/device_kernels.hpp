@@ -1,10 +1,11 @@
-// The kernels of a device as a table: for each host function that takes a Queue, one with the same declaration. The CUDA plugin fills it. The
-// host function checks shapes and types for both, then hands over where the queue has a device:
+// The kernels of a device as a table: for each host function that takes a Queue, a function with the same signature. The
+// CUDA plugin fills it. The host function checks shapes and types for both, then calls the table if the queue has a
+// device:
 //
-//   gelu_forward(x, y, queue) ── checks ──┬── queue.device ? ──▶ queue.device->gelu_forward(x, y, queue)     returns once it is queued
+//   gelu_forward(x, y, queue) ── checks ──┬── queue.device ? ──▶ device->gelu_forward(x, y, queue), which enqueues it
 //                                         └── its own loops
 //
-// What an entry does besides: it requires that all tensors are on the device that is current.
+// Each entry also requires that all tensors are on the current device.
 #pragma once
 #include <memory>
 #include <span>
@@ -24,19 +25,19 @@
 
 namespace chorale {
 
-inline constexpr std::size_t most_addends = 256;  // of a device's sum: they travel as an argument of the launch
+inline constexpr std::size_t most_addends = 256;  // of a device reduction: the pointers travel as a kernel argument
 
 struct DeviceKernels {
-  // Bytes between host and device or within either, in the order of the stream; `wait` until all that was queued is done.
+  // Copies between host and device or within either, in stream order; `wait` returns once all work in the stream is done.
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
   void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
   void (*wait)(const Queue& queue);
-  // A place in the stream, and the seconds from when it was passed until a later one was: both must have been (moment.hpp).
+  // mark() records an event in the stream. seconds_between() gives the time between two completed events (moment.hpp).
   std::shared_ptr<void> (*mark)(const Queue& queue);
   double (*seconds_between)(void* mark, void* later);
-  void (*move_mark)(void* mark, const Queue& queue);  // to the place that mark() would give now
-  bool (*passed)(void* mark);                         // does not wait
-  std::shared_ptr<void> (*stream)();                  // of its own: it waits for no other
+  void (*move_mark)(void* mark, const Queue& queue);  // records the event again, at the stream's current end
+  bool (*passed)(void* mark);                         // whether the event has completed; does not wait
+  std::shared_ptr<void> (*stream)();                  // a new stream that waits for no other
 
   decltype(&chorale::gelu_forward) gelu_forward;
   decltype(&chorale::gelu_backward) gelu_backward;
@@ -63,26 +64,26 @@ struct DeviceKernels {
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
 
-  // Sums of fast numerics (fast_sums.hpp).
+  // The sums of fast numerics (fast_sums.hpp).
   void (*sum_exponentials)(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // As in reduction.hpp, whose host functions take no queue, of up to most_addends sources; their list may go once the call returns.
+  // As in reduction.hpp, for up to most_addends sources. The list of sources may be freed after the call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
 };
 
-// What the plugin offers beside its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
+// The plugin's entry points besides its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
 using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast; chorale_cuda_exact_numerics
-using CudaWorkspaceFunction = std::int64_t();        // chorale_cuda_workspace: bytes that products of the fast ones work in
+using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for fast matrix products
 
-// Throws when there is no plugin.
+// Throws without a plugin.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 
-// Of the host where `device` is null.
+// These use the host if `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);
 std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name);
 std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics);

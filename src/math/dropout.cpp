@@ -9,9 +9,9 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t piece = 256;  // elements whose factors are at hand in the first cache
+constexpr std::int64_t piece = 256;  // the factors of so many elements stay in the L1 cache
 
-// What the elements from `place` on are multiplied with: the scale or 0. A dropped NaN stays a NaN.
+// Writes the factors of the elements from `place` on: the scale or 0. A dropped NaN stays a NaN.
 void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, std::int64_t count) {
   std::uint32_t bits[piece];
   dropout.random.fill_bits(static_cast<std::uint64_t>(place), {bits, static_cast<std::size_t>(count)});
@@ -19,7 +19,8 @@ void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, st
   for (std::int64_t j = 0; j < count; ++j) factors[j] = dropout.keeps(bits[j]) ? scale : 0.0f;
 }
 
-// An element is read before it is written, so y may be x or residual: that is what ivdep says. With a factor of 1 the sum is rounded once.
+// Each element is read before it is written, so y may be x or residual (hence ivdep). With a factor of 1, the sum is
+// rounded once.
 template <class T>
 void apply(const T* x, const T* bias, const float* factors, const T* residual, T* y, std::int64_t count) {
   const auto value = [&](std::int64_t j) { return static_cast<float>(x[j]); };
@@ -52,15 +53,15 @@ void drop_rows(const T* x, const T* bias, const Dropout& dropout, const T* resid
 
 void run(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor* residual, const Tensor& y,
          const Queue& queue) {
-  require(dropout.probability >= 0 && dropout.probability < 1, "a probability of dropout of {} is not within [0, 1)",
+  require(dropout.probability >= 0 && dropout.probability < 1, "the dropout probability {} is not in [0, 1)",
           dropout.probability);
   require(x.shape().size() == 2 && y.shape() == x.shape() && y.dtype() == x.dtype(),
-          "dropout takes rows of one shape and type, not {} of {} and {} of {}", to_string(x.shape()), name_of(x.dtype()),
+          "dropout expects equal shapes and types, got {} {} and {} {}", to_string(x.shape()), name_of(x.dtype()),
           to_string(y.shape()), name_of(y.dtype()));
   require(!residual || (residual->shape() == x.shape() && residual->dtype() == x.dtype()),
-          "rows {} were to be added to a residual of another shape or type", to_string(x.shape()));
+          "the residual of rows {} has another shape or type", to_string(x.shape()));
   require(!bias || (bias->count() == x.dim(1) && bias->dtype() == x.dtype()),
-          "rows {} were given a bias of another length or type", to_string(x.shape()));
+          "the bias of rows {} has another length or type", to_string(x.shape()));
   if (any_phantom(x, y) || (bias && bias->phantom()) || (residual && residual->phantom())) return;
   if (queue.device)
     return residual ? queue.device->add_residual(x, bias, dropout, *residual, y, queue)

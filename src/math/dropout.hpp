@@ -1,9 +1,9 @@
-// Dropout by counter: whether an element is kept is a function of (seed, step, site) and its place in the global batch, so masks are never
-// stored and do not depend on the layout. Kept elements are scaled by 1/(1 − p).
+// Counter-based dropout. Whether an element is kept is a function of (seed, step, site) and its place in the global batch.
+// So masks are never stored and do not depend on the layout. Kept elements are scaled by 1/(1 − p).
 //
 //   y = residual + dropout(x + bias)        all rows [rows, width]; global index of an element: token · width + column
 //
-// Cost: the random numbers, 2 ns each; without dropout, memory.
+// Cost: 2 ns per random number; without dropout, memory-bound.
 #pragma once
 #include "src/base/random.hpp"
 #include "src/math/queue.hpp"
@@ -20,7 +20,7 @@ struct Dropout {
 };
 
 void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,
-             const Queue& queue);  // backward is the same; y may be x
+             const Queue& queue);  // also its own backward; y may be x
 // bias may be null; y may be x or residual.
 void add_residual(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor& residual, const Tensor& y,
                   const Queue& queue);

@@ -1,6 +1,6 @@
-// Rows of a table by number, and the two ways to tell a model where a token stands. Ids are i32.
+// Token embeddings, and two ways to encode positions: learned and rotary. Ids are i32.
 //
-//   y[row] = table[ids[row] − first], or zeros where that row is not within the table (another rank has it)
+//   y[row] = table[ids[row] − first], or zeros if the table has no such row (another rank has it)
 #pragma once
 #include "src/math/queue.hpp"
 
@@ -10,8 +10,9 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y,
                    const Queue& queue);  // y[row] += table[position]
 
-// Rotary positions (Su et al. 2021), in place on the first `rotated` heads of each unit (its queries and its key, not its value): the pair
-// (i, i + d/2) turns by position·base^(−2i/d); back by the same angle for gradients. x [rows, units, heads, d].
+// Rotary positions (Su et al. 2021), in place on the first `rotated` heads of each unit (its queries and its key, not its
+// value). The pair (i, i + d/2) is rotated by position·base^(−2i/d); `back` rotates gradients by the opposite angle. x is
+// [rows, units, heads, d].
 struct Rotary {
   std::int64_t units, heads, rotated, width;
   double base = 10000;

@@ -1,4 +1,4 @@
-// Sums as fast as the machine makes them, with products by oneDNN.
+// Fast numerics on the host: products by oneDNN, the sums of fast_sums.hpp.
 #include "src/math/fast_sums.hpp"
 #include "src/math/products.hpp"
 

@@ -15,7 +15,8 @@
 namespace chorale {
 namespace {
 
-// So many sums run side by side and are added in order in the end: a fixed number, so that the bits do not depend on the machine's vectors.
+// Parallel partial sums, added in order at the end. The number is fixed, so the bits do not depend on the machine's
+// vector width.
 constexpr std::int64_t lanes = 16;
 
 template <class Sum, class Addend>
@@ -30,7 +31,8 @@ Sum sum_in_lanes(std::int64_t count, Addend addend) {
   return total;
 }
 
-// Σ exp(line[j] − maximum), in pieces that are widened first: GCC makes whole vectors of a plain loop over 16-bit numbers only.
+// Σ exp(line[j] − maximum). 16-bit numbers are first widened piece by piece: GCC fully vectorises only such a plain loop
+// over them.
 template <class T>
 float sum_row(const T* line, float maximum, std::int64_t count) {
   constexpr std::int64_t piece = 512;
@@ -70,7 +72,7 @@ void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed
 }
 
 void FastSums::settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) {
-  require(partial.count() == y.count() && partial.dtype() == y.dtype(), "{}: {} {} does not settle into {} {}", site.name,
+  require(partial.count() == y.count() && partial.dtype() == y.dtype(), "{}: {} {} cannot be converted to {} {}", site.name,
           name_of(partial.dtype()), to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
   if (partial.phantom() || y.phantom()) return;
   const auto* from = static_cast<const std::byte*>(partial.slice().data);
@@ -88,7 +90,7 @@ void FastSums::add_columns(const Tensor& dy, const Tensor& db, Site&, const Queu
 
 void FastSums::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, Site&, const Queue& queue) {
-  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // the mean of an rms norm is 0
+  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // the mean of an RMS norm is 0
 }
 
 void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site&,
@@ -100,8 +102,8 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
   const std::int64_t rows = logits.dim(0), n = logits.dim(1);
   const DType type = gradient_type(logits.dtype());
   require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
-          "the sums of {} rows are of shape {} in {}, their maxima of shape {} in {}", rows, to_string(sums.shape()),
-          name_of(sums.dtype()), to_string(maxima.shape()), name_of(maxima.dtype()));
+          "the sums of {} rows cannot be {} {} with maxima {} {}", rows, to_string(sums.shape()), name_of(sums.dtype()),
+          to_string(maxima.shape()), name_of(maxima.dtype()));
   if (logits.phantom() || maxima.phantom() || sums.phantom()) return;
   if (queue.device) return queue.device->sum_exponentials(logits, maxima, sums, queue);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
@@ -120,7 +122,7 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
 }
 
 void FastSums::add_losses(const Tensor& losses, const Tensor& total, Site&, const Queue& queue) {
-  require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed in one f64, not in {} of {}", total.count(),
+  require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not {} of {}", total.count(),
           name_of(total.dtype()));
   if (losses.phantom() || total.phantom()) return;
   if (queue.device) return queue.device->add_losses(losses, total, queue);
@@ -134,7 +136,7 @@ void FastSums::add_losses(const Tensor& losses, const Tensor& total, Site&, cons
 void FastSums::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
   if (std::ranges::any_of(gradients, [](const ScaledSlice& gradient) { return !gradient.values.data; })) return;
   if (queue.device) {
-    require(sum.there, "the squares of {} gradients on a device have no place there to be added to", gradients.size());
+    require(sum.there, "the squares of {} device gradients need a sum in device memory", gradients.size());
     return queue.device->add_squares(gradients, static_cast<double*>(sum.there), queue);
   }
   for (const ScaledSlice& gradient : gradients) sum.fast += sum_of_squares(gradient, queue);

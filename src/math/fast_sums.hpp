@@ -1,5 +1,5 @@
-// What fast numerics are but for their products, which a library of the machine makes: gradients in f32, partial sums in the type of the
-// activations. Nothing is checked, because floats say themselves when they overflow.
+// Fast numerics without the products, which come from a library. Gradients are f32, partial sums have the type of the
+// activations. check() does nothing, because floats show overflow themselves.
 #pragma once
 #include "src/math/numerics.hpp"
 

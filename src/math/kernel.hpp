@@ -1,5 +1,5 @@
-// What the kernels of single rows and elements share. A loop over T is written with floats, and conversions in it become vector
-// instructions; sums run over a fixed number of lanes, so that their bits do not depend on how wide the machine's vectors are.
+// Shared by the kernels of single rows and elements. A loop over T computes in floats, and GCC vectorises the conversions.
+// Sums use a fixed number of lanes, so their bits do not depend on the machine's vector width.
 #pragma once
 #include <array>
 #include <concepts>
@@ -10,7 +10,7 @@
 namespace chorale {
 
 template <class T>
-using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // what beside T is a sum or an extreme
+using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // the type of sums and maxima over T
 
 inline DType statistic_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -19,7 +19,7 @@ bool any_phantom(const Tensors&... tensors) {
   return (tensors.phantom() || ...);
 }
 
-// Values of an optional tensor: null where there is none.
+// The values of an optional tensor; null if there is none.
 template <class T>
 T* values_or_null(const Tensor* tensor) {
   return tensor ? tensor->values<T>().data() : nullptr;
@@ -36,7 +36,8 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
-// K sums at once of what term(j) gives, an array of K, for j in [0, count): element j goes to lane j % 32, lanes are added in halves.
+// K sums at once over j in [0, count), where term(j) returns K addends. Element j goes to lane j % 32; lanes are added by
+// halving.
 template <std::size_t K, class Term>
 std::array<float, K> lane_sums(std::int64_t count, Term term) {
   constexpr std::int64_t lanes = 32;

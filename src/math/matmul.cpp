@@ -40,7 +40,7 @@ bool can(const dnnl::engine& engine, DType input) {
 
 }  // namespace
 
-// A primitive and the memory objects it is given, which are pointed elsewhere for each call.
+// A oneDNN primitive and its memory objects, whose pointers are set for each call.
 class Matmuls::Ready {
  public:
   Ready(const dnnl::engine& engine, const Matmul& matmul) : Ready(engine, describe(engine, matmul)) {}
@@ -54,7 +54,7 @@ class Matmuls::Ready {
       operands_[i].set_data_handle(places[i]);
       arguments[i] = {names[i], operands_[i].get()};
     }
-    // The C call: the C++ one makes a map of the arguments each time.
+    // This uses the C API: the C++ one builds a map of the arguments at each call.
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(given), arguments.data()),
         "a matrix product failed");
@@ -94,10 +94,10 @@ void Matmuls::run(const Matmul& matmul, const void* x, const void* w, const void
     found->second.run(library_->stream, x, w, bias, y);
   } catch (const dnnl::error& error) {
     throw Error(Exit::runtime,
-                fmt::format("oneDNN {} could not compute a matrix product: {}", onednn::version(), error.what()),
+                fmt::format("oneDNN {} failed to compute a matrix product: {}", onednn::version(), error.what()),
                 fmt::format("[{}, {}]·[{}, {}] of {} into {} with {} threads", matmul.m, matmul.k, matmul.k, matmul.n,
                             name_of(matmul.input), name_of(matmul.output), matmul.threads),
-                "if memory is short, make the batch smaller; else another version of oneDNN may help");
+                "if memory is short, use a smaller batch; else try another version of oneDNN");
   }
 }
 

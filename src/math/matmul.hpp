@@ -1,9 +1,9 @@
-// One matrix product by oneDNN, made ready once for each shape and run from then on without allocating anything.
+// One matrix product by oneDNN, prepared once per shape; later runs allocate nothing.
 //
 //   y[M,N] = x[M,K]·w[K,N] (+ bias[N])      or      y += x·w
 //
-// Each operand is rows or, where transposed, columns of what lies in memory: strides say so, nothing is copied. Sums are f32, rounded once.
-// Making one ready compiles code for the shape: milliseconds.
+// Each operand may be stored transposed: strides express this, nothing is copied. Sums are f32, rounded once.
+// Preparing a shape compiles code for it, which takes milliseconds.
 #pragma once
 #include <compare>
 #include <memory>
@@ -14,8 +14,8 @@ namespace chorale {
 
 struct Matmul {
   std::int64_t m, n, k;
-  bool x_transposed = false, w_transposed = false;  // x lies as [K,M], w as [N,K]
-  DType input = DType::f32;                         // of x, w and bias
+  bool x_transposed = false, w_transposed = false;  // x is stored as [K,M], w as [N,K]
+  DType input = DType::f32;                         // the type of x, w and bias
   DType output = DType::f32;
   bool bias = false;
   bool accumulate = false;  // y +=
@@ -27,7 +27,7 @@ class Matmuls {
  public:
   Matmuls();
   ~Matmuls();
-  bool supports(DType input) const;  // on this processor, by this version of the library
+  bool supports(DType input) const;  // whether this processor and this version of oneDNN support the type
   void run(const Matmul& matmul, const void* x, const void* w, const void* bias, void* y);
 
  private:

@@ -1,10 +1,10 @@
-// Moments in the work of a queue, for what its parts take. The host is past a moment when it asks for it; a device passes it when all that was
-// asked of it before is done, and nobody waits for that: its seconds are read when the host has waited for a later one anyway.
+// Timestamps in the work of a queue. On the host a Moment is a clock reading; on a device it is an event in the stream,
+// and nobody waits for it. Its time is read once the host has waited for a later event anyway.
 //
 //   const Moment begun = moment_on(queue, clock);   …   const Moment last = moment_on(queue, clock);
-//   …                                                        a wait for what was asked before `last`
+//   …                                                        the host waits for the work before `last`
 //   const PassedMoment known{last, clock.seconds()};
-//   known.seconds(begun);                                    by the host's clock
+//   known.seconds(begun);                                    on the host's clock
 #pragma once
 #include <memory>
 
@@ -14,16 +14,16 @@
 namespace chorale {
 
 struct Moment {
-  double host = 0;  // when it was asked for
+  double host = 0;  // when it was recorded
   const DeviceKernels* device = nullptr;
-  std::shared_ptr<void> mark;  // in the stream of that device
+  std::shared_ptr<void> mark;  // the event in that device's stream
 };
 Moment moment_on(const Queue& queue, const Clock& clock);
 
 struct PassedMoment {
   Moment moment;
   double at = 0;
-  double seconds(const Moment& other) const;  // of one that is passed too
+  double seconds(const Moment& other) const;  // of a moment that has also passed
 };
 
 }  // namespace chorale

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-// The variance is that of the differences from the mean: E[x²] − mean² would cancel where the mean is large.
+// The variance is the mean of (x − mean)²: E[x²] − mean² would cancel for a large mean.
 template <NormKind kind, class T>
 void forward_row(const T* x, const T* gain, const T* shift, float epsilon, T* y, float* stats, std::int64_t width) {
   const auto count = static_cast<float>(width);
@@ -42,7 +42,7 @@ void backward_row(const T* dy, const T* x, const T* gain, const float* stats, co
   const auto sums = lane_sums<2>(width, [&](std::int64_t j) { return std::array{slope(j) * normal(j), slope(j)}; });
   const float along = sums[0] / count, level = kind == NormKind::layer ? sums[1] / count : 0.0f;
   const auto gradient = [&](std::int64_t j) { return rstd * (slope(j) - level - normal(j) * along); };
-  if (added) {  // an element is read before it is written: dx may be added
+  if (added) {  // each element is read before it is written, so dx may be `added`
 #pragma GCC ivdep
     for (std::int64_t j = 0; j < width; ++j) dx[j] = static_cast<T>(static_cast<float>(added[j]) + gradient(j));
   } else {
@@ -53,16 +53,16 @@ void backward_row(const T* dy, const T* x, const T* gain, const float* stats, co
 
 void check(const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& stats) {
   require(x.shape().size() == 2 && y.shape() == x.shape() && y.dtype() == x.dtype(),
-          "a norm takes rows of one shape and type, not {} of {} and {} of {}", to_string(x.shape()), name_of(x.dtype()),
+          "a norm expects equal shapes and types, got {} {} and {} {}", to_string(x.shape()), name_of(x.dtype()),
           to_string(y.shape()), name_of(y.dtype()));
-  require(gain.count() == x.dim(1) && gain.dtype() == x.dtype(), "a norm of rows of {} {} got {} gains of type {}", x.dim(1),
-          name_of(x.dtype()), gain.count(), name_of(gain.dtype()));
+  require(gain.count() == x.dim(1) && gain.dtype() == x.dtype(), "a norm of rows of {} {} expects as many gains, got {} {}",
+          x.dim(1), name_of(x.dtype()), gain.count(), name_of(gain.dtype()));
   require(stats.count() == 2 * x.dim(0) && stats.dtype() == statistic_of(x.dtype()),
-          "a norm of {} rows keeps two {} for each, not {} of type {}", x.dim(0), name_of(statistic_of(x.dtype())),
+          "a norm of {} rows needs 2 statistics in {} per row, got {} {}", x.dim(0), name_of(statistic_of(x.dtype())),
           stats.count(), name_of(stats.dtype()));
 }
 
-// Calls f with the kind as a constant, so that loops are made for each.
+// Calls f with the kind as a constant, so that each kind gets its own loops.
 template <class F>
 void with_kind(NormKind kind, F&& f) {
   if (kind == NormKind::layer) return f(std::integral_constant<NormKind, NormKind::layer>{});
@@ -75,7 +75,7 @@ void norm_forward(NormKind kind, const Tensor& x, const Tensor& gain, const Tens
                   const Tensor& stats, const Queue& queue) {
   check(x, gain, y, stats);
   require(!shift || (shift->count() == gain.count() && shift->dtype() == gain.dtype()),
-          "a norm of rows of {} got another shift of {}", gain.count(), shift ? shift->count() : 0);
+          "a norm of rows of {} got a shift of {} elements or another type", gain.count(), shift ? shift->count() : 0);
   if (any_phantom(x, gain, y, stats) || (shift && shift->phantom())) return;
   if (queue.device) return queue.device->norm_forward(kind, x, gain, shift, epsilon, y, stats, queue);
   const std::int64_t width = x.dim(1);
@@ -102,7 +102,8 @@ void norm_backward(NormKind kind, const Tensor& dy, const Tensor& x, const Tenso
   check(x, gain, dx, stats);
   check(x, gain, dy, stats);
   require(!added || (added->shape() == x.shape() && added->dtype() == x.dtype()),
-          "what is added to the gradient of {} is no {}", to_string(x.shape()), added ? to_string(added->shape()) : "");
+          "the tensor added to a gradient {} has another type or the shape {}", to_string(x.shape()),
+          added ? to_string(added->shape()) : "");
   if (any_phantom(dy, x, gain, stats, dx) || (added && added->phantom())) return;
   if (queue.device) return queue.device->norm_backward(kind, dy, x, gain, stats, added, dx, queue);
   const std::int64_t width = x.dim(1);

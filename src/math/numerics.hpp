@@ -1,17 +1,18 @@
-// How the sums are made that cross tokens, shards or ranks: the one place where fast and exact numerics differ. What stays within a token
-// (norms, activations, an attention head) is the same code for both.
+// How to compute sums that cross tokens, shards or ranks: the only place where fast and exact numerics differ. Operations
+// within one token (norms, activations, an attention head) share one code.
 //
 //   fast    products by oneDNN; gradients accumulate in f32; a partial sum has the type of the activations
-//   exact   the same bits on every layout: products are chains over canonical blocks, each rounded to fixed point, added as int64
+//   exact   the same bits on every layout: chains of FMAs over canonical blocks, rounded to fixed point, added as int64
 //
 // With M tokens, K inputs, N outputs:
 //
-//   product           y[M,N] = x[M,K]·w           K is whole on every rank
-//   partial_product   y[M,N] = Σ over blocks of K; ranks that hold other blocks add theirs; `settle` then reads the value
+//   product           y[M,N] = x[M,K]·w            every rank has the whole K
+//   partial_product   y[M,N] = Σ over blocks of K; ranks with other blocks add theirs, then `settle` converts the sum
+// to a value
 //   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, leaf by leaf
 //   add_columns       db[N] += Σ over tokens of dy
 //
-// Every tensor may be phantom: then nothing is computed.
+// Every tensor may be phantom; then nothing is computed.
 #pragma once
 #include <memory>
 #include <span>
@@ -22,27 +23,27 @@
 
 namespace chorale {
 
-// What a fixed-point sum is over; it decides the exponent. Fast numerics looks at none of it.
+// The kind of a fixed-point sum, which sets its exponent. Fast numerics ignores it.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
-// One place where sums are made: its name for messages, and the greatest addend seen. `addends` is the most that any layout adds up, from
-// the configuration alone.
+// One place in the model where sums are made. `addends` is the largest number of addends on any layout; it follows from
+// the configuration. `highest` records the largest addend seen.
 struct Site {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
-  std::uint32_t highest = 0;  // bits of the greatest magnitude, scaled; Inf and NaN are above all numbers
-  std::int32_t word = -1;     // where a device keeps its highest, once it does
+  std::uint32_t highest = 0;  // bits of the largest scaled magnitude; Inf and NaN compare above all numbers
+  std::int32_t word = -1;     // index of the device's copy of `highest`, once it has one
 };
 
-// Gradients of the norm, by what each is to be multiplied with.
+// A gradient in the gradient norm, with the factor that scales it.
 struct ScaledSlice {
   Slice values;
   double scale = 1;
 };
 
-// ‖g‖² as it grows. Either number can be added over ranks in its own way. On a device the fast one grows in device memory, from zero, so
-// that nobody waits for it.
+// ‖g‖² as it accumulates; ranks can add either number. On a device the fast sum starts at zero and accumulates in device
+// memory, so that nobody waits for it.
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;
@@ -53,44 +54,44 @@ class Numerics {
  public:
   virtual ~Numerics() = default;
   virtual const char* name() const = 0;
-  virtual DType partial_type(DType compute) const = 0;   // of partial sums: compute itself, or i64
-  virtual DType gradient_type(DType compute) const = 0;  // of accumulated gradients: f32 (f64 for f64), or i64
+  virtual DType partial_type(DType compute) const = 0;   // the type of partial sums: `compute`, or i64
+  virtual DType gradient_type(DType compute) const = 0;  // the type of accumulated gradients: f32 (f64 for f64), or i64
 
-  // w is [K,N], or [N,K] where `transposed`. With a bias [N], y = x·w + bias.
+  // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) = 0;
   virtual void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
                                Site& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) = 0;
 
-  // Gradients only grow; `leaf` tokens are summed as plain floats (a divisor of the tokens of a sequence).
+  // Gradients are accumulated. Each leaf of `leaf` tokens is summed in floats; `leaf` divides the sequence length.
   virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
                          const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, Site& site, const Queue& queue) = 0;
-  // table[ids[row] − first] += dy[row], for ids that are within the table.
+  // table[ids[row] − first] += dy[row], for ids within the table.
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
                         const Queue& queue) = 0;
 
   // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), a partial sum of type gradient_type(compute).
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
                                 const Queue& queue) = 0;
-  // total[0] += Σ of losses[rows], in f64 or i64.
+  // total[0] += Σ losses[rows], in f64 or i64.
   virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
 
-  // What one unit of an accumulated gradient, sum of exponentials or loss is worth: 1, or the site's power of two.
+  // The value of one unit of an accumulated gradient, sum of exponentials or loss: 1, or the site's power of two.
   virtual double unit(const Site& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
-  // Throws, naming the site, if an addend was so large (or no number) that a sum could have overflowed. `highest` is up to date then; a device
-  // is waited for by the first site that is asked.
+  // Throws, with the site's name, if an addend was NaN or so large that a sum could have overflowed. Updates `highest`.
+  // For device sums, the first site checked waits for the device.
   virtual void check(Site& site) const = 0;
 };
 
 std::unique_ptr<Numerics> fast_numerics();
-std::unique_ptr<Numerics> exact_numerics();                         // of the host
+std::unique_ptr<Numerics> exact_numerics();                         // on the host
 std::unique_ptr<Numerics> numerics_named(const std::string& name);  // "fast" or "exact"
 
 }  // namespace chorale

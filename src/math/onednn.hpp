@@ -1,5 +1,5 @@
-// oneDNN for the house: what differs between its versions 2 (Debian 12) and 3 (Debian 13), and its errors in our words. Only sources
-// include this; our headers name nothing of the library.
+// A thin layer over oneDNN that hides the differences between versions 2 (Debian 12) and 3 (Debian 13). Only sources
+// include it; our headers do not mention the library.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -22,7 +22,7 @@ inline dnnl::memory::data_type type_of(DType dtype) {
   return dtype == DType::f32 ? Type::f32 : dtype == DType::bf16 ? Type::bf16 : dtype == DType::f16 ? Type::f16 : Type::undef;
 }
 
-// With an empty `bias` there is none. Throws dnnl::error where this machine has no such product.
+// An empty `bias` means none. Throws dnnl::error if this machine does not support the product.
 inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::memory::desc& source,
                                            const dnnl::memory::desc& weights, const dnnl::memory::desc& bias,
                                            const dnnl::memory::desc& result, const dnnl::primitive_attr& attributes) {
@@ -33,7 +33,7 @@ inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnn
 #endif
 }
 
-// The threads of what oneDNN makes or runs on this thread, while it stands; then as before. oneDNN's threads are OpenMP's.
+// Sets the number of threads that oneDNN uses on this thread (OpenMP's) while it lives; then restores it.
 class Threads {
  public:
 #ifdef _OPENMP

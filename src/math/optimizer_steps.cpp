@@ -12,14 +12,14 @@
 namespace chorale {
 namespace {
 
-// Sums in fixed point have 63 bits: their product is made in double, and rounded once more.
+// Fixed-point gradients have 63 bits, so they are scaled in double and then rounded to float.
 template <class Gradient>
 float scaled(Gradient gradient, double scale) {
   if constexpr (std::same_as<Gradient, float>) return gradient * static_cast<float>(scale);
   return static_cast<float>(static_cast<double>(gradient) * scale);
 }
 
-// The references in floats, each rounding written down. Slices do not overlap: that is what ivdep says.
+// The references in f32, with every rounding explicit. Slices do not overlap (hence ivdep).
 struct AdamRule {
   static constexpr std::size_t moments = 2;
   AdamStep step;
@@ -79,12 +79,12 @@ T* pointer(const Slice& slice) {
 void check(const UpdateRange& range, std::size_t moments) {
   const Slice &weights = range.weights, &gradient = range.gradient, &value = range.value;
   require(weights.dtype == DType::f32 || weights.dtype == DType::f64 || weights.dtype == DType::bf16,
-          "an optimizer's weights are f32, f64 or bf16, not {}", name_of(weights.dtype));
+          "an optimizer's weights must be f32, f64 or bf16, not {}", name_of(weights.dtype));
   for (std::size_t m = 0; m < moments; ++m) {
     const Slice& moment = range.moments[m];
     require(moment.dtype == statistic_of(weights.dtype) && moment.count == weights.count && gradient.count == weights.count,
-            "{} weights of {} got {} moments of {} and {} gradients", weights.count, name_of(weights.dtype), moment.count,
-            name_of(moment.dtype), gradient.count);
+            "{} weights {} expect as many moments and gradients, got {} moments {} and {} gradients", weights.count,
+            name_of(weights.dtype), moment.count, name_of(moment.dtype), gradient.count);
   }
   require(!value.data || (weights.dtype == DType::f32 && size_of(value.dtype) == 2 && value.count == weights.count),
           "{} weights of {} cannot be rounded to {} values of {}", weights.count, name_of(weights.dtype), value.count,
@@ -93,18 +93,18 @@ void check(const UpdateRange& range, std::size_t moments) {
 
 bool is_phantom(const UpdateRange& range) { return !range.weights.data || !range.moments[0].data || !range.gradient.data; }
 
-// Whether there is anything to do: nothing is stored of a plan.
+// Checks all ranges; returns false if they are phantom and there is nothing to do.
 bool checked(std::span<const UpdateRange> ranges, std::size_t moments) {
   for (const UpdateRange& range : ranges) check(range, moments);
   return std::ranges::none_of(ranges, is_phantom);
 }
 
-constexpr std::int64_t piece = 2048;  // stays in the first cache between the update and the rounding
+constexpr std::int64_t piece = 2048;  // stays in the L1 cache between the update and the rounding
 
 void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
   std::uint32_t bits[piece];
   const Places& places = range.places;
-  for (std::int64_t done = 0; done < count;) {  // runs of what is side by side in the whole tensor
+  for (std::int64_t done = 0; done < count;) {  // one run of elements that are contiguous in the whole tensor
     const std::int64_t row_left = places.length - (places.first + first + done) % places.length;
     const bool whole_rows = places.length == places.columns;
     const auto here = static_cast<std::size_t>(whole_rows ? count : std::min(count - done, row_left));
@@ -117,7 +117,9 @@ void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64
 template <class Gradient, class Rule>
 void update_piece(const Rule& rule, const UpdateRange& range, std::int64_t first, std::int64_t count) {
   const auto run = [&]<class T>(T* weights) {
-    const auto moment = [&](const Slice& slice) { return slice.data ? pointer<T>(slice) + first : nullptr; };  // sgd has one
+    const auto moment = [&](const Slice& slice) {
+      return slice.data ? pointer<T>(slice) + first : nullptr;
+    };  // sgd has only one
     rule(weights, std::array{moment(range.moments[0]), moment(range.moments[1])}, pointer<Gradient>(range.gradient) + first,
          range.scale, count);
   };

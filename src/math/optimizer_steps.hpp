@@ -1,11 +1,11 @@
-// The updates of optimizers, over flat ranges that need not respect the bounds of tensors. Elementwise, so that any cut gives the same bits.
+// Optimizer updates over flat ranges, which may cut through tensors. They are elementwise, so every cut gives the same bits.
 //
 //   adamw (Loshchilov & Hutter 2019)   m ← β₁m + (1−β₁)g      v ← β₂v + (1−β₂)g²
 //                                      w ← w − rate·(m·c₁/(√(v·c₂) + ε) + decay·w)      c₁ = 1/(1−β₁ᵗ), c₂ = 1/(1−β₂ᵗ)
 //   sgd with momentum                  m ← μm + g + decay·w    w ← w − rate·m
 //
-// A call takes all ranges of a step: on a device they are few launches, and 16-bit parameters are rounded from their masters in the same pass.
-// Memory-bound: adamw reads 16 and writes 12 bytes a parameter, and 2 more where it rounds.
+// One call takes all ranges of a step: on a device this takes few launches, and 16-bit parameters are rounded from their
+// masters in the same pass. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
 #pragma once
 #include <array>
 #include <span>
@@ -15,11 +15,11 @@
 
 namespace chorale {
 
-// Where the elements of a range of a slab lie in the whole tensor, row by row.
+// Maps the elements of a range of a slab to their places in the whole tensor, row by row.
 struct Places {
-  std::int64_t first = 0;                        // of the range, in the slab
-  std::int64_t length = 1, columns = 1;          // of a row: in the slab, in the tensor
-  std::int64_t first_row = 0, first_column = 0;  // of the slab
+  std::int64_t first = 0;                        // start of the range in the slab
+  std::int64_t length = 1, columns = 1;          // row length: in the slab, in the tensor
+  std::int64_t first_row = 0, first_column = 0;  // start of the slab in the tensor
 
   constexpr std::int64_t operator()(std::int64_t element) const {
     const std::int64_t at = first + element;
@@ -27,14 +27,14 @@ struct Places {
   }
 };
 
-// Slices of one length, of one parameter.
+// Slices of equal length, all of one parameter.
 struct UpdateRange {
-  // In f32 or f64. In bf16 they have no master, and what an update is smaller than their last place would be lost each time: so they are rounded
-  // up or down by chance, which is right on average (stochastic rounding); `random` and an element's place decide.
+  // f32, f64, or bf16 without a master copy. Updates of bf16 weights use stochastic rounding, because rounding to nearest
+  // would lose small updates. `random` and an element's place in the tensor determine how it is rounded.
   Slice weights;
-  std::array<Slice, 2> moments = {};  // as wide as the update is computed: f32, or f64 of f64
-  Slice gradient = {};  // f32, f64 or i64; multiplied by `scale` as it is read (1/tokens, clipping, the loss scale, …)
-  Slice value = {};     // of 16 bits: takes the new weights, rounded to nearest
+  std::array<Slice, 2> moments = {};  // f32, or f64 for f64 weights
+  Slice gradient = {};  // f32, f64 or i64; multiplied by `scale` when read (1/tokens, clipping, the loss scale, …)
+  Slice value = {};     // 16-bit copy: gets the new weights, rounded to nearest
   double scale = 1;
   bool decays = true;
   Random random = {};
@@ -50,9 +50,10 @@ void adamw(const AdamStep& step, std::span<const UpdateRange> ranges, const Queu
 struct SgdStep {
   double rate, momentum, decay;
 };
-void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue);  // its moment is the first
+void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue);  // uses moments[0]
 
-// To bf16, up with the chance that the rest is of the distance; `chance` is 16 uniform bits. What is no finite number stays what it is.
+// Stochastic rounding to bf16: rounds up with probability remainder/spacing. `chance` holds 16 uniform bits. Inf and NaN
+// stay unchanged.
 constexpr bf16 rounded_by(std::uint32_t chance, float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   bf16 rounded(value);

@@ -13,11 +13,11 @@
 namespace chorale {
 namespace {
 
-constexpr double patience = 0.02;  // seconds of a product after which no larger one is tried
-constexpr double window = 0.25;    // seconds for each size
+constexpr double patience = 0.02;  // once a product takes so many seconds, no larger size is tried
+constexpr double window = 0.25;    // seconds per size
 constexpr std::int64_t smallest = 256, largest_of_core = 1024, largest_of_device = 8192;
 
-// A GPU that multiplies zeros is faster than it will be.
+// Random values: a GPU multiplies zeros faster than real data.
 Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
   const Tensor tensor(allocator, {side, side}, dtype, Category::workspace);
   visit_floating(dtype, [&]<class T>(Type<T>) {
@@ -29,19 +29,20 @@ Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
   return tensor;
 }
 
-// Products of two squares, over and over: on one core, or on a device.
+// Repeated products of two square matrices, on one core or on a device.
 class Squares {
  public:
   Squares(DType dtype, Memory& memory, const DevicePlugin* device)
       : dtype_(dtype), allocator_(memory, ledger_), queue_(queue_on(device, 1)), numerics_(numerics_on(device, "fast")) {}
 
-  // The first product of a size makes ready what the others need.
+  // The first product of a size prepares it (oneDNN compiles code, CUDA loads kernels).
   void begin(std::int64_t side) {
     x_ = filled(allocator_, side, dtype_), w_ = filled(allocator_, side, dtype_), y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
-  // The fastest of those that end in the window, which all cores share; or of one, where none does. A product is short, so it has its core
-  // to itself even where other programs want it as well: no mean over the window would say what the core can do.
+  // The time of the fastest product that ends within the window; all cores share the window. If none does, the time of
+  // the first. A single product is short enough to run undisturbed even on a busy machine; a mean over the window would
+  // not show what the core can do.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {
@@ -75,7 +76,7 @@ void run_on(const std::vector<int>& cpus) {
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
   if (!cpus.empty())
-    sched_setaffinity(0, sizeof set, &set);  // of this thread; where it is refused, the thread stays where it is
+    sched_setaffinity(0, sizeof set, &set);  // affects this thread; if refused, the thread stays where it is
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
     std::vector<std::jthread> threads;
     for (std::size_t core = 0; core < seconds.size(); ++core) try {
         threads.emplace_back(work, core);
-      } catch (const std::system_error&) {  // no more threads are allowed here; those that run must not wait for this one
+      } catch (const std::system_error&) {  // the system allows no more threads; the running ones must not wait for this one
         failures[core] = std::current_exception();
         ready.arrive_and_drop(), done.arrive_and_drop();
       }

@@ -9,10 +9,10 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t panel = 256;  // rows that are widened at a time: they are still in the cache when they are multiplied
+constexpr std::int64_t panel = 256;  // rows widened at a time: they are still in the cache when they are multiplied
 
 std::int64_t columns(const Tensor& matrix) {
-  require(!matrix.shape().empty(), "a matrix has rows, a scalar has none");
+  require(!matrix.shape().empty(), "a product needs a matrix, not a scalar");
   return elements_of({matrix.shape().begin() + 1, matrix.shape().end()});
 }
 
@@ -37,24 +37,26 @@ std::string product_library() { return "oneDNN " + onednn::version(); }
 
 ProductShape product_shape(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y) {
   const std::int64_t m = x.dim(0), k = columns(x), n = columns(y);
-  require(w.shape() == (transposed ? Shape{n, k} : Shape{k, n}), "[{}, {}] = [{}, {}]·w wants no w of shape {}{}", m, n, m,
-          k, to_string(w.shape()), transposed ? ", transposed" : "");
-  require(y.dim(0) == m, "a product of {} rows has no result of shape {}", m, to_string(y.shape()));
-  require(k > 0, "a product over no inputs was asked for: {}·{}", to_string(x.shape()), to_string(w.shape()));
-  require(is_floating(x.dtype()) && w.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
+  require(w.shape() == (transposed ? Shape{n, k} : Shape{k, n}),
+          "the product [{}, {}] = [{}, {}]·w cannot take w of shape {}{}", m, n, m, k, to_string(w.shape()),
+          transposed ? ", transposed" : "");
+  require(y.dim(0) == m, "a product of {} rows cannot have a result of shape {}", m, to_string(y.shape()));
+  require(k > 0, "a product needs at least one input: {}·{}", to_string(x.shape()), to_string(w.shape()));
+  require(is_floating(x.dtype()) && w.dtype() == x.dtype(), "a product of {} by {} is not supported", name_of(x.dtype()),
           name_of(w.dtype()));
   require(y.dtype() == x.dtype() || (y.dtype() == DType::f32 && size_of(x.dtype()) == 2),
           "a product of {} is not stored as {}", name_of(x.dtype()), name_of(y.dtype()));
-  require(!bias || (bias->shape() == Shape{n} && bias->dtype() == x.dtype()), "a bias for {} columns of {} has not {} of {}",
-          n, name_of(x.dtype()), bias ? to_string(bias->shape()) : "", name_of(bias ? bias->dtype() : x.dtype()));
+  require(!bias || (bias->shape() == Shape{n} && bias->dtype() == x.dtype()),
+          "a bias for {} columns of {} cannot be {} of {}", n, name_of(x.dtype()), bias ? to_string(bias->shape()) : "",
+          name_of(bias ? bias->dtype() : x.dtype()));
   return {m, n, k, x.phantom() || w.phantom() || y.phantom() || (bias && bias->phantom()) || m == 0 || n == 0};
 }
 
 ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw) {
   const std::int64_t m = x.dim(0), k = columns(x), n = columns(dy);
-  require(dy.dim(0) == m && dw.shape() == Shape{k, n}, "rows of {} and of {} do not add up to {}", to_string(x.shape()),
-          to_string(dy.shape()), to_string(dw.shape()));
-  require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} does not exist", name_of(x.dtype()),
+  require(dy.dim(0) == m && dw.shape() == Shape{k, n}, "the product xᵀ·dy of {} and {} cannot have the shape {}",
+          to_string(x.shape()), to_string(dy.shape()), to_string(dw.shape()));
+  require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} is not supported", name_of(x.dtype()),
           name_of(dy.dtype()));
   require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} are not summed in {}",
           name_of(x.dtype()), name_of(dw.dtype()));

@@ -1,10 +1,10 @@
-// Matrix products of tensors, on the host, by oneDNN.
+// Matrix products of tensors on the host, by oneDNN.
 //
-//   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] where transposed; y has the type of x, or f32
+//   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] if transposed; y has the type of x, or f32
 //   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
 //
-// The first dim of x, y and dy counts rows, the others are columns. A 16-bit type that the processor cannot multiply is widened, a panel of
-// rows at a time, multiplied in f32 and rounded once. f64, for tests, takes the plain reference.
+// The first dim of x, y and dy is rows; the others are columns. A 16-bit type that the processor cannot multiply is
+// widened in panels of rows, multiplied in f32 and rounded once. f64, used by tests, takes the plain reference.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// The sizes of a product as above, once its tensors are checked; `nothing` where there is nothing to compute.
+// The sizes of a product, after its tensors have been checked; `nothing` if there is nothing to compute.
 struct ProductShape {
   std::int64_t m, n, k;
   bool nothing;
@@ -37,7 +37,7 @@ class Products {
   void add_outer_in_panels(const Tensor& x, const Tensor& dy, const Tensor& dw, const Queue& queue);
 
   Matmuls matmuls_;
-  std::vector<float> wide_x_, wide_w_, wide_bias_, wide_y_;  // kept from call to call
+  std::vector<float> wide_x_, wide_w_, wide_bias_, wide_y_;  // reused by later calls
 };
 
 }  // namespace chorale

@@ -11,8 +11,8 @@
 namespace chorale {
 namespace {
 
-// Two sources, the commonest case, without a detour through memory. An element is read before it is written and no other is
-// touched, so outs may be sources: that is what ivdep says.
+// The common case of two sources, without an intermediate buffer. Each iteration reads its element before writing it and
+// touches no other, so outs may be sources (hence ivdep).
 template <Redop op, class T>
 void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_t count) {
   const auto sum = [&](std::int64_t i) {
@@ -29,7 +29,7 @@ void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_
   }
 }
 
-// In pieces that stay in the first cache while the sources pass over them.
+// Works in pieces that stay in the L1 cache while the sources pass over them.
 template <Redop op, class T>
 void reduce_typed(std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]); };
@@ -56,14 +56,14 @@ void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sourc
 }
 
 void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
-  require(!sources.empty() && !outs.empty(), "a reduction wants at least one source and one result");
+  require(!sources.empty() && !outs.empty(), "a reduction needs at least one source and one result");
   with_op(op, [&](auto constant) {
     visit(dtype, [&]<class T>(Type<T>) { reduce_typed<constant(), T>(outs, sources, count); });
   });
 }
 
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by) {
-  require(by > 0, "an average of {} contributions does not exist", by);
+  require(by > 0, "an average needs a positive number of contributions, not {}", by);
   visit(dtype, [&]<class T>(Type<T>) {
     auto* values = static_cast<T*>(out);
     for (std::int64_t i = 0; i < count; ++i)

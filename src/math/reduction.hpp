@@ -1,9 +1,9 @@
-// Elementwise reduction of several vectors into one, in the order given: what every collective that sums ends in.
+// Elementwise reduction of several vectors into one, in the given order: the kernel of every reducing collective.
 //
-//   out[i] = a[i] ∘ b[i] ∘ c[i] …        16-bit floats are widened, reduced in f32, and rounded once; others in their own type
+//   out[i] = a[i] ∘ b[i] ∘ c[i] …        16-bit floats are reduced in f32 and rounded once; other types as they are
 //
-// min and max are the same whatever the order: −0 is less than +0, and a NaN anywhere gives the quiet NaN 7fc0 0000. Integers wrap.
-// Memory-bound: reads each source once and writes `out` once, which may be one of the sources.
+// min and max do not depend on the order: −0 is less than +0, and any NaN gives the quiet NaN 7fc0 0000. Integers wrap.
+// Memory-bound: reads each source once and writes `out` once. `out` may be one of the sources.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,15 +15,15 @@ namespace chorale {
 enum class Redop : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"};
 
-// avg sums here; `divide` ends it once all contributions are in.
+// avg only sums here; `divide` follows once all contributions are in.
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
-// The same into several vectors at once; each may be one of the sources, as a whole.
+// The same into several vectors at once. Each may be identical to one of the sources.
 void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count);
 
-// out[i] /= by: 16-bit floats in f32, integers towards zero.
+// out[i] /= by. 16-bit floats divide in f32; integers round towards zero.
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by);
 
-// The same, one element at a time, as plainly as it can be said: what the fast one is held against.
+// The plain reference, one element at a time, against which reduce is tested.
 void reduce_reference(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
 
 }  // namespace chorale

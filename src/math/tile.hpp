@@ -1,14 +1,14 @@
-// The product at the heart of every kernel here that multiplies matrices: eight rows of c, a column of registers wide, in f32.
+// The inner matrix product of the kernels here: eight rows of c, one or two vector registers wide, in f32.
 //
 //   c[i][j] = fma(a[i][k], b[k][j], c[i][j])      k ascends, one chain of roundings for each element
 //
 //              b[k] ───────────► two registers
-//        a[0][k]  c[0]  ░░░░░░░░ ░░░░░░░░         each pass over k: 2 loads, 8 broadcasts, 16 independent fmas, which is what
-//           ⋮      ⋮                              hides their latency; c stays in registers
+//        a[0][k]  c[0]  ░░░░░░░░ ░░░░░░░░         each step of k: 2 loads, 8 broadcasts, 16 independent FMAs, enough to
+//           ⋮      ⋮                              hide their latency; c stays in registers
 //        a[7][k]  c[7]  ░░░░░░░░ ░░░░░░░░
 //
-// Registers run along j and never along k, so an element has the same bits however wide they are. About 230 GFLOP/s with AVX-512 at
-// 3.7 GHz, when a and b are in the first cache.
+// Registers run along j and never along k, so an element's bits do not depend on the vector width. About 230 GFLOP/s with
+// AVX-512 at 3.7 GHz if a and b are in the L1 cache.
 #pragma once
 #include <cstdint>
 #if defined(__AVX__)
@@ -17,8 +17,8 @@
 
 namespace chorale::tile {
 
-inline constexpr std::int64_t rows = 8;      // of one product
-inline constexpr std::int64_t columns = 16;  // the columns of b and c are a multiple of it
+inline constexpr std::int64_t rows = 8;      // per product
+inline constexpr std::int64_t columns = 16;  // b and c have a multiple of so many columns
 
 #if defined(__AVX512F__)
 inline constexpr int lanes = 16, registers = 2;
@@ -30,7 +30,7 @@ inline constexpr int lanes = 4, registers = 1;
 using Register [[gnu::vector_size(4 * lanes)]] = float;
 using Unaligned [[gnu::vector_size(4 * lanes), gnu::aligned(4)]] = float;
 
-// a[i][k] stands at a[i·row + k·step]: a matrix as it is (row, 1), or transposed (1, row).
+// a[i][k] is at[i·row + k·step]: strides (row, 1) for a plain matrix, (1, row) for a transposed one.
 struct Left {
   const float* at;
   std::int64_t row, step;
@@ -44,7 +44,7 @@ struct Sum {
   std::int64_t row;
 };
 
-// By name, because GCC 12 finds the instruction in the loop below, but leaves the sums in memory as often as not.
+// Intrinsics: GCC 12 would find the FMA by itself but often keeps the sums in memory.
 inline Register fused(float a, Register b, Register c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(_mm512_set1_ps(a), b, c);
@@ -82,7 +82,7 @@ inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
     for (int j = 0; j < width; ++j) *reinterpret_cast<Unaligned*>(c.at + i * c.row + j * lanes) = sum[i][j];
 }
 
-// Eight rows of c, set to a·b, or with `adds` more by it.
+// Eight rows of c = a·b, or c += a·b with `adds`.
 template <bool adds>
 void product(std::int64_t columns_of_c, std::int64_t depth, Left a, Right b, Sum c) {
   std::int64_t j = 0;

@@ -1,12 +1,12 @@
-// The turn of a rotary position, e^(i·angle), from sums and products alone, each rounding written down: so host and device have the same bits,
-// which libm promises for no two of them.
+// The rotation e^(i·angle) of a rotary position, from sums and products with explicit roundings, so that host and device
+// agree to the bit. Different libm implementations do not.
 //
 //   angle = position · base^(−i/half)          position = 32·c + f:   turn(position) = turn(32·c) · turn(f)
-//                                              so tables of all c and of 32 f serve a whole sequence
+//                                              so tables over c and over f < 32 serve a whole sequence
 //
 //              greatest error         where
-//   turn       1.8e-16 of each part   angles up to 10⁷
-//   frequency  2.4e-15 of itself      bases up to 10¹²
+//   turn       1.8e-16 absolute       angles up to 10⁷
+//   frequency  2.4e-15 relative       bases up to 10¹²
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Turn {
 
 namespace parts {
 
-// The nearest integer: the sum has no room for less.
+// The nearest integer: at this magnitude a double has no fraction bits.
 [[gnu::always_inline]] constexpr double nearest(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
@@ -31,7 +31,7 @@ namespace parts {
 
 }  // namespace parts
 
-// base^(−i/half), of log₂ base: 2^n · e^r, and e^r = 1 + r/1·(1 + r/2·(1 + r/3·…)).
+// base^(−i/half) from log₂ base, as 2^n · e^r with e^r = 1 + r/1·(1 + r/2·(1 + r/3·…)).
 [[gnu::always_inline]] constexpr double frequency(std::int64_t i, std::int64_t half, double log2_base) {
   const double power = -log2_base * (static_cast<double>(i) / static_cast<double>(half)), n = parts::nearest(power);
   const double r = (power - n) * 0x1.62e42fefa39efp-1;
@@ -41,8 +41,8 @@ namespace parts {
   return e * std::bit_cast<double>((static_cast<std::int64_t>(n) + 1023) << 52);
 }
 
-// Less a multiple n of π/2, in three parts of which the first two have exact products with n; then cos r = 1 − r²/(1·2)·(1 − r²/(3·4)·…) and
-// sin r = r·(1 − r²/(2·3)·(1 − r²/(4·5)·…)).
+// Subtracts a multiple n of π/2, in three parts; the products of n with the first two are exact. Then cos r = 1 −
+// r²/(1·2)·(1 − r²/(3·4)·…) and sin r = r·(1 − r²/(2·3)·(1 − r²/(4·5)·…)).
 [[gnu::always_inline]] constexpr Turn turn(double angle) {
   const double n = parts::nearest(angle * 0x1.45f306dc9c883p-1);
   const double high = __builtin_fma(n, -0x1.0b4611a6p-34, __builtin_fma(n, -0x1.921fb544p+0, angle));
@@ -59,7 +59,7 @@ namespace parts {
   return {(quarters + 1) & 2 ? -x : x, quarters & 2 ? -y : y};
 }
 
-// Of a position from its two parts, which is how its bits are made everywhere.
+// The rotation of a position from its two parts. All code uses this product, so that the bits agree.
 inline constexpr std::int64_t fine_positions = 32;
 [[gnu::always_inline]] constexpr Turn turn_of(std::int64_t position, double frequency) {
   const auto coarse = static_cast<double>(position / fine_positions * fine_positions);

@@ -1,14 +1,16 @@
-// exp, tanh, sigmoid and log of a float without a branch, a table or a call, so that GCC turns a loop over them into vector instructions.
-// Every rounding is written down (explicit fma, nothing left to contract), so a value's bits are the same in a vector, in a loop's tail and
-// alone, on every machine: libm promises neither. (constexpr, so that CUDA's compiler takes them for a device too.)
+// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorises loops over them. Every
+// rounding is explicit (fma is written out, and nothing is left to contract). So a value has the same bits in a vector,
+// in a loop's tail and alone, on every machine; libm promises none of this. constexpr lets nvcc compile the functions for
+// the device too.
 //
 //              greatest error   where
 //   exp        1.04 ulp         everywhere; below −103.98 it is 0, above 88.72 infinity, and subnormal in between
 //   tanh       2.58 ulp         everywhere; sign of zero kept
 //   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
-//   log        0.79 ulp         everywhere, subnormals too; −infinity of 0, NaN of negative numbers
+//   log        0.79 ulp         everywhere, subnormals too; log 0 = −infinity, NaN for negative numbers
 //
-// NaN gives NaN. About 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. References and f64 use the functions of std.
+// NaN gives NaN. Cost: about 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. References and f64 use the functions
+// of std.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -19,7 +21,8 @@ namespace chorale::math {
 
 namespace parts {
 
-// e^x = 2^n · (1 + tail) with |r| ≤ ln 2 / 2. The sum with 1.5·2^23 rounds x/ln 2 to the integer n, which then stands in its last bits.
+// e^x = 2^n · (1 + tail) with |r| ≤ ln 2 / 2. Adding 1.5·2^23 rounds x/ln 2 to the integer n, which is then in the sum's
+// last bits.
 struct Exponential {
   float tail;       // e^r − 1
   std::uint32_t n;  // two's complement
@@ -28,7 +31,8 @@ struct Exponential {
 [[gnu::always_inline]] constexpr Exponential exponential(float x) {
   constexpr float shift = 0x1.8p23f;
   const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, shift), n = shifted - shift;
-  const float high = __builtin_fmaf(n, -0x1.62e400p-1f, x);  // ln 2 in two parts, the first short enough for exact products
+  const float high =
+      __builtin_fmaf(n, -0x1.62e400p-1f, x);  // ln 2 in two parts; the first is short enough for exact products
   const float r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, high);
   float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // (e^r − 1 − r)/r², minimax: 3e-9
   p = __builtin_fmaf(p, r, 0x1.55545cp-5f);
@@ -39,7 +43,7 @@ struct Exponential {
 
 [[gnu::always_inline]] constexpr float power_of_two(std::uint32_t n) { return std::bit_cast<float>((n + 127u) << 23); }
 
-// Comparisons with a NaN are false, so that it stays.
+// Comparisons with NaN are false, so a NaN stays a NaN.
 [[gnu::always_inline]] constexpr float at_least(float x, float low) { return x < low ? low : x; }
 [[gnu::always_inline]] constexpr float at_most(float x, float high) { return x > high ? high : x; }
 
@@ -47,12 +51,13 @@ struct Exponential {
 
 [[gnu::always_inline]] constexpr float exp(float x) {
   const auto [tail, n] = parts::exponential(parts::at_most(parts::at_least(x, -104.0f), 89.0f));
-  // Twice half the exponent: neither factor leaves the range of normal numbers, the product may, and then becomes infinite or subnormal.
+  // Scale twice, by half the exponent each. Each factor is a normal number; the product may overflow to infinity or
+  // become subnormal.
   const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
   return (1.0f + tail) * parts::power_of_two(half) * parts::power_of_two(n - half);
 }
 
-// From e = e^2|x| − 1, which keeps its relative accuracy near 0: tanh |x| = e/(e + 2).
+// With e = e^2|x| − 1, which is accurate near 0: tanh |x| = e/(e + 2).
 [[gnu::always_inline]] constexpr float tanh(float x) {
   const auto [tail, n] = parts::exponential(2.0f * parts::at_most(__builtin_fabsf(x), 10.0f));
   const float scale = parts::power_of_two(n);

@@ -182,7 +182,7 @@ TEST_CASE("attention computes nothing for phantoms, and refuses what does not fi
   const Tensor cache = desk.empty({1, 5, 1, 4}, DType::f32);
   CHECK_THROWS_WITH(attention_cached(c.qkv, shape, cache, cache, 0, c.out, {}), says("do not fit in a cache of 5"));
   CHECK_THROWS_WITH(attention_forward(c.qkv, shape, dropping(0, 4), c.out, c.lse, {}), says("whole sequences"));
-  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, c.dropout, c.out, c.qkv, {}), says("wants lse"));
+  CHECK_THROWS_WITH(attention_forward(c.qkv, shape, c.dropout, c.out, c.qkv, {}), says("expects lse"));
 }
 
 TEST_CASE("attention at speed", "[!benchmark]") {

@@ -15,21 +15,22 @@ namespace {
 void require_f32(DType dtype, const char* what) {
   if (dtype == DType::f32) return;
   usage_error("exact numerics compute in f32", fmt::format("{} is {}", what, name_of(dtype)),
-              "compute in f32, or with fast numerics (--numerics fast)");
+              "compute in f32, or use fast numerics (--numerics fast)");
 }
 
-// What a tensor must be that is read, or added to. Another type of float is the user's choice, and refused as such.
+// Check the types of inputs (values) and of accumulators (sums). Another float type is the user's choice, so it is a
+// usage error.
 void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
 void require_sums(const Tensor& tensor, const char* what) {
   require(tensor.dtype() == DType::i64, "{} holds exact sums: it must be i64, not {}", what, name_of(tensor.dtype()));
 }
 
-// Whether there is anything to compute; null for a tensor that is not there.
+// False if any tensor is phantom: then there is nothing to compute. A null tensor is ignored.
 bool all_real(std::initializer_list<const Tensor*> tensors) {
   const Device device = (*tensors.begin())->device();
   for (const Tensor* tensor : tensors) {
     if (tensor && tensor->phantom()) return false;
-    require(!tensor || tensor->device() == device, "tensors of one sum lie on {} and on {}", name_of(device),
+    require(!tensor || tensor->device() == device, "tensors of one sum are on {} and on {}", name_of(device),
             name_of(tensor ? tensor->device() : device));
   }
   return true;
@@ -39,7 +40,7 @@ const float* floats(const Tensor& tensor) { return static_cast<const float*>(ten
 
 Operands operands(const Tensor& x, const Tensor& w, bool transposed, const Tensor& y) {
   const std::int64_t m = x.dim(0), k = x.dim(1), n = w.dim(transposed ? 0 : 1), inner = w.dim(transposed ? 1 : 0);
-  require(inner == k && y.dim(0) == m && y.dim(1) == n, "x {} times w {}{} is not y {}", to_string(x.shape()),
+  require(inner == k && y.dim(0) == m && y.dim(1) == n, "x {} times w {}{} does not give y {}", to_string(x.shape()),
           to_string(w.shape()), transposed ? " transposed" : "", to_string(y.shape()));
   require_values(x, "x");
   require_values(w, "w");
@@ -68,12 +69,13 @@ void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool trans
                                     Site& site, const Queue& queue) {
   const Operands operands = exact::operands(x, w, transposed, y);
   require_sums(y, "y");
-  require(block > 0, "blocks of {} inputs", block);
+  require(block > 0, "blocks must have a positive number of inputs, not {}", block);
   if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, block, false, y, site, queue);
 }
 
 void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) {
-  require(partial.count() == y.count(), "sums {} do not settle into {}", to_string(partial.shape()), to_string(y.shape()));
+  require(partial.count() == y.count(), "sums {} cannot be converted to {}", to_string(partial.shape()),
+          to_string(y.shape()));
   require_sums(partial, "the partial sum");
   require_values(y, "y");
   if (all_real({&partial, &y})) kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
@@ -82,9 +84,9 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const Site& s
 void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
                               const Queue& queue) {
   const std::int64_t tokens = x.dim(0), k = x.dim(1), n = dy.dim(1);
-  require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not make dw {}", to_string(x.shape()),
+  require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not give dw {}", to_string(x.shape()),
           to_string(dy.shape()), to_string(dw.shape()));
-  require(leaf > 0 && tokens % leaf == 0, "{} tokens are no whole number of leaves of {}", tokens, leaf);
+  require(leaf > 0 && tokens % leaf == 0, "{} tokens are not a multiple of the leaf size {}", tokens, leaf);
   require_values(x, "x");
   require_values(dy, "dy");
   require_sums(dw, "dw");
@@ -93,21 +95,21 @@ void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t le
 }
 
 void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
-  require(db.count() == dy.dim(1), "columns of {} do not add to {}", to_string(dy.shape()), to_string(db.shape()));
+  require(db.count() == dy.dim(1), "the column sums of {} do not fit {}", to_string(dy.shape()), to_string(db.shape()));
   require_values(dy, "dy");
   require_sums(db, "db");
   if (all_real({&dy, &db})) kernels_->add_columns(dy, db, site, queue);
 }
 
-// The mean of an rms norm is 0, so one formula serves both kinds.
+// The mean of an RMS norm is 0, so one formula serves both kinds.
 void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                        const Tensor* dshift, Site& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
   require(x.shape() == dy.shape() && stats.count() == 2 * rows && dgain.count() == width &&
               (!dshift || dshift->count() == width),
-          "dy {}, x {} and stats {} do not make gains {}", to_string(dy.shape()), to_string(x.shape()),
+          "dy {}, x {} and stats {} do not give gains {}", to_string(dy.shape()), to_string(x.shape()),
           to_string(stats.shape()), to_string(dgain.shape()));
-  for (const Tensor* values : {&dy, &x, &stats}) require_values(*values, "what a norm's gradient is made of");
+  for (const Tensor* values : {&dy, &x, &stats}) require_values(*values, "an input of a norm's gradient");
   require_sums(dgain, "dgain");
   if (dshift) require_sums(*dshift, "dshift");
   if (all_real({&dy, &x, &stats, &dgain, dshift})) kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
@@ -115,7 +117,7 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
 
 void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
                              const Queue& queue) {
-  require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and rows {} do not add to a table {}", ids.count(),
+  require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and rows {} do not fit a table {}", ids.count(),
           to_string(dy.shape()), to_string(table.shape()));
   require(ids.dtype() == DType::i32, "ids are i32, not {}", name_of(ids.dtype()));
   require_values(dy, "dy");
@@ -126,7 +128,7 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor
 void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
                                      const Queue& queue) {
   const std::int64_t rows = logits.dim(0);
-  require(maxima.count() == rows && sums.count() == rows, "logits {} have not {} maxima and {} sums",
+  require(maxima.count() == rows && sums.count() == rows, "logits {} cannot have {} maxima and {} sums",
           to_string(logits.shape()), maxima.count(), sums.count());
   require_values(logits, "the logits");
   require_values(maxima, "their maxima");
@@ -148,17 +150,17 @@ void ExactNumerics::check(Site& site) const {
   const double highest = std::bit_cast<float>(site.highest), limit = greatest_addend(site);
   if (highest <= limit) return;  // false for NaN
   const char* what = std::isfinite(highest) ? "numbers have grown too large to be summed exactly"
-                                            : "numbers are not finite any more, and cannot be summed exactly";
+                                            : "numbers are not finite and cannot be summed exactly";
   throw Error(Exit::runtime, fmt::format("{}: {}", site.name, what),
-              fmt::format("its greatest addend is {:.4g}; with up to {} addends, in units of 2^-{}, {:.4g} is allowed",
+              fmt::format("the largest addend is {:.4g}; with up to {} addends in units of 2^-{}, at most {:.4g} is allowed",
                           highest * exact::unit(site), site.addends, exponent(site), limit * exact::unit(site)),
               "lower the learning rate or clip gradients; fast numerics (--numerics fast) have no such limit");
 }
 
 void ExactNumerics::add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const {
   for (const auto& [values, scale] : gradients) {
-    require(values.dtype == DType::i64 || values.dtype == DType::f32,
-            "the exact norm is of sums in i64 or values in f32, not {}", name_of(values.dtype));
+    require(values.dtype == DType::i64 || values.dtype == DType::f32, "the exact norm takes i64 sums or f32 values, not {}",
+            name_of(values.dtype));
     if (!values.data) return;
   }
   sum.exact = std::min(sum.exact + kernels_->squares(gradients, queue), greatest_square_sum);
@@ -166,8 +168,8 @@ void ExactNumerics::add_squares(std::span<const ScaledSlice> gradients, SquareSu
 
 double ExactNumerics::root(const SquareSum& sum) const {
   if (sum.exact >= greatest_square_sum)
-    throw Error(Exit::runtime, "the norm of the gradient is too large to be summed exactly, or no number",
-                fmt::format("it may be up to {:.0f}", greatest_norm),
+    throw Error(Exit::runtime, "the norm of the gradient is NaN or too large to be summed exactly",
+                fmt::format("at most {:.0f} is allowed", greatest_norm),
                 "lower the learning rate; fast numerics (--numerics fast) have no such limit");
   return std::sqrt(static_cast<double>(sum.exact)) / units_of_norm;
 }

@@ -29,7 +29,7 @@ Range range_of(SumOf sum) {
 }  // namespace
 
 int exponent(const Site& site) {
-  require(site.addends > 0, "{} adds up {} numbers: its addends were not set", site.name, site.addends);
+  require(site.addends > 0, "{} has {} addends: the number was not set", site.name, site.addends);
   const int doublings = std::bit_width(static_cast<std::uint64_t>(site.addends) - 1);  // ⌈log₂ n⌉
   const Range range = range_of(site.sum);
   return std::min(range.cap, 62 - doublings - range.bits);
@@ -48,18 +48,19 @@ void Rounding::report(Site& site) const {
 void require_plain_arithmetic() {
 #ifdef __x86_64__
   const unsigned int mode =
-      _mm_getcsr() & 0xffc0u;  // rounding, traps, what becomes of subnormal numbers; not the flags raised
+      _mm_getcsr() & 0xffc0u;  // rounding, traps and the treatment of subnormals, without the exception flags
   const bool plain = mode == 0x1f80u;
 #else
   const int mode = std::fegetround();
   const bool plain = mode == FE_TONEAREST;
 #endif
   if (!plain)
-    throw Error(Exit::runtime, "exact numerics need IEEE arithmetic as it is by default",
-                fmt::format("a thread's floating-point control is {:#x}: it rounds differently, traps, or flushes subnormal "
-                            "numbers to zero",
-                            mode),
-                "look for code built with -ffast-math or -Ofast: linking it sets this for the whole program");
+    throw Error(
+        Exit::runtime, "exact numerics need IEEE default arithmetic",
+        fmt::format("a thread's floating-point control word is {:#x}: it rounds differently, traps, or flushes subnormal "
+                    "numbers to zero",
+                    mode),
+        "look for code built with -ffast-math or -Ofast: linking it sets this for the whole program");
 }
 
 }  // namespace chorale::exact

@@ -1,16 +1,18 @@
-// Sums whose bits do not depend on the order: every addend is rounded to a whole number of units 2^-e, and whole numbers add associatively.
+// Sums whose bits do not depend on the order: every addend is rounded to an integer number of units 2^-e, and integer
+// addition is associative.
 //
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
-// e follows from the kind of the sum and the greatest number n of addends, from the configuration alone: e = min(cap, 62 − ⌈log₂ n⌉ − R),
-// where addends are expected below 2^R. None may exceed 2^62/n units: then no order, and no part of the sum, overflows. What came nearest
-// is kept per site, as the bits of |y|: they are ordered as the numbers are, and Inf and NaN are above all of them.
+// e follows from the configuration alone: the kind of the sum and the largest possible number n of addends. e = min(cap,
+// 62 − ⌈log₂ n⌉ − R), where addends are expected below 2^R. No addend may exceed 2^62/n units; then no partial sum
+// overflows, in any order. Each site records its largest |y| as bits, which compare like the numbers, with Inf and NaN on
+// top.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30
 //   R             20             13                14                12              0          12
 //
-// Cost: 0.07 ns an element with AVX-512, 0.3 ns without, and 8 bytes for what takes 4 in f32.
+// Cost: 0.07 ns an element with AVX-512, 0.3 ns without; 8 bytes per sum instead of 4.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -25,12 +27,13 @@ int exponent(const Site& site);
 double unit(const Site& site);             // 2^-e
 double greatest_addend(const Site& site);  // 2^62/n, in units
 
-// To nearest even. On x86 before AVX-512 no instruction makes int64 of several doubles: there the upper and the lower 32 bits are rounded by
-// adding 1.5·2^52, after which they stand in the last bits of the sum. Both forms agree below 2^62; above, the site is found out.
+// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and lower 32
+// bits are rounded by adding 1.5·2^52, which leaves them in the sum's last bits. Both forms agree below 2^62; larger
+// values exceed the site's limit and are reported.
 [[gnu::always_inline]] inline std::int64_t nearest_integer(float y) {
 #ifdef __AVX512DQ__
   const double rounded =
-      __builtin_rint(static_cast<double>(y));  // a variable of its own: GCC 12 makes a call of (int64)rint(…)
+      __builtin_rint(static_cast<double>(y));  // a separate variable: GCC 12 turns (int64)rint(…) into a call
   return static_cast<std::int64_t>(rounded);
 #else
   constexpr double shift = 0x1.8p52;
@@ -41,7 +44,7 @@ double greatest_addend(const Site& site);  // 2^62/n, in units
 #endif
 }
 
-// Sums wrap, where signed ones are undefined: a site beyond its limit is reported, not computed with.
+// A wrapping sum: signed overflow would be undefined. A site beyond its limit is reported and its sums are not used.
 [[gnu::always_inline]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -80,7 +83,7 @@ class Rounding {
     return static_cast<std::int64_t>(total);
   }
 
-  void report(Site& site) const;  // raises the site's highest; threads may do so together
+  void report(Site& site) const;  // raises the site's highest; threads may call it concurrently
 
  private:
   static std::uint32_t magnitude(float y) { return std::bit_cast<std::uint32_t>(y) & 0x7fffffffu; }
@@ -88,10 +91,10 @@ class Rounding {
   std::uint32_t highest_ = 0;
 };
 
-// Throws if this thread rounds other than to nearest even, or takes subnormal numbers for zero.
+// Throws unless this thread rounds to nearest even and keeps subnormal numbers.
 void require_plain_arithmetic();
 
-// body(first, last) on the threads of the queue, each of which has been looked at.
+// Runs body(first, last) on the queue's threads and checks each thread's arithmetic first.
 template <class Body>
 void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
   parallel_for(queue.threads, count, [&](std::int64_t first, std::int64_t last) {
@@ -100,7 +103,7 @@ void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
   });
 }
 
-// body(first, last, rounding), where the addends belong to a site.
+// Runs body(first, last, rounding) for addends of one site.
 template <class Body>
 void rounded_for(const Queue& queue, std::int64_t count, Site& site, Body&& body) {
   plain_for(queue, count, [&](std::int64_t first, std::int64_t last) {

@@ -1,4 +1,4 @@
-// The loops of exact numerics on the host's threads. Each thread is looked at first: does it round as IEEE's default says?
+// The loops of exact numerics on the host's threads. Each thread first checks that it uses IEEE default arithmetic.
 #pragma once
 #include "src/math/exact/kernels.hpp"
 

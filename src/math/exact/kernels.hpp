@@ -1,20 +1,22 @@
-// The loops of exact numerics on one machine: the host (host_kernels.hpp), or a device (src/math/cuda/exact.cuh). ExactNumerics has seen to
-// shapes and types, that nothing is phantom, and that all tensors of a call lie on one device.
+// The loops of exact numerics on one processor: the host (host_kernels.hpp) or a device (src/math/cuda/exact.cuh).
+// ExactNumerics has already checked that shapes and types fit, that nothing is phantom, and that all tensors of a call
+// are on one device.
 //
-// Every loop makes the same addends, by the same operations in the same order, rounds them to whole units (fixed_point.hpp) and adds those in
-// any order it likes: so machines agree to the bit.
+// All implementations compute the same addends by the same operations in the same order and round them to integer units
+// (fixed_point.hpp). They may add those in any order, so they agree to the bit.
 #pragma once
 #include "src/math/numerics.hpp"
 
 namespace chorale::exact {
 
-// Element (i, k) of the left side is data[i·along + k·across], of the right side (k, j) likewise with j: one of the two strides is 1.
+// Element (i, k) of the left side is data[i·along + k·across], element (k, j) of the right side data[j·along + k·across].
+// One of the two strides is 1.
 struct Side {
   const float* data;
   std::int64_t along, across;
 };
 
-// Both sides of y[rows, columns] = Σ over depth.
+// The two sides of y[rows, columns] = Σ over depth.
 struct Operands {
   Side a, b;
   std::int64_t rows, columns, depth;
@@ -24,9 +26,9 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // One chain over all of depth for each element, then the bias.
+  // One chain over the whole depth per element, then the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
-  // sums = Σ over blocks of depth, a chain each; or more by it, with `onto`.
+  // sums = Σ over blocks of depth, one chain each; with `onto`, sums += that.
   virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
                           const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
@@ -42,7 +44,7 @@ class Kernels {
   virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
   virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
-  // Raises the site's `highest` by what it has met, where that is not done at once.
+  // Raises the site's `highest` to the largest addend seen, if the loops do not do so at once.
   virtual void collect(Site& site) = 0;
 };
 

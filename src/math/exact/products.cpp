@@ -1,10 +1,10 @@
-// The products of exact numerics: what becomes of the tiles that chains.hpp computes.
+// The products of exact numerics, from the tiles that chains.hpp computes.
 //
 //   product           one chain over all of K, then the bias
-//   partial_product   one chain for each block of K, rounded to whole units; their sum
-//   add_outer         the same over blocks of tokens, added to what is there
+//   partial_product   one chain per block of K, rounded to integer units; the blocks are added
+//   add_outer         the same over blocks of tokens, added to the existing sums
 //
-// Rounding takes as long as 12 multiply-adds, so a block of 64 costs a sixth more than f32, one of 256 a twentieth.
+// Rounding costs as much as 12 multiply-adds, so blocks of 64 cost a sixth more than f32, blocks of 256 a twentieth more.
 #include "src/math/exact/chains.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
@@ -12,7 +12,7 @@
 namespace chorale::exact {
 namespace {
 
-// Threads take rows of tiles; columns where there are few rows, as when one token is generated.
+// Threads split the rows of tiles, or the columns if there are few rows, as when one token is generated.
 struct Cut {
   const Operands& whole;
   bool by_rows;
@@ -37,7 +37,7 @@ void HostKernels::product(const Operands& operands, const Tensor* bias, const Te
     const auto finish = [&](const Place& at, const float* a, const float* b) {
       Tile tile = {};
       float* const corner = out + at.row * operands.columns + at.column;
-      if (at.start > 0)  // the chain goes on from where it was left
+      if (at.start > 0)  // continue the chain of the previous piece
         for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(corner + i * operands.columns, at.columns, tile[i]);
       extend(tile, a, b, at.length);
       const bool ends = shift && at.start + at.length == operands.depth;
@@ -60,7 +60,7 @@ void HostKernels::sum_blocks(const Operands& operands, std::int64_t block, bool 
       for (std::int64_t k = 0; k < at.length; k += block) {
         Tile tile = {};
         extend(tile, a + k * tile_rows, b + k * tile_columns, std::min(block, at.length - k));
-        const float* row = tile[0];  // what stands beyond the edges is never looked at
+        const float* row = tile[0];  // elements beyond the edges are never read
         if (at.rows == tile_rows && at.columns == tile_columns)
           rounding.add(sums[0], tile_rows * tile_columns, [&](std::int64_t j) { return row[j]; });
         else

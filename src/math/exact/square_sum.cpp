@@ -1,4 +1,4 @@
-// Cost: 0.5 ns an element; reads 8 bytes.
+// The sum of squares for the gradient norm (squares.hpp). Cost: 0.5 ns an element; reads 8 bytes.
 #include <algorithm>
 #include <mutex>
 

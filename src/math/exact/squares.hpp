@@ -1,8 +1,9 @@
-// ‖g‖², whose addends span so many powers of two that 64 bits do not hold them: q = |g|·2^40 to the nearest integer, and q² summed in 128 bits.
-// Small elements count beside great ones, and the sum has no order.
+// ‖g‖² in fixed point. The squares span too many powers of two for 64 bits, so q = |g|·2^40 is rounded to an integer and
+// q² is summed in 128 bits. Small elements count beside large ones, and the order of the sum does not matter.
 //
-// The norm may be up to 2^18. Squares are never negative, so that a sum which stops growing at its limit stops there in every order, and the
-// sums of a thousand ranks still fit: `root` then refuses on every rank alike. An element that is no number counts as one above the limit.
+// The norm may be up to 2^18. A sum saturates at that limit; since squares are never negative, it does so in every order,
+// and the sums of a thousand ranks still fit. `root` then throws on every rank. A NaN counts as an element above the
+// limit.
 #pragma once
 #include <cstdint>
 

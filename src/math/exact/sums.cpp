@@ -1,8 +1,8 @@
-// Exact sums whose addends are single numbers: one token's share of a bias, a norm, a row of a table; one exponential; one loss. Each is
-// rounded by itself, so it does not matter how tokens are cut into batches, micro-batches and ranks.
+// Exact sums of single numbers: one token's contribution to a bias, a norm or a row of a table; one exponential; one
+// loss. Each is rounded by itself, so the split of tokens into batches, micro-batches and ranks does not matter.
 //
-// Threads take columns (of gradients) or rows (of exponentials), so that none adds where another does. Memory-bound: reads 4 bytes an
-// element; the sums of a few thousand columns stay in the first cache.
+// Threads split the columns (of gradients) or the rows (of exponentials), so no two add to the same sum. Memory-bound:
+// reads 4 bytes an element; the sums of a few thousand columns stay in the L1 cache.
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/vector_math.hpp"

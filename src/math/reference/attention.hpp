@@ -1,10 +1,11 @@
-// Causal attention as its formulas say it: a query's scores in a row, their softmax, the values' average by it. T is float or double.
+// Causal attention straight from its formulas: a query's scores, their softmax, the weighted average of the values. T is
+// float or double.
 //
 //   s_j = q·k_j/√width,  j ≤ query        p = softmax(s)        o = Σ_j f_j·p_j·v_j        lse = log Σ_j exp(s_j)
 //
-// f_j is what dropout makes of a probability: 0, or 1/(1 − p). Backward, with dp_j = f_j·(do·v_j):
+// f_j is the dropout factor of a probability: 0 or 1/(1 − p). Backward, with dp_j = f_j·(do·v_j):
 //
-//   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)        dq = Σ_j ds_j·k_j/√width        dk_j += ds_j·q/√width        dv_j += f_j·p_j·do
+//   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)    dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,7 @@
 
 namespace chorale::reference {
 
-// Where the vectors of a row stand: in qkv, each group has its queries, then its key and its value.
+// Offsets of a row's vectors. In qkv, each group holds its queries, then its key and its value.
 struct AttentionPlaces {
   AttentionShape shape;
   std::int64_t query(std::int64_t row, std::int64_t group, std::int64_t query) const {
@@ -34,7 +35,7 @@ T dot(const T* a, const T* b, std::int64_t width) {
   return sum;
 }
 
-// The scores of one query become their exponentials over their sum; returns the log of that sum.
+// Replaces the scores of one query by their softmax; returns the log of the sum of exponentials.
 template <class T>
 T softmax(std::vector<T>& row) {
   const T highest = *std::max_element(row.begin(), row.end());
@@ -54,7 +55,7 @@ T attention_factor(const Dropout& dropout, const AttentionShape& shape, std::int
   return dropout.keeps(dropout.random.bits(index)) ? T(1 / (1 - dropout.probability)) : T(0);
 }
 
-// f(group, query, row, first row of its sample) for each query of each head.
+// Calls f(group, query, row, first row of its sample) for each query of each head.
 template <class F>
 void for_each_query(std::int64_t rows, std::int64_t tokens, const AttentionShape& shape, F&& f) {
   for (std::int64_t row = 0; row < rows; ++row)
@@ -108,7 +109,7 @@ void attention_backward(const T* dout, const T* qkv, const T* out, const T* lse,
   });
 }
 
-// `samples` of `tokens` new rows each, whose keys and values are already in the caches.
+// `samples` of `tokens` new rows each; the caches already hold their keys and values.
 template <class T>
 void attention_cached(const T* qkv, std::int64_t samples, std::int64_t tokens, const AttentionShape& shape, const T* keys,
                       const T* values, std::int64_t capacity, std::int64_t past, T* out) {

@@ -1,4 +1,6 @@
-// Cross entropy of one row of logits over the whole vocabulary: ℓ = log Σ exp(x − max) + max − x[target], dℓ/dx = softmax(x) − onehot.
+// Cross entropy of one row of logits over the whole vocabulary:
+//
+//   ℓ = log Σ exp(x − max) + max − x[target]        dℓ/dx = softmax(x) − onehot
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,7 +16,7 @@ T cross_entropy(const T* logits, std::int64_t columns, std::int64_t target) {
   return std::log(sum) + maximum - logits[target];
 }
 
-// Of part of a row, in place; a target out of the part is another rank's.
+// The gradient of part of a row, in place; a target outside the part belongs to another rank.
 template <class T>
 void cross_entropy_gradient(T* logits, T maximum, T sum, std::int64_t columns, std::int64_t target, T scale) {
   for (std::int64_t j = 0; j < columns; ++j)

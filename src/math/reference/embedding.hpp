@@ -1,4 +1,4 @@
-// Rows of a table by number, and rotary positions, one number at a time.
+// Gathering rows of a table, and rotary positions, one number at a time.
 #pragma once
 #include <cmath>
 

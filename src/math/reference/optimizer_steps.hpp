@@ -1,4 +1,4 @@
-// One step of AdamW and of SGD with momentum, parameter by parameter, as the formulas in optimizer_steps.hpp.
+// One step of AdamW and of SGD with momentum, parameter by parameter; optimizer_steps.hpp has the formulas.
 #pragma once
 #include <cmath>
 

@@ -1,10 +1,10 @@
-// Matrix products as they are defined, in the order a loop over memory likes. Everything faster is tested against them.
+// Matrix products by definition, with loops in memory order. All faster versions are tested against them.
 #pragma once
 #include <cstdint>
 
 namespace chorale::reference {
 
-// y[M,N] = x[M,K]·w (+ bias); w lies as [K,N], or as [N,K] where transposed.
+// y[M,N] = x[M,K]·w (+ bias); w is stored as [K,N], or as [N,K] if transposed.
 template <class T>
 void product(const T* x, const T* w, bool transposed, const T* bias, T* y, std::int64_t m, std::int64_t k, std::int64_t n) {
   for (std::int64_t row = 0; row < m; ++row) {

@@ -1,4 +1,4 @@
-// The sums over tokens of a backward pass, and of a softmax, as they are defined. dy and x are [rows, n].
+// The sums over tokens of a backward pass, and over the logits of a softmax, by definition. dy and x are [rows, n].
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@ void add_columns(const T* dy, T* db, std::int64_t rows, std::int64_t n) {
     for (std::int64_t j = 0; j < n; ++j) db[j] += dy[row * n + j];
 }
 
-// dgain[n] += Σ over rows of dy·(x − mean)·rstd, and dshift[n] += Σ of dy if there is one; stats: mean and rstd of each row
+// dgain[n] += Σ over rows of dy·(x − mean)·rstd; dshift[n] += Σ dy if it is not null. stats: mean and rstd of each row
 template <class T>
 void add_norm_gradients(const T* dy, const T* x, const T* stats, T* dgain, T* dshift, std::int64_t rows, std::int64_t n) {
   for (std::int64_t row = 0; row < rows; ++row)
@@ -21,7 +21,7 @@ void add_norm_gradients(const T* dy, const T* x, const T* stats, T* dgain, T* ds
   if (dshift) add_columns(dy, dshift, rows, n);
 }
 
-// table[ids[row] − first] += dy[row], where the table of `length` rows has that row
+// table[ids[row] − first] += dy[row], if the table of `length` rows has that row
 template <class T>
 void add_rows(const std::int32_t* ids, std::int64_t first, const T* dy, T* table, std::int64_t length, std::int64_t rows,
               std::int64_t n) {
