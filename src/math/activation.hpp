@@ -2,7 +2,7 @@
 // (Shazeer 2020), as in Llama.
 //
 //   gelu      y = x/2 · (1 + tanh(√(2/π)·(x + 0.044715 x³)))                        x, y [rows, n]
-//   swiglu    y = gate·sigmoid(gate) · up     x [rows, n/block, 2, block]: gate and up of each block are adjacent; y [rows, n]
+//   swiglu    y = gate·sigmoid(gate) · up     x [rows, n/block, 2, block]: adjacent gate and up blocks; y [rows, n]
 //
 // In gelu_backward, dx may be dy.
 #pragma once

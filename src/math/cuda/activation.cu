@@ -1,7 +1,7 @@
-// GELU and SwiGLU on a device; as src/math/activation.cpp, whose form of GELU needs one exponential.
+// GELU and SwiGLU on a device, with the formulas of src/math/activation.cpp, where GELU needs only one exponential.
 //
-// Memory-bound: 2 elements moved for one of gelu, 3 for its gradient and for swiglu, 5 for swiglu's gradient. In bf16 at 4.8 TB/s that is
-// 0.8, 1.25, 1.25 and 2.1 µs for a million elements of y.
+// Memory-bound. Elements moved per element of y: gelu 2, its gradient 3, swiglu 3, its gradient 5. In bf16 at 4.8 TB/s
+// that is 0.8, 1.25, 1.25 and 2.1 µs per million elements.
 #include "src/math/activation.hpp"
 
 #include <numbers>
@@ -13,8 +13,8 @@
 namespace chorale::cuda {
 namespace {
 
-// (1 + tanh u)/2 = sigmoid(2u). Beyond ±30 the sigmoid is 0 or 1, and x³ would overflow.
-// The constants are rounded as the host's are, which f32 shows in its last bit.
+// (1 + tanh u)/2 = sigmoid(2u). x is clamped to ±30, where the sigmoid is 0 or 1 and x³ is finite.
+// The constants have the host's roundings; otherwise f32 results would differ in the last bit.
 template <class W>
 constexpr W slope = 2 * std::numbers::sqrt2_v<W>* std::numbers::inv_sqrtpi_v<W>;
 template <class W>
@@ -43,7 +43,7 @@ struct GeluGradient {
   }
 };
 
-// A thread takes a pack of gates and the pack of their ups, which lie a block apart.
+// A thread takes one pack of gates and the matching pack of ups, one block further on.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;
@@ -60,7 +60,8 @@ __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t 
   store<width>(y + at, result);
 }
 
-// `dups` is `dgates` a block further on, and told: of two packs that are stored behind one pointer nvcc 13 cuts the second into words.
+// `dups` equals `dgates` plus one block, but is passed separately: nvcc 13 splits the second of two pack stores through
+// one pointer into words.
 template <class T, int width>
 __global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dgates, T* dups, std::int64_t count) {
   using W = Statistic<T>;

@@ -1,16 +1,21 @@
-// Attention of any width and type on a device, in plain arithmetic: a warp goes through the keys of one query, 64 at a time, a lane two keys.
+// Attention of any width and type on a device, without tensor cores. A warp passes over the keys of one query, 64 at a
+// time, two keys per lane.
 //
-//   scores of 64 keys ──▶ highest so far ──▶ exponentials ──▶ out·shrink + Σ p·v      a lane now has some of the columns of out
+//   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v      now each lane holds some columns
+// of out
 //
-// Backward is the same walk twice, without atomics: over the keys of a query for dq, over the queries of a key for dk and dv. With "own" the
-// two vectors of the row and "other" those it passes, the queries times 1/√width,
+// The backward pass makes two such passes, without atomics: over the keys of each query for dq, and over the queries of
+// each key for dk and dv. A warp's row has two vectors, "own"; each row it passes has two, "other". Queries are scaled by
+// 1/√width.
 //
-//   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)    d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
+//   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)
+//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
 //
-// Every sum is made in the order of the host's tiles (attention_tiles.hpp), so that f32 has the host's bits; exact numerics ask for no less.
+// Every sum runs in the order of the host's tiles (attention_tiles.hpp), so f32 results equal the host's bits, as exact
+// numerics requires.
 //
-// 2·rows·tokens·heads·width operations forward, 7/2 of that backward; keys come from the caches, 2·width numbers for each pair, which
-// bounds it to some 10 TFLOP/s. Models of 16 bits go to attention_tiles.cu.
+// 2·rows·tokens·heads·width operations forward, 7/2 of that backward. Keys come from the caches, 2·width numbers per
+// pair, which limits it to about 10 TFLOP/s. 16-bit models use attention_tiles.cu instead.
 #include "src/math/cuda/attention.cuh"
 
 #include <algorithm>
@@ -23,13 +28,13 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int warps = 4, threads = warps * warp;  // each warp has a row of its own
-constexpr int tile = 2 * warp, lanes = 16;        // of keys; of sums: the host's
+constexpr int warps = 4, threads = warps * warp;  // one row per warp
+constexpr int tile = 2 * warp, lanes = 16;        // keys per tile; accumulators per sum, as on the host
 
 __device__ std::int64_t row_of_warp() { return static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp; }
 __device__ int lane_of_thread() { return threadIdx.x % warp; }
 
-// `count` vectors of this warp's own in shared memory.
+// This warp's `count` vectors in shared memory.
 template <class W>
 __device__ W* own_vectors(int count, std::int64_t width) {
   return shared_memory<W>() + threadIdx.x / warp * count * width;
@@ -43,12 +48,12 @@ __device__ W dot(const W* a, const T* b, W scale, std::int64_t width) {
   return sum;
 }
 
-// Σ over the 64 keys of a tile: 16 sums side by side, key after key, which add up in halves.
+// Σ over the 64 keys of a tile: 16 parallel sums in key order, which are then added by halving.
 template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
   const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
-  return __shfl_sync(whole_warp, sum, 0);  // beyond lane 15 the order was another
+  return __shfl_sync(whole_warp, sum, 0);  // lanes above 15 added in another order
 }
 
 // sum = sum·shrink + Σ over lanes l < count of weight(l)·scale·vectors[first + l]
@@ -67,7 +72,7 @@ __device__ void gather_weighted(W* sum, W shrink, W weight, const Vectors<const 
   }
 }
 
-// Keys and values: of each sample in qkv, or in the caches.
+// Where keys and values lie: in each sample's qkv, or in the caches.
 template <class T>
 struct KeyPlaces {
   const T *keys, *values;
@@ -97,7 +102,7 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
   const std::uint64_t place = place_of(dropout, shape, row, head);
   auto factors = factors_of<W>(dropout);
   for (std::int64_t first = 0; first < seen; first += tile) {
-    W p[2];  // of this lane's keys, and of those 32 further on
+    W p[2];  // this lane's two keys, 32 apart
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t key = first + half * warp + lane_of_thread();
@@ -105,7 +110,7 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
     }
     const W higher = Greater{}(highest, over_warp(Greater{}(p[0], p[1]), Greater{}));
     const W shrink = exponential<T>(highest - higher);
-    for (W& score : p) score = exponential<T>(score - higher);  // 0 beyond the last key
+    for (W& score : p) score = exponential<T>(score - higher);  // 0 after the last key
     total = fused(total, shrink, over_tile(p[0], p[1]));
     highest = higher;
 #pragma unroll
@@ -121,7 +126,7 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
   if (lse && lane_of_thread() == 0) lse[row * shape.heads() + head] = highest + logarithm(total);
 }
 
-// Half a warp has a row.
+// Half a warp per row.
 template <class T>
 __global__ void dot_rows(const T* dout, const T* out, std::int64_t count, std::int64_t width, Statistic<T>* both) {
   const std::int64_t row = 2 * row_of_warp() + lane_of_thread() / lanes, column = lane_of_thread() % lanes;
@@ -192,7 +197,7 @@ __global__ void append_rows(const T* qkv, AttentionShape shape, std::int64_t tok
   }
 }
 
-// A warp for each of `rows`, with so many vectors of its own.
+// One warp per row, each with `vectors` vectors of shared memory.
 template <class T>
 Grid grid_of(std::int64_t rows, int vectors, const AttentionShape& shape) {
   return {quotient_up(rows, warps), threads,

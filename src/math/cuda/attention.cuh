@@ -1,5 +1,6 @@
-// Where the vectors of attention lie, and the two ways to go about it: any width and type, a warp for a row (attention.cu); heads of 64 or 128
-// in 16 bits, in tiles on tensor cores (attention_tiles.cu, attention_gradient_tiles.cu).
+// Layout of the vectors of attention, and its two implementations: one warp per row for any width and type
+// (attention.cu), and tiles on tensor cores for 16-bit heads of width 64 or 128 (attention_tiles.cu,
+// attention_gradient_tiles.cu).
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"
@@ -7,7 +8,7 @@
 
 namespace chorale::cuda {
 
-// Vectors of one head, a token apart.
+// The vectors of one head, `stride` elements from token to token.
 template <class T>
 struct Vectors {
   T* first;
@@ -15,7 +16,7 @@ struct Vectors {
   __device__ T* operator[](std::int64_t token) const { return first + token * stride; }
 };
 
-// The vectors of a sample in qkv or its gradient; `head` counts all heads here.
+// The vectors of one sample in qkv or its gradient; `head` is the index among the heads of this rank.
 template <class T>
 struct SampleOfQkv {
   T* first;
@@ -29,13 +30,13 @@ struct SampleOfQkv {
   __device__ Vectors<T> values(std::int64_t group) const { return {keys(group).first + shape.width, shape.columns()}; }
 };
 
-// Of out and its gradient [tokens, heads, width].
+// The vectors of one head in out or its gradient, [tokens, heads, width].
 template <class T>
 __device__ Vectors<T> of_head(T* first, const AttentionShape& shape, std::int64_t head) {
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 
-// The place of key 0 in the dropout of a query's weights.
+// The index of key 0 in the dropout of a query's weights.
 __device__ inline std::uint64_t place_of(const Dropout& dropout, const AttentionShape& shape, std::int64_t row,
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;
@@ -43,19 +44,19 @@ __device__ inline std::uint64_t place_of(const Dropout& dropout, const Attention
   return static_cast<std::uint64_t>((whole * n + dropout.tokens.position(row)) * n);
 }
 
-// 1/(1 − p) as W: f64 does not take the f32 of Dropout::scale.
+// The factors use 1/(1 − p) in W: f64 must not use the f32 value of Dropout::scale.
 template <class W>
 __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};
 }
 
-// D of the backward pass, Σ do·o for each row and head, beside lse.
+// lse, and D of the backward pass (Σ do·o), for each row and head.
 template <class W>
 struct Beside {
   const W *lse, *both;
 };
 
-// On tensor cores, where type and width allow it; false where they do not.
+// Run on tensor cores if the type and width allow it; otherwise return false.
 template <class T>
 bool forward_in_tiles(const T* qkv, std::int64_t rows, const AttentionShape& shape, const Dropout& dropout, T* out,
                       float* lse, const Queue& queue);

@@ -1,30 +1,36 @@
-// The gradient of attention_tiles.cu: one walk made twice, as in attention.cu, over key tiles for dq (3 products), over query tiles for dk and dv
-// (4). With own₀, own₁ the rows a block keeps (q, do; or k, v) and other₀, other₁ those that pass it,
+// The backward pass of attention_tiles.cu. Like attention.cu, it makes two passes: over key tiles for dq (3 products),
+// over query tiles for dk and dv (4 products). A block keeps rows own₀, own₁ (q, do; or k, v), and rows other₀, other₁
+// pass by:
 //
-//   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)    d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
+//   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)
+//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
 //
-//             rows of   others    a warp has in registers, in f32                      shared
+//             rows of   others    registers of a warp, in f32                          shared
 //             a block   a step    s, dp         sums                                   memory     blocks of a processor (SM)
 //   dq  64      128       64      32 × 64       dq 32 × 64                              65 KB     2
 //      128      128       32      32 × 32       dq 32 × 128                             97 KB     2
 //   dkv 64      128       32      32 × 32       dk, dv 32 × 64                          49 KB     2
-//      128       64       64      32 × 32       dk, dv 32 × 64: a half of the width    113 KB     2, which is all there is
+//      128       64       64      32 × 32       dk, dv 32 × 64: half of the width      113 KB     2, which fills the memory
 //
-// Of 128 wide heads dk and dv of 32 rows would take all registers, so two warps share them: each has the scores with half of the queries and sums
-// half of the columns. They exchange f·p and ds in 16 bits through shared memory, in the order in which a lane has and wants them.
+// With heads of width 128, dk and dv of 32 rows would fill all registers, so two warps share them. Each computes the
+// scores for half of the queries and sums half of the columns. The warps exchange f·p and ds in 16 bits through shared
+// memory, in the lanes' register order.
 //
 //              queries 0‥31   32‥63                     columns 0‥63   64‥127
-//   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │         keys 32‥63 the same with warps 2 and 3
+//   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │         keys 32‥63: warps 2 and 3
+// likewise
 //
-// Operations: 7/2 of forward's. FlashAttention makes do with 5 of these 7 products by adding dq atomically; here nothing is, so that the bits are
-// the same every time. Cycles of shared memory a product (tiles.cuh; of tensor cores: 1.6), with what copies and exchange take:
+// Operations: 7/2 of the forward pass. FlashAttention needs only 5 of these 7 products because it adds dq with atomics.
+// There are no atomics here, so the bits are the same in every run. Shared-memory cycles per product (tiles.cuh),
+// including copies and the exchange; tensor cores need 1.6:
 //
 //   dq 64    (1.5 + 1.5 + 1) / 3 + 0.17 = 1.5           dkv 64    (2 + 2 + 1 + 1) / 4 + 0.13 = 1.63
 //   dq 128   (2 + 2 + 1) / 3 + 0.17     = 1.83          dkv 128   (2 + 2 + 1 + 1) / 4 + 0.25 + 0.25 = 2
 //
-// Barriers, each of the whole block. The first of a step: own rows, this step's others and their numbers are there for all (each thread has
-// waited for its copies), and nobody reads any more what the copies begun behind it replace, the others of the step before, nor its exchange. The
-// second, where warps share rows: the exchange is written.
+// Barriers, each for the whole block. The first of a step guarantees two things. The own rows, this step's others and
+// their lse and D have arrived, because each thread has waited for its copies. And nobody still reads the previous step's
+// others or its exchange, which this step's copies overwrite. The second barrier, used if warps share rows, guarantees
+// that the exchange is written.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -36,18 +42,18 @@ namespace {
 template <bool of_keys, int width>
 struct Walk {
   static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // warps that share 32 rows
-  static constexpr int columns = width / sharers;                  // that a warp sums
-  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // others a warp has scores with at once
+  static constexpr int columns = width / sharers;                  // columns that a warp sums
+  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // others a warp computes scores with at once
   static constexpr int own_rows = tile_warps / sharers * warp_rows, other_rows = met * sharers;
   static constexpr int queries = of_keys ? other_rows : own_rows, copies_of_numbers = of_keys ? 2 : 1;
   static constexpr int exchanged =
-      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // of 16 bits, like all but the numbers
+      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // in 16-bit elements, like all sizes but the f32 numbers
   static constexpr int shared_bytes =
       2 * ((2 * own_rows + 4 * other_rows) * width + exchanged) + 4 * copies_of_numbers * 2 * queries;
-  static_assert(2 * (shared_bytes + 1024) <= 228 << 10, "two blocks, and what the driver takes of each");
+  static_assert(2 * (shared_bytes + 1024) <= 228 << 10, "two blocks, with the driver's share of each");
 };
 
-// Numbers that stand beside `rows` queries, two for each: lse, and behind those D. Zeros beyond `count`, as load_tile.
+// Loads lse and then D for `rows` queries; zeros beyond `count`, as in load_tile.
 template <int rows>
 __device__ void load_beside(float* beside, const Vectors<const float>& lse, const Vectors<const float>& both, int first,
                             int count) {
@@ -59,8 +65,8 @@ __device__ void load_beside(float* beside, const Vectors<const float>& lse, cons
   }
 }
 
-// s becomes f·p, dp becomes ds; `beside` begins with the first of these queries. Of queries beyond the last all is zero, so that p is 1 and adds
-// nothing.
+// s becomes f·p, and dp becomes ds. `beside` starts at the first of these queries. Queries beyond the last are all zeros,
+// so p is 1 and adds nothing.
 template <bool of_keys, bool drops, int queries, int n>
 __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float binary, const float* beside,
                               const Dropout& dropout, std::uint64_t place) {
@@ -77,7 +83,8 @@ __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float b
   });
 }
 
-// What a warp puts down for the one it shares its rows with: a lane's pairs as they are, for the lane of the same number.
+// The slot in which a warp leaves values for the warp that shares its rows; each lane writes for the same lane of the
+// other warp.
 template <int n>
 __device__ Pack<std::uint32_t, 4>* slot_of(void* exchange, int of_warp, int kind, int f, int k) {
   const int slot = ((of_warp * 2 + kind) * 2 + f) * (n / 16) + k;
@@ -103,8 +110,8 @@ __device__ void take(std::uint32_t (&pairs)[2][n][4], void* exchange, int of_war
     }
 }
 
-// What a block does: rows from `first` on of a sample, whose first is row `start` of all, and what passes them, one step after another: the tiles
-// that a head of queries shares with them, head after head of the group.
+// The work of a block: own rows of a sample, starting at `first`; `start` is the sample's first row in the batch. The
+// passing tiles run from first_tile, head after head of the group.
 struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
@@ -129,7 +136,7 @@ __device__ Task task_of_block(int tokens, const AttentionShape& shape) {
           .start = std::int64_t{sample} * tokens};
 }
 
-// f·p and ds of a warp's rows with the others it has scores with, in 16 bits; `at` is the place of their first weight in dropout.
+// Computes f·p and ds in 16 bits for a warp's rows and the others they meet. `at` is the dropout index of the first weight.
 template <bool of_keys, bool drops, int width, class T, class W = Walk<of_keys, width>>
 __device__ void meet(const T* own, const T* own_too, const T* other, const T* other_too, int ahead, const float* beside,
                      const Dropout& dropout, std::uint64_t at, Packed<W::met>& weights, Packed<W::met>& slopes) {
@@ -155,7 +162,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
   const auto gradients = of_head(dout + start * shape.heads() * width, shape, first_head);
   T *own = shared_memory<T>(), *own_too = own + W::own_rows * width, *others = own_too + W::own_rows * width;
   T* const exchange = others + 4 * length;
-  auto* const numbers = reinterpret_cast<float*>(exchange + W::exchanged);  // of the queries, own or others
+  auto* const numbers =
+      reinterpret_cast<float*>(exchange + W::exchanged);  // lse and D of the queries, which are own or others
 
   const auto load_numbers = [&](float* to, int head, int from) {
     const std::int64_t at = start * shape.heads() + first_head + head;
@@ -178,7 +186,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
   Step step{0, first_tile};
   load_others(0, step);
 
-  const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;  // the warp's first; which sharer
+  const int row = this_warp() / W::sharers * warp_rows,
+            member = this_warp() % W::sharers;  // the warp's first row; its index among the sharers
   Sums<W::columns> of_own = {}, of_own_too = {};
   for (int n = 0; step.head < heads; ++n) {
     wait_for_copies();
@@ -204,7 +213,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     }
     if constexpr (W::sharers == 2) __syncthreads();
 #pragma unroll
-    for (int turn = 0; turn < W::sharers; ++turn) {  // the scores of its own, and those of the other
+    for (int turn = 0; turn < W::sharers; ++turn) {  // first its own scores, then the other warp's
       const int whose = member ^ turn, theirs = whose * met;
       if (sight<of_keys, met>(ahead + theirs) == Sight::none) continue;
       const int from = theirs * width + member * W::columns;

@@ -1,16 +1,18 @@
-// Attention for heads of 64 and 128 in bf16 and f16, on tensor cores (after Dao 2023, FlashAttention-2): a block takes 128 queries, its four
-// warps 32 each, and lets the keys and values pass by in tiles of 64, the next on its way while this one is used.
+// Attention for 16-bit heads of width 64 and 128 on tensor cores (after Dao 2023, FlashAttention-2). A block keeps 128
+// queries, 32 per warp. Keys and values pass by in tiles of 64; the next tile is copied while this one is used.
 //
 //   shared memory                                                 registers of a lane
-//   queries        [ 128 × width ]                                s[32,64]        64: scores, exponentials; then 32, packed
-//   keys, values   [ 64 × width ] two of each, taking turns       out[32,width]   64 or 128
+//   queries        [ 128 × width ]                                s[32,64]        64: scores, then exponentials; 32
+// once packed
+//   keys, values   [ 64 × width ] twice, double-buffered          out[32,width]   64 or 128
 //
-//   s = Q·Kᵀ ──▶ highest of a row, exponentials ──▶ out·shrink + p·V          a warp skips what none of its queries may see
+//   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries sees
 //
-// Operations: 2·rows·tokens·heads·width, and at 1024 tokens 6 % above the diagonal. A warp makes 2·width products (multiply) of a tile and
-// loads 3/8 a product for s, 1/4 for out: 1.25 cycles of shared memory a product, and 0.25 that copies take, where the product itself takes some
-// 1.6. Barriers: only one for a tile. It lies before the copies into the tile that was used last (whose reads it ends) and behind the wait for
-// this one's (which it shows to all); the queries come with the first.
+// Operations: 2·rows·tokens·heads·width; at 1024 tokens, 6 % more for masked scores. A warp makes 2·width products
+// (multiply) per tile. A product needs 3/8 load for s or 1/4 for out: 1.25 cycles of shared memory on average, plus 0.25
+// for copies. The product itself takes about 1.6 cycles. One barrier per tile suffices. It comes after the wait for this
+// tile's copies, so that all warps see them, and before the copies into the buffer of the previous tile, so that no warp
+// still reads it. The queries arrive with the first tile.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -21,19 +23,20 @@ namespace {
 
 constexpr int own_rows = tile_warps * warp_rows, other_rows = 64;
 
-// What all four lanes that share a row have.
+// Reduces over the four lanes that share a row.
 template <class Op>
 __device__ float over_row(float value, Op op) {
   value = op(value, __shfl_xor_sync(whole_warp, value, 1));
   return op(value, __shfl_xor_sync(whole_warp, value, 2));
 }
 
-// What a lane keeps of a row; it has two of each fragment.
+// A lane's softmax state for one row; a lane has two rows per fragment.
 struct Softmax {
   float highest = -std::numeric_limits<float>::infinity();
-  float total = 0;  // of this lane's columns
+  float total = 0;  // over this lane's columns
 
-  // Scores of row `half` of a fragment become exponentials relative to the highest so far; what `sum` held before shrinks to match.
+  // Turns the scores of row `half` of a fragment into exponentials relative to the highest so far, and rescales the
+  // earlier sums to match.
   template <int width>
   __device__ void soften(float (&s)[other_rows / 8][4], float (&sum)[width / 8][4], int half) {
     float best = highest;
@@ -54,7 +57,7 @@ struct Softmax {
   }
 };
 
-// Weights that dropout drops become 0.
+// Sets dropped weights to 0.
 __device__ void drop(Sums<other_rows>& s, const Dropout& dropout, std::uint64_t place) {
   Kept kept;
   draw<false, other_rows>(dropout, place, kept);

@@ -1,4 +1,4 @@
-// cuBLASLt thinks in columns: what is row-major [rows, columns] to us is [columns, rows] to it, so y = x·w is asked for as yᵀ = wᵀ·xᵀ.
+// cuBLASLt is column-major: our row-major [rows, columns] is its [columns, rows]. So y = x·w is computed as yᵀ = wᵀ·xᵀ.
 #include "src/math/cuda/blas.cuh"
 
 #include <cublasLt.h>
@@ -15,8 +15,8 @@ namespace {
 
 void check(cublasStatus_t status, std::source_location where = std::source_location::current()) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(Exit::runtime, "cuBLASLt refused", cublasLtGetStatusString(status),
-                "see whether the driver is new enough for this CUDA Toolkit", where);
+    throw Error(Exit::runtime, "a cuBLASLt call failed", cublasLtGetStatusString(status),
+                "check that the driver is new enough for this CUDA Toolkit", where);
 }
 
 struct LibraryTraits {
@@ -41,7 +41,7 @@ struct PreferenceTraits {
 };
 using Layout = Handle<LayoutTraits>;
 
-constexpr std::size_t room_bytes = 32 << 20;  // what NVIDIA advises from Hopper on
+constexpr std::size_t room_bytes = 32 << 20;  // workspace size that NVIDIA recommends from Hopper on
 
 cudaDataType_t type_of(DType dtype) {
   return dtype == DType::bf16  ? CUDA_R_16BF
@@ -57,7 +57,7 @@ Layout layout(DType dtype, std::int64_t rows, std::int64_t columns) {
   return Layout(made);
 }
 
-// A product made ready: how its operands lie, and the algorithm that cuBLASLt thinks best for its shape.
+// A prepared product: the layouts of its operands, and the algorithm that cuBLASLt prefers for its shape.
 struct Ready {
   Handle<DescriptionTraits> description;
   Layout x, w, y;
@@ -94,7 +94,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   const Handle<PreferenceTraits> preference(made);
   check(
       cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room_bytes, sizeof room_bytes));
-  // Where k is cut, its parts are added in what is computed in: the other ways round them to 16 bits first.
+  // If k is split, the partial sums are added in the compute type; other schemes first round them to 16 bits.
   const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
                                              sizeof in_compute_type));
@@ -115,7 +115,8 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  std::map<std::pair<Matmul, bool>, Ready> ready;  // and whether all begin on 16 bytes: slices begin anywhere
+  std::map<std::pair<Matmul, bool>, Ready>
+      ready;  // key: the product, and whether all operands are 16-byte aligned, which slices need not be
 };
 
 Blas::Blas() : library_(std::make_unique<Library>()) {}
@@ -134,7 +135,7 @@ void Blas::run(const Matmul& product, const void* x, const void* w, const void* 
   if (found == library_->ready.end())
     found = library_->ready.emplace(key, make_ready(library_->handle.get(), product, bias, key.second)).first;
   const Ready& ready = found->second;
-  if (product.bias) set_bias(ready.description.get(), bias);  // another with each layer
+  if (product.bias) set_bias(ready.description.get(), bias);  // the bias differs from layer to layer
   const float one = 1, rest = product.accumulate ? 1 : 0;
   const double one_wide = one, rest_wide = rest;
   const bool wide = product.input == DType::f64;

@@ -1,6 +1,8 @@
-// Matrix products on a device, by cuBLASLt. This class is all that the rest knows of it; the tests have another behind the same header.
+// Matrix products on a device by cuBLASLt. Only this class knows the library; the tests implement the same header without
+// it.
 //
-// bf16 and f16 run on tensor cores with sums in f32, about 790 TFLOP/s of them on an H200; f32 is f32 (no TF32), about 60.
+// bf16 and f16 run on tensor cores with f32 sums, about 790 TFLOP/s on an H200; f32 is plain f32 (no TF32), about 60
+// TFLOP/s.
 #pragma once
 #include <memory>
 
@@ -14,9 +16,9 @@ class Blas {
   Blas();
   ~Blas();
 
-  static std::int64_t workspace_bytes();  // in which products work, one after the other
+  static std::int64_t workspace_bytes();  // workspace of the products, which run one after another
 
-  // As Matmuls on the host, whose `threads` stay unused. A bias is added to a result of the same type, f64 excepted.
+  // As Matmuls on the host; `threads` is ignored. The bias is added if it has the type of the result, except in f64.
   void run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue);
 
  private:

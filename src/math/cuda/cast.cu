@@ -1,4 +1,5 @@
-// Casts on a device, with the host's roundings: the same bits. Memory-bound: from f32 to bf16 6 bytes a number, 1.3 ms for 10⁹ at 4.8 TB/s.
+// Casts on a device, with the same bits as the host's. Memory-bound: f32 to bf16 moves 6 bytes an element, 1.3 ms for 10⁹
+// at 4.8 TB/s.
 #include "src/math/cast.hpp"
 
 #include "src/math/cuda/kernels.cuh"

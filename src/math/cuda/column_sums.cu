@@ -1,12 +1,14 @@
-// Sums over tokens on a device, without atomics, so that the bits are the same every time. Two stages:
+// Sums over tokens on a device, without atomics, so that the bits are the same in every run. Two stages:
 //
-//            columns of a tile, a pack a lane
+//            columns of a tile, one pack per lane
 //   rows    ┌──────────────────────────────┐
-//   of a    │ strand 0 takes rows 0, 8, …  │    strands meet in shared memory ──▶ partials [chunk][column] ──▶ a block for 32 columns
-//   chunk   │ strand 7 takes rows 7, 15, … │                                                                   adds them as such a tile
+//   of a    │ strand 0 takes rows 0, 8, …  │    strands are added in shared        partials [chunk][column] ──▶ one
+// block adds
+//   chunk   │ strand 7 takes rows 7, 15, … │    memory ──▶ partials                32 columns, again in strands
 //           └──────────────────────────────┘
 //
-// Memory-bound: dy, and x for norms, are read once; partials are one part in 64 of it. [16384, 4096] in bf16: 28 µs, 56 for norms.
+// Memory-bound: dy (and x for norms) is read once; the partials are 1/64 of it. [16384, 4096] in bf16: 28 µs, 56 µs for
+// norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int strands = 8, threads = strands * warp;
 
-// The strands' sums of a tile in order: strand 0 calls put(i, sum).
+// Adds the strands' sums of a tile in order; strand 0 then calls put(i, sum).
 template <int width, class W, class Put>
 __device__ void meet(const W (&sums)[width], bool inside, Put put) {
   W* const shared = shared_memory<W>();
@@ -35,7 +37,7 @@ __device__ void meet(const W (&sums)[width], bool inside, Put put) {
   }
 }
 
-// partials[chunk][0] = Σ dy; with `normal` partials[chunk][1] = Σ dy·(x − mean)·rstd.
+// partials[chunk][0] = Σ dy; with `normal`, also partials[chunk][1] = Σ dy·(x − mean)·rstd.
 template <bool normal, class T, int width>
 __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* stats, std::int64_t rows, std::int64_t columns,
                                 std::int64_t chunk, Statistic<T>* partials) {
@@ -60,7 +62,7 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   if constexpr (normal) meet(normals, inside, [&](int i, W sum) { out[columns + i] = sum; });
 }
 
-// A strand has every eighth chunk of 32 columns, and 16 reads on their way.
+// A strand adds every eighth chunk of 32 columns, with 16 reads in flight.
 template <class W>
 __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* out) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * warp + threadIdx.x % warp;
@@ -72,7 +74,7 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   meet(sums, inside, [&](int, W sum) { out[column] += sum; });
 }
 
-// Chunks of 64 rows, or 512 longer ones: by the number of rows alone.
+// Chunks of 64 rows, or 512 larger chunks. The size depends on the number of rows alone.
 std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
 
 template <bool normal, class T>

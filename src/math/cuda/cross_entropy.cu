@@ -1,8 +1,9 @@
-// Cross entropy over a part of the vocabulary on a device, a block a row. Parts of a row are read in the order of threads, so a row's sum
-// has the same bits every time.
+// Cross entropy over a part of the vocabulary on a device, one block per row. The threads' partial sums are added in a
+// fixed order, so a row's sum has the same bits in every run.
 //
-// Memory-bound: logits are read for the maxima, again for the sums, and read and written for the gradient: 8 bytes each in bf16. For
-// [16384, 50304] that is 6.6 GB, 1.4 ms at 4.8 TB/s. (Maxima and sums in one pass would save a quarter, but ranks agree on the maxima between.)
+// Memory-bound: logits are read for the maxima, read for the sums, and read and written for the gradient: 8 bytes each in
+// bf16. For [16384, 50304] that is 6.6 GB, 1.4 ms at 4.8 TB/s. (One pass for maxima and sums would save a quarter, but
+// ranks must agree on the maxima in between.)
 #include "src/math/cross_entropy.hpp"
 
 #include <limits>
@@ -15,7 +16,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 512, few = 256;  // of a row; of single numbers
+constexpr int threads = 512, few = 256;  // threads for a row; for single numbers
 
 template <int width, class T, class F>
 __device__ void each_of_row(const T* row, std::int64_t columns, F f) {
@@ -26,7 +27,7 @@ __device__ void each_of_row(const T* row, std::int64_t columns, F f) {
   }
 }
 
-// Floats as integers of the same order, a NaN above all: see the host's row_maximum.
+// Maps floats to integers in the same order, with NaN on top: see the host's row_maximum.
 template <class W>
 struct Ordered {
   using Key = std::conditional_t<sizeof(W) == 8, std::int64_t, std::int32_t>;

@@ -1,4 +1,4 @@
-// The host's side of every launch: errors of the runtime, the stream of a queue, tensors that must lie on its device, memory in between.
+// The host side of every launch: runtime errors, a queue's stream, the check that tensors are on its device, and workspaces.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -11,14 +11,14 @@ namespace chorale::cuda {
 
 inline void check(cudaError_t error, std::source_location where = std::source_location::current()) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // said once
-  throw Error(Exit::runtime, "CUDA refused", cudaGetErrorString(error),
-              "an earlier kernel may have failed: CUDA_LAUNCH_BLOCKING=1 shows which", where);
+  cudaGetLastError();  // clear the error: it is reported here
+  throw Error(Exit::runtime, "a CUDA call failed", cudaGetErrorString(error),
+              "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it", where);
 }
 
 inline cudaStream_t stream_of(const Queue& queue) { return static_cast<cudaStream_t>(queue.stream); }
 
-// Everything a kernel is given must lie on the device that is current, which is that of the queue's stream.
+// Kernel arguments must be on the current device, which is the device of the queue's stream.
 inline void require_here(Device device, std::source_location where) {
   int current = 0;
   check(cudaGetDevice(&current), where);
@@ -26,7 +26,7 @@ inline void require_here(Device device, std::source_location where) {
   if (!(device == here)) misuse("a kernel on " + name_of(here) + " was given a tensor on " + name_of(device), where);
 }
 
-// The elements of a tensor on the device; of an optional one, or none.
+// The elements of a tensor on the device; nullptr for an absent optional tensor.
 template <class T>
 T* data(const Tensor& tensor, std::source_location where = std::source_location::current()) {
   require_here(tensor.device(), where);
@@ -44,7 +44,7 @@ T* data(const Slice& slice, std::source_location where = std::source_location::c
 
 inline std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// What a kernel needs for itself, lent in the order of the stream: the next in it may have the bytes again.
+// A kernel's workspace, allocated in stream order: later work in the stream may reuse its bytes.
 template <class T>
 class Scratch {
  public:

@@ -1,8 +1,9 @@
-// Rows of a table, positions added and turned, on a device. A block takes a row, or of a table four: where they lie is itself read first, and with
-// one at a time memory would stand still meanwhile.
+// Token embeddings, learned positions and rotary positions on a device. A block takes one row; of a table it takes four,
+// because a row's address is itself read from memory, and with one row at a time the block would only wait.
 //
-// Memory-bound: a row read and a row written; positions read y and the table too; rotary reads and writes its heads in place. The turns
-// of a row are made once, in f64, by the first threads of its block: some two hundred operations each, for all heads.
+// Memory-bound: gathering reads and writes a row; positions read y and the table too; rotary reads and writes its heads
+// in place. The first threads of a block compute a row's rotations once for all heads, in f64, about two hundred
+// operations each.
 #include "src/math/embedding.hpp"
 
 #include <cmath>
@@ -16,13 +17,13 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 128, at_once = 4;  // rows of a table
+constexpr int threads = 128, at_once = 4;  // rows of a table per block
 
 struct alignas(16) Sixteen {
   std::uint64_t halves[2];
 };
 
-// Whatever the type, a row is so many pieces of 16 bytes, or of 2 where places do not allow it.
+// Copies rows as bytes for any type: in pieces of 16 bytes, or of 2 bytes if the alignment requires it.
 template <class Piece>
 __global__ void gather(const std::int32_t* ids, std::int64_t rows, const Piece* table, std::int64_t first,
                        std::int64_t length, std::int64_t pieces, Piece* y) {

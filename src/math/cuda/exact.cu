@@ -1,5 +1,5 @@
-// What exact numerics on a device tell the host: the greatest addends of their sites, and ‖g‖², which is summed in four limbs of 32 bits, so
-// that it needs no carry between threads. The host puts the limbs together and stops at the limit, as its own sum does.
+// What exact numerics reads back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in four limbs
+// of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the limit, as its own sum does.
 //
 // Memory-bound: 8 bytes an element of the gradient.
 #include "src/math/cuda/exact.cuh"
@@ -14,7 +14,7 @@ namespace chorale {
 namespace cuda {
 
 std::uint32_t* Watermarks::of(Site& site, const Queue& queue) {
-  require(!raised_ || queue.stream == queue_.stream, "{}: all exact sums of a device are made on one stream", site.name);
+  require(!raised_ || queue.stream == queue_.stream, "{}: all exact sums of a device must use one stream", site.name);
   queue_ = queue;
   raised_ = true;
   if (!words_) {
@@ -22,7 +22,7 @@ std::uint32_t* Watermarks::of(Site& site, const Queue& queue) {
     check(cudaMemsetAsync(words_->get(), 0, most_sites * sizeof(std::uint32_t), stream_of(queue)));
   }
   if (site.word < 0) {
-    require(std::ssize(seen_) < most_sites, "{} is one site too many: {} are counted on a device", site.name, most_sites);
+    require(std::ssize(seen_) < most_sites, "no room for the site {}: a device counts at most {}", site.name, most_sites);
     site.word = static_cast<std::int32_t>(seen_.size());
     seen_.push_back(0);
   }
@@ -65,7 +65,7 @@ __global__ void sum_squares(const T* gradient, std::int64_t count, double scale,
   }
 }
 
-// A limb is below 2^63, for up to 2^31 elements.
+// Combines the limbs. For up to 2^31 elements, a limb is below 2^63.
 __int128 put_together(std::span<const std::uint64_t> words) {
   unsigned __int128 sum = 0, carry = 0;
   for (std::size_t l = 0; l < words.size(); ++l) {
@@ -80,7 +80,7 @@ __int128 put_together(std::span<const std::uint64_t> words) {
 }  // namespace
 
 __int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Queue& queue) {
-  if (gradients.empty()) return 0;  // CUDA lends no memory of no bytes
+  if (gradients.empty()) return 0;  // CUDA refuses allocations of 0 bytes
   std::vector<std::uint64_t> words(limbs * gradients.size());
   const std::size_t bytes = words.size() * sizeof(std::uint64_t);
   const Scratch<std::int64_t> sums(std::ssize(words), queue);
@@ -106,7 +106,7 @@ __int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Que
 }  // namespace cuda
 
 extern "C" Numerics* chorale_cuda_exact_numerics() {
-  exact::require_plain_arithmetic();  // of what the host does with the sums
+  exact::require_plain_arithmetic();  // checks the host, which processes the sums
   return new exact::ExactNumerics(std::make_unique<cuda::ExactKernels>());
 }
 

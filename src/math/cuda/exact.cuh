@@ -1,5 +1,5 @@
-// The loops of exact numerics on a device, with the bits of the host's (src/math/exact): the same chains of f32, the same rounding to whole
-// units, and sums of whole numbers, which have no order, so that they may be added atomically.
+// The loops of exact numerics on a device, with the same bits as the host's (src/math/exact): the same chains of f32 and
+// the same rounding to integer units. Integer sums have no order, so they are added with atomics.
 #pragma once
 #include <optional>
 #include <vector>
@@ -11,22 +11,23 @@
 
 namespace chorale::cuda {
 
-// The greatest addend of each site, a word each on the device. Kernels raise the words; the first site that is asked for brings all here.
+// The largest addend of each site, one word each on the device. Kernels raise the words; the first collect() after that
+// fetches all of them.
 class Watermarks {
  public:
-  std::uint32_t* of(Site& site, const Queue& queue);  // its word, for a kernel on this queue
-  void collect(Site& site);                           // raises its `highest`
+  std::uint32_t* of(Site& site, const Queue& queue);  // the site's word, for a kernel on this queue
+  void collect(Site& site);                           // raises the site's `highest`
 
  private:
   void fetch();
   static constexpr std::int64_t most_sites = 1 << 14;
-  std::optional<Scratch<std::uint32_t>> words_;  // made by the first kernel
-  std::vector<std::uint32_t> seen_;              // what was fetched, until its site asks
-  Queue queue_;                                  // of what raised them
-  bool raised_ = false;                          // since they were fetched
+  std::optional<Scratch<std::uint32_t>> words_;  // allocated by the first kernel
+  std::vector<std::uint32_t> seen_;              // fetched values, until collect() is called for the site
+  Queue queue_;                                  // the queue of the kernels that raised them
+  bool raised_ = false;                          // since the last fetch
 };
 
-// What a kernel is told of a site.
+// What a kernel needs to round for a site.
 struct Rounding {
   float scale;
   std::uint32_t* highest;
@@ -43,7 +44,7 @@ class Rounder {
     return static_cast<std::uint64_t>(__float2ll_rn(y));
   }
 
-  // By all lanes of a warp, at the end. A word that has been raised already costs a look, and seldom an atomic.
+  // Called by all lanes of a warp at the end. If the word is already high enough, this costs one read and no atomic.
   __device__ void report() const {
     const std::uint32_t seen = over_warp(seen_, Greater{});
     if (threadIdx.x % warp == 0 && seen > *static_cast<volatile std::uint32_t*>(rounding_.highest))

@@ -1,12 +1,16 @@
-// Products as chains on a device: an element is one sequence of fused multiply-adds over k, ascending, from zero, and one thread's own. k is
-// never split, so its bits depend on its row and column alone, and are the host's (src/math/exact/chains.hpp).
+// Products as chains on a device: each element is one sequence of fused multiply-adds over ascending k, from zero,
+// computed by one thread. k is never split, so an element's bits depend only on its row and column and equal the host's
+// (src/math/exact/chains.hpp).
 //
-//             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 a thread in a square of registers. Both sides pass
-//   a [16]   ┌──────────────────────┐        through shared memory 16 of k at a time: 8 numbers are read from it for 16
-//   [64]     │ 4 × 4 of each thread │        multiply-adds. What of a side lies beyond the matrix is zero there, and what of k
-//   rows     └──────────────────────┘        does is left out: to add zero would turn −0 into +0.
+//             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers. Both
+// sides
+//   a [16]   ┌──────────────────────┐        pass through shared memory, 16 of k at a time: 16 multiply-adds need 8 reads
+//   [64]     │ 4 × 4 of each thread │        from it. Rows and columns beyond the matrix are zeros. k beyond the end is
+// skipped,
+//   rows     └──────────────────────┘        because adding a zero would turn −0 into +0.
 //
-// 2·M·N·K operations, 60 TFLOP/s of f32 at most; a block of k is rounded for each element, about as much as 8 multiply-adds.
+// 2·M·N·K operations, at most 60 TFLOP/s of f32. Rounding an element at the end of a block costs about as much as 8
+// multiply-adds.
 #include <algorithm>
 
 #include "src/math/cuda/exact.cuh"
@@ -18,9 +22,9 @@ namespace {
 using exact::Operands, exact::Side;
 
 constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
-constexpr int stride = side + 4;  // rows begin on 16 bytes, in different banks
+constexpr int stride = side + 4;  // rows start on 16 bytes and in different banks
 
-// The 64 elements of a side from `first`, at 16 of k from `start`. Neighbours in memory go to neighbouring threads.
+// Loads 64 elements of a side from `first`, at 16 of k from `start`. Adjacent threads load adjacent elements.
 __device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,
                           std::int64_t start, int length) {
   for (int e = static_cast<int>(threadIdx.x); e < side * deep; e += threads) {
@@ -42,7 +46,7 @@ struct Corner {
     row = static_cast<int>(threadIdx.x) / (side / own) * own;
     column = static_cast<int>(threadIdx.x) % (side / own) * own;
   }
-  // f(i, j, row, column) for those within the matrix.
+  // Calls f(i, j, row, column) for the elements within the matrix.
   template <class F>
   __device__ void each(const Operands& of, F f) const {
 #pragma unroll
@@ -55,7 +59,7 @@ struct Corner {
   }
 };
 
-// chain = a·b over `length` of k from `start`.
+// chain = a·b over `length` values of k from `start`.
 __device__ void multiply(const Operands& of, const Corner& at, std::int64_t start, std::int64_t length,
                          float (&chain)[own][own]) {
   alignas(16) __shared__ float a[deep][stride];
@@ -64,7 +68,7 @@ __device__ void multiply(const Operands& of, const Corner& at, std::int64_t star
     for (float& element : row) element = 0;
   for (std::int64_t k = 0; k < length; k += deep) {
     const int here = length - k < deep ? static_cast<int>(length - k) : deep;
-    __syncthreads();  // what was there may still be read
+    __syncthreads();  // other threads may still read the previous tiles
     load_side(a, of.a, at.block_row, of.rows, start + k, here);
     load_side(b, of.b, at.block_column, of.columns, start + k, here);
     __syncthreads();

@@ -1,9 +1,11 @@
-// Exact sums on a device whose addends are single numbers, as the host's (src/math/exact/sums.cpp): each is rounded by itself, and whole
-// numbers are added atomically, since any order gives the same.
+// Exact sums of single numbers on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded by itself,
+// and integers are added with atomics, since their order does not matter.
 //
-//   columns   a thread has a column of 64 rows, then adds once        rows   a block has a row, and adds in registers and shared memory
+//   columns   a thread sums 64 rows of a column, then one atomic     rows   a block sums a row in registers and shared
+// memory
 //
-// Memory-bound: columns read 4 bytes an element, norms 12, and write one in 64; rows of a table are read and added to, 20 bytes an element.
+// Memory-bound: columns read 4 bytes an element, norms 12, and write 1/64 of it; rows of a table are read and added, 20
+// bytes an element.
 #include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/launch.cuh"
@@ -13,7 +15,7 @@ namespace chorale::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr std::int64_t chunk = 64;  // rows a thread sums before it adds
+constexpr std::int64_t chunk = 64;  // rows that a thread sums before its atomic add
 
 template <class Addend>
 __global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
@@ -36,7 +38,7 @@ void add_sums_of_columns(Addend addend, const Tensor& of, Rounding rounding, con
          columns, rounding, data<std::int64_t>(sums));
 }
 
-// Called with a row, and an element's place in the matrix.
+// Called with a row and the element's index in the matrix.
 struct Value {
   const float* values;
   __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }
@@ -62,7 +64,7 @@ __global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const 
   rounder.report();
 }
 
-// sums[row] = the sum of a row; or more by it.
+// sums[row] = Σ of the row; with `onto`, sums[row] += that.
 template <bool onto, class Addend>
 __global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
   const std::int64_t row = blockIdx.x;

@@ -1,5 +1,5 @@
-// What C++ does not say: conversions, and the tensor cores of compute capability 8 and newer. One function an instruction; the tests have
-// this file a second time, in plain C++ (tests/cuda/emulation).
+// Instructions that C++ cannot express: conversions, and the tensor cores of compute capability 8 and newer. One function
+// per instruction. The tests have the same functions in plain C++ (tests/cuda/emulation).
 #pragma once
 #include <cstdint>
 
@@ -24,7 +24,7 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
-// 2^x and 1/x, within two units of the last place; what would be subnormal is 0. An instruction each, where exp and division are eight.
+// 2^x and 1/x, within 2 ulp; subnormal results become 0. One instruction each, where exp and division take eight.
 __device__ inline float two_to_the(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -36,10 +36,11 @@ __device__ inline float reciprocal(float x) {
   return share;
 }
 
-// ── tensor cores: matrices of 16-bit numbers, spread over the lanes of a warp ──
+// ── tensor cores: matrices of 16-bit numbers, distributed over the lanes of a warp ──
 
-// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds of a the pairs from (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8); of b, columns first,
-// the pairs from (2t, g), (2t + 8, g); of d (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds these pairs of a, along its rows: from (g, 2t), (g + 8, 2t), (g, 2t +
+// 8), (g + 8, 2t + 8); of b, along its columns: from (2t, g), (2t + 8, g); and these elements of d: (g, 2t), (g, 2t + 1),
+// (g + 8, 2t), (g + 8, 2t + 1).
 __device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b, Type<bf16>) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -53,7 +54,8 @@ __device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], cons
 
 __device__ inline unsigned shared_place(const void* place) { return static_cast<unsigned>(__cvta_generic_to_shared(place)); }
 
-// Four matrices of 8×8 from shared memory: lane 8m + r says where row r of matrix m lies. Lane 4g + t gets the pair from (g, 2t) of each.
+// Loads four 8×8 matrices from shared memory. Lane 8m + r gives the address of row r of matrix m; lane 4g + t gets the
+// pair from (g, 2t) of each.
 __device__ inline void load_matrices(std::uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -68,9 +70,9 @@ __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
                : "memory");
 }
 
-// ── copies into shared memory that go on while others compute ──
+// ── asynchronous copies into shared memory ──
 
-// Sixteen bytes, or a number; zeros, without reading, where nothing is wanted.
+// Copies 16 bytes, or one float. If not `wanted`, writes zeros and reads nothing.
 __device__ inline void copy_pack_later(void* to, const void* from, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
                : "memory");
@@ -79,7 +81,7 @@ __device__ inline void copy_later(float* to, const float* from, bool wanted) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 4 : 0)
                : "memory");
 }
-// Until all copies of this thread are there.
+// Waits for all copies of this thread.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace chorale::cuda

@@ -1,4 +1,4 @@
-// The table of a device's kernels, as the plugin hands it out, and the few that only move bytes.
+// The table of a device's kernels, which the plugin exports, and the few kernels that only move bytes.
 #include "src/math/cuda/kernels.cuh"
 
 #include "src/math/cuda/device.cuh"

@@ -1,4 +1,5 @@
-// The kernels of src/math on a device, each declared as the host function of its name; kernels.cu puts them into the table.
+// The kernels of src/math on a device. Each has the signature of the host function of its name; kernels.cu puts them into
+// the table.
 #pragma once
 #include "src/math/device_kernels.hpp"
 
@@ -29,7 +30,7 @@ decltype(chorale::adamw) adamw;
 decltype(chorale::sgd) sgd;
 decltype(chorale::cast) cast;
 
-// Without a host function of the same kind: see DeviceKernels.
+// These have no host function with the same signature: see DeviceKernels.
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);
 void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue);
 void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);

@@ -1,5 +1,5 @@
-// How a kernel is launched, and what it may use of its block's shared memory. The tests have this file a second time, where a launch is a
-// loop over blocks on the host (tests/cuda/emulation).
+// Kernel launches, and a block's dynamic shared memory. In the tests another version of this file runs the blocks in a
+// loop on the host (tests/cuda/emulation).
 #pragma once
 #include <cuda_runtime.h>
 
@@ -10,7 +10,7 @@ namespace chorale::cuda {
 struct Grid {
   std::int64_t blocks;
   int threads;
-  std::int64_t shared_bytes = 0;  // of dynamic shared memory
+  std::int64_t shared_bytes = 0;  // dynamic shared memory
 };
 
 template <class... Parameters, class... Arguments>
@@ -24,7 +24,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue,
   check(cudaGetLastError());
 }
 
-// Aligned to 128 bytes, as large as the launch said.
+// The dynamic shared memory, aligned to 128 bytes; the launch sets its size.
 template <class T>
 __device__ T* shared_memory() {
   extern __shared__ __align__(128) unsigned char dynamic[];

@@ -1,12 +1,13 @@
-// LayerNorm and RMSNorm on a device, a warp a row. The row passes from global memory once, by packs, and stays in shared memory, though the
-// mean must be known before the variance, and both before y.
+// LayerNorm and RMSNorm on a device, one warp per row. A row is read from global memory once, by packs, and kept in
+// shared memory, because the variance needs the mean first, and y needs both.
 //
-//   row   ──▶ shared ──▶ Σ, a lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
+//   row   ──▶ shared ──▶ Σ, each lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
 //
-// The lanes and the order of their sums are those of the host's lane_sums (src/math/kernel.hpp), and so are the bits; but for 16 bits, where a
-// lane sums packs.
+// The lanes and the order of the sums are those of the host's lane_sums (src/math/kernel.hpp), so the bits are equal,
+// except in 16 bits, where each lane sums packs.
 //
-// Memory-bound: reads x, writes y; backward reads dy, x and what is added, writes dx. For [16384, 4096] in bf16 at 4.8 TB/s: 56 and 112 µs.
+// Memory-bound: reads x, writes y; backward reads dy, x and the added gradient, writes dx. [16384, 4096] in bf16 at 4.8
+// TB/s: 56 and 112 µs.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -17,9 +18,9 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int most_warps = 4;  // rows of a block, where that many fit
+constexpr int most_warps = 4;  // rows per block, if they fit
 
-// A row of a matrix, and this warp on it.
+// A row of a matrix and this warp's lane in it.
 struct WarpRow {
   std::int64_t row, start, columns;
   int lane = static_cast<int>(threadIdx.x) % warp;
@@ -29,17 +30,18 @@ struct WarpRow {
         start(row * columns),
         columns(columns) {}
 
-  // Of `count` rows that the warp keeps, the first.
+  // The first of this warp's `count` rows in shared memory.
   template <class T>
   __device__ T* kept(int count) const {
     return shared_memory<T>() + threadIdx.x / warp * count * columns;
   }
-  // f(place in the row) for the packs of this lane.
+  // Calls f(index in the row) for each pack of this lane.
   template <int width, class F>
   __device__ void each_pack(F f) const {
     for (std::int64_t j = lane * width; j < columns; j += warp * width) f(j);
   }
-  // On its way, until wait_for_copies: nothing passes through registers, so that all of a row is read at once.
+  // Starts an asynchronous copy, complete after wait_for_copies. Nothing passes through registers, so the whole row is
+  // read at once.
   template <int width, class T>
   __device__ void fetch(const T* matrix, T* to) const {
     each_pack<width>([&](std::int64_t j) {
@@ -49,7 +51,7 @@ struct WarpRow {
         to[j] = matrix[start + j];
     });
   }
-  // Σ term(element of each of `rows`). The host's order for types that have its bits; 16 bits go by packs.
+  // Σ term(element of each of `rows`): in the host's order for 32 and 64 bits, by packs for 16 bits.
   template <int width, class Term, class T, class... More>
   __device__ Statistic<T> sum(Term term, const T* rows, const More*... more) const {
     Statistic<T> sum = 0;
@@ -132,11 +134,11 @@ __global__ void norm_gradient_rows(const T* dy, const T* x, const T* gain, const
   });
 }
 
-// As many rows a block as its shared memory holds.
+// As many rows per block as fit in its shared memory.
 Grid grid_of(const Tensor& x, std::int64_t kept) {
   constexpr std::int64_t most_shared_bytes = 227 << 10;
   const std::int64_t columns = x.dim(1), bytes = kept * columns * size_of(x.dtype());
-  require(bytes <= most_shared_bytes, "a norm of rows of {} {} is too long for a block's {} bytes of memory", columns,
+  require(bytes <= most_shared_bytes, "a norm of rows of {} {} does not fit in a block's {} bytes of shared memory", columns,
           name_of(x.dtype()), most_shared_bytes);
   const std::int64_t warps = std::clamp<std::int64_t>(most_shared_bytes / std::max<std::int64_t>(bytes, 1), 1, most_warps);
   return {quotient_up(x.dim(0), warps), static_cast<int>(warps) * warp, warps * bytes};

@@ -1,7 +1,9 @@
-// Elements widened to what they are computed in, and rounded once: f32 for the types of 16 bits, else their own.
+// Widens elements to the type that kernels compute in, and rounds results once: f32 for 16-bit types, otherwise the type
+// itself.
 //
-// Functions of f32 are the host's own (vector_math.hpp), so that a kernel which adds in the host's order has the host's bits. 16 bits take the
-// processor's power and reciprocal, a quarter of the instructions, whose error is lost in their rounding.
+// f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order gets the host's bits.
+// 16-bit types use the GPU's instructions for 2^x and 1/x, a quarter of the work; their error vanishes when the result is
+// rounded to 16 bits.
 #pragma once
 #include <numbers>
 
@@ -27,7 +29,7 @@ __device__ T rounded(Statistic<T> value) {
     return value;
 }
 
-// Of an element of T.
+// For elements of type T.
 template <class T>
 __device__ Statistic<T> exponential(Statistic<T> x) {
   if constexpr (sizeof(T) == 2)
@@ -46,7 +48,7 @@ __device__ Statistic<T> sigmoid(Statistic<T> x) {
     return 1 / whole;
 }
 
-// Of the type they are given, by name for both.
+// Overloads for float and double under one name.
 __device__ inline float logarithm(float x) { return math::log(x); }
 __device__ inline double logarithm(double x) { return log(x); }
 __device__ inline float root(float x) { return sqrtf(x); }

@@ -1,4 +1,4 @@
-// Fast numerics on a device: products by cuBLASLt, all other sums by kernels of the table.
+// Fast numerics on a device: products by cuBLASLt, all other sums by kernels from the table.
 //
 //   bytes        x, w and y once each              floor        the larger of bytes/4.8 TB/s and
 //   operations   2·M·K·N                                        operations/790 TFLOP/s (bf16, f16)
@@ -12,7 +12,7 @@ namespace chorale {
 namespace cuda {
 namespace {
 
-// y plus the bias of its column, where cuBLASLt cannot add it.
+// y + bias of the column, for results to which cuBLASLt cannot add it.
 template <class Y, class T>
 struct WithBias {
   const T* bias;

@@ -1,7 +1,8 @@
-// AdamW and SGD on a device, element by element with the host's roundings: the same bits. All parameters of a step in a few launches, and
-// 16-bit values rounded from their masters in the same pass.
+// AdamW and SGD on a device, with the same bits as the host's. All parameters of a step take few launches, and
+// 16-bit values are rounded from their masters in the same pass.
 //
-// Memory-bound: adamw moves 28 bytes a parameter, 30 where it rounds, sgd 20 and 22. For 10⁹ parameters at 4.8 TB/s: 5.8 and 6.3, 4.2 and 4.6 ms.
+// Memory-bound: adamw moves 28 bytes a parameter, 30 if it also rounds; sgd 20 and 22. For 10⁹ parameters at 4.8 TB/s:
+// 5.8 and 6.3, 4.2 and 4.6 ms.
 #include "src/math/optimizer_steps.hpp"
 
 #include <vector>
@@ -15,9 +16,9 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 256, width = 4;  // elements of a thread
+constexpr int threads = 256, width = 4;  // elements per thread
 
-// Sums in fixed point have 63 bits: their product is made in double, and rounded once more.
+// Fixed-point gradients have 63 bits, so they are scaled in double and then rounded.
 template <class W, class Gradient>
 __device__ W scaled(Gradient gradient, double scale) {
   if constexpr (std::is_same_v<Gradient, float> && std::is_same_v<W, float>)
@@ -80,7 +81,7 @@ __device__ void store_rounded(To* place, const W* values) {
   store<n>(place, pack);
 }
 
-// Elements [at, at + n) of a range: of weights stored as S, computed in W.
+// Updates elements [at, at + n) of a range; weights are stored as S and computed in W.
 template <int n, class S, class Gradient, class Rule, class W = Statistic<S>>
 __device__ void update(const Rule& rule, const DeviceRange& range, std::int64_t at) {
   S* const weights = static_cast<S*>(range.weights) + at;
@@ -143,7 +144,7 @@ DeviceRange on_device(const UpdateRange& range) {
           .wide = wide};
 }
 
-// Neighbours of the same types go together.
+// Consecutive ranges with the same types share launches.
 template <template <class> class Rule, class Step>
 void update_all(const Step& step, std::span<const UpdateRange> ranges, const Queue& queue) {
   const auto alike = [](const UpdateRange& a, const UpdateRange& b) {

@@ -1,5 +1,5 @@
-// Sixteen bytes at a time: what a thread reads and writes of memory in one instruction, where places and lengths allow it. A kernel is
-// written for packs of `width` elements and made twice, for 16 bytes and for one element.
+// Packs of 16 bytes: the most that a thread reads or writes in one instruction, if alignment and length allow it. A
+// kernel is written for packs of `width` elements and instantiated twice, for 16 bytes and for one element.
 //
 //   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })
 #pragma once
@@ -21,7 +21,7 @@ __device__ void store(T* place, const Pack<T, width>& pack) {
   *reinterpret_cast<Pack<T, width>*>(place) = pack;
 }
 
-// Whether all begin on 16 bytes. Null counts as such.
+// Whether all pointers are 16-byte aligned; null counts as aligned.
 template <class... Pointers>
 bool aligned(const Pointers*... pointers) {
   return (... && (reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0));

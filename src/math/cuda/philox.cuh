@@ -1,18 +1,18 @@
-// The random bits of src/base/random.hpp on a device, the same ones, and the dropout that rests on them. Four neighbours share one counter,
-// so whoever goes through places in order draws once for four.
+// The random bits of src/base/random.hpp on a device, and the dropout built on them. Four consecutive places share a
+// counter, so a thread that visits places in order draws once for four.
 #pragma once
 #include "src/math/dropout.hpp"
 
 namespace chorale::cuda {
 
-// The words of places that are asked for in order.
+// The random words of places visited in order.
 class Draws {
  public:
   __host__ __device__ explicit Draws(const Random& random) : random_(random) {}
 
   __device__ std::uint32_t at(std::uint64_t place) {
     if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
-    const std::uint64_t word = place % 4;  // by comparison: an index would put the words into memory
+    const std::uint64_t word = place % 4;  // comparisons: an index would move the words to local memory
     return word == 0 ? words_[0] : word == 1 ? words_[1] : word == 2 ? words_[2] : words_[3];
   }
 
@@ -22,7 +22,7 @@ class Draws {
   philox::Counter words_ = {};
 };
 
-// What dropout multiplies the elements of a run of places with: 0 or `scale`; 1 without dropout.
+// The dropout factors for a run of places: 0 or `scale`; always 1 without dropout.
 template <class W>
 class Factors {
  public:

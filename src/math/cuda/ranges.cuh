@@ -1,8 +1,9 @@
-// One launch for ranges of many tensors. The list of them travels as an argument of the launch, and a block looks up which range is its own:
+// One launch for ranges of many tensors. The list of ranges is passed as a kernel argument, and each block looks up its
+// range:
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// An argument has 4 KiB at most, so a long list is several launches: five for the update of GPT-2's 148 parameters.
+// Arguments have at most 4 KiB, so a long list takes several launches: five for GPT-2's 148 parameters.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -11,7 +12,7 @@
 
 namespace chorale::cuda {
 
-// A Range has a `count` of elements.
+// A Range must have a `count` of elements.
 template <class Range>
 struct Ranges {
   static constexpr int most = 3968 / static_cast<int>(sizeof(Range) + sizeof(unsigned));
@@ -29,7 +30,7 @@ struct Ranges {
   }
 };
 
-// Calls f(list, blocks) until all ranges were in a list; a block has up to `per_block` elements of one range.
+// Calls f(list, blocks) until all ranges have been in a list. A block takes up to `per_block` elements of one range.
 template <class Range, class F>
 void each_list(std::span<const Range> ranges, std::int64_t per_block, F f) {
   while (!ranges.empty()) {

@@ -1,7 +1,9 @@
-// One number from all threads of a warp or a block, in an order that depends on nothing but their number: sums keep their bits.
+// Reduces the values of all threads of a warp or block to one, in an order that depends only on their number, so sums
+// keep their bits.
 //
-//   a warp    a butterfly: after five exchanges every lane has the result; fewer exchanges, and so many neighbours have theirs
-//   a block   each warp's result is put down, and every thread goes through them in order
+//   a warp    a butterfly: after five exchanges all 32 lanes have the result; with fewer exchanges, groups of
+// neighbours have theirs
+//   a block   each warp writes its result to shared memory, and every thread reduces these in order
 #pragma once
 #include "src/math/cuda/launch.cuh"
 
@@ -34,7 +36,7 @@ template <class V, class Op>
 __device__ V over_block(V value, Op op) {
   __shared__ V of_warps[warp];
   value = over_warp(value, op);
-  __syncthreads();  // what an earlier call left may still be read
+  __syncthreads();  // results of an earlier call may still be read
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = value;
   __syncthreads();
   V all = of_warps[0];

@@ -1,6 +1,7 @@
-// Elementwise reduction of several vectors into one on a device, in the order given: the host's reduction.hpp, the same bits.
+// Elementwise reduction of several vectors into one on a device, in the given order: reduction.hpp with the host's bits.
 //
-// Memory-bound: reads each source once, writes `out` once, which may be one of the sources. Two sources of 10⁹ bf16 at 4.8 TB/s: 1.25 ms.
+// Memory-bound: reads each source once and writes `out` once. `out` may be one of the sources. Two sources of 10⁹ bf16 at
+// 4.8 TB/s: 1.25 ms.
 #include "src/math/reduction.hpp"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ struct Sources {
   int count;
 };
 
-// Conversions by the types' own words and not by the processor's, so that the NaN of min and max has the host's bits. (Of a sum, a product or
-// a quotient it has not: a GPU makes 7fff ffff of every NaN that it computes with.)
+// Uses the types' own conversions, not the GPU's, so that a NaN from min or max has the host's bits. (A NaN from a sum,
+// product or quotient differs: GPU arithmetic always gives 7fff ffff.)
 template <Redop op, int width, class T>
 __device__ void reduce_pack(const Sources<T>& sources, std::int64_t at, T* out) {
   auto pack = load<width>(sources.at[0] + at);
@@ -55,7 +56,7 @@ struct Divided {
 }  // namespace
 
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count, const Queue& queue) {
-  require(!sources.empty() && sources.size() <= most_addends, "a reduction on a device wants 1 to {} sources, not {}",
+  require(!sources.empty() && sources.size() <= most_addends, "a device reduction takes 1 to {} sources, not {}",
           most_addends, sources.size());
   with_op(op, [&](auto constant) {
     visit(dtype, [&]<class T>(Type<T>) {
@@ -74,7 +75,7 @@ void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sourc
 }
 
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue) {
-  require(by > 0, "an average of {} contributions does not exist", by);
+  require(by > 0, "an average needs a positive number of contributions, not {}", by);
   visit(dtype, [&]<class T>(Type<T>) {
     auto* values = static_cast<T*>(out);
     map(queue, Divided<T>{by}, count, values, static_cast<const T*>(values));

@@ -1,4 +1,4 @@
-// Sorting on a device: what CUB wants to know, and the memory that it works in.
+// CUB's radix sort and its workspace.
 #include "src/math/cuda/sort.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -12,7 +12,7 @@ void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::ui
   const auto sort = [&](void* scratch) {
     check(cub::DeviceRadixSort::SortKeys(scratch, bytes, keys, sorted, count, 32, 32 + bits, stream_of(queue)));
   };
-  sort(nullptr);  // says how many bytes it wants
+  sort(nullptr);  // only returns the workspace size
   const Scratch<std::byte> scratch(static_cast<std::int64_t>(bytes), queue);
   sort(scratch.get());
 }

@@ -1,4 +1,4 @@
-// Keys in ascending order, by CUB's radix sort. This function is all that the rest knows of it; the tests have another behind the same header.
+// Ascending radix sort of keys by CUB. Only this function knows the library; the tests implement the same header without it.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace chorale::cuda {
 
-// By bits 32 … 32 + bits − 1 alone; keys that are the same there stay in their order.
+// Sorts by bits 32 … 32 + bits − 1 only. The sort is stable.
 void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::uint64_t* sorted, const Queue& queue);
 
 }  // namespace chorale::cuda

@@ -1,8 +1,8 @@
-// What a warp of attention must know of its scores besides their values: which a query may not see, and which weights dropout keeps. The rows
-// are `own`, 32 of them; the columns are `others`, n of them, which begin `ahead` tokens later. Own are queries and others keys, or turned
-// (of_keys).
+// Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The rows of
+// scores are `own`, 32 of them; the columns are `others`, n of them, which start `ahead` tokens later. Own rows are
+// queries and others keys; with of_keys the roles are swapped.
 //
-//   ahead    −32     0     32           own are queries, n = 32; of_keys the other way round
+//   ahead    −32     0     32           own rows are queries, n = 32; with of_keys, mirrored
 //            all   some   none
 #pragma once
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace chorale::cuda {
 
-// Weights are powers of two: exp(score/√width) = 2^(score·binary).
+// Exponentials are computed as powers of two: exp(score/√width) = 2^(score·binary).
 template <int width>
 constexpr float inverse_root = width == 64 ? 0.125f : 0.08838834764831845f;
 template <int width>
@@ -27,24 +27,23 @@ __device__ Sight sight(int ahead) {
   return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? Sight::all : Sight::some;
 }
 
-// Scores of keys behind their query become −∞. One branch for the warp, where it sees all.
+// Sets the scores of keys after their query to −∞. If all are visible, the warp skips this.
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
-  const int edge =
-      row_of(0, 0) - column_of(0, 0) - ahead;  // how far to the right of its first element this lane's row still sees
+  const int edge = row_of(0, 0) - column_of(0, 0) - ahead;  // how far to the right of its first element this lane's row sees
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
     if (of_keys ? right < edge : right > edge) s[f][j][e] = -std::numeric_limits<float>::infinity();
   });
 }
 
-// A bit for each of this lane's scores, a word for each fragment: whether dropout keeps its weight.
+// Whether dropout keeps each weight of this lane: one bit per score, one word per fragment.
 using Kept = std::uint32_t[2];
 __device__ inline bool keeps(const Kept& kept, int f, int j, int e) { return kept[f] >> (4 * j + e) & 1; }
 
-// The loop stays one, since random numbers made side by side would take all registers; `place` is that of the first row and column among all
-// weights.
+// The loop must not be unrolled: parallel random numbers would take all registers. `place` is the dropout index of the
+// first row and column.
 template <bool of_keys, int n>
 __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   auto factors = factors_of<float>(dropout);
@@ -62,7 +61,8 @@ __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   }
 }
 
-// Calls f(width, whether weights are dropped) where tiles can be made of such heads. Random numbers cost registers, even where none are drawn.
+// Calls f(width, whether dropout is on) if tiles support these heads. The flag is a template constant because random
+// numbers cost registers even unused.
 template <class F>
 bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
   if (!aligned || (shape.width != 64 && shape.width != 128)) return false;
@@ -77,7 +77,7 @@ bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned,
   return true;
 }
 
-// Which tile of which head of which sample a block has: those with the longest walks stand first in the grid, whatever their head.
+// The tile, head and sample of a block. Tiles with the longest passes come first in the grid, for all heads.
 struct Part {
   int rank, head, sample;
 };

@@ -1,14 +1,14 @@
-// Tiles of rows of a head in shared memory, and the two products of attention on them, by tensor cores. A warp has 32 rows of its own, two
-// fragments of 16, and meets n rows of another tile, so that what is loaded of the other serves both fragments:
+// Tiles of a head's rows in shared memory, and the two matrix products of attention on tensor cores. A warp has 32 rows, two
+// fragments of 16, and processes n rows of another tile at a time, so that each load of the others serves both fragments:
 //
 //                others, n rows      scores   s[32,n] += own[32,width]·othersᵀ             own and others from shared memory
-//              ┌──────────────┐      packed   s in 16 bits, as the left side of a product     no lane needs what another has
+//              ┌──────────────┐      pack     s in 16 bits, as a left operand              without data from other lanes
 //   own, 16    │ fragment 0   │      add      sum[32,columns] += s[32,n]·others[n,columns]  others from shared memory
 //        16    │ fragment 1   │
 //              └──────────────┘
 //
-// Cost: multiply() keeps the tensor cores of a processor (SM) of an H200 busy for some 1.6 cycles (62 % of what wgmma reaches); ldmatrix brings
-// 512 bytes, four cycles of shared memory. Loads a product, and the cycles they take:
+// Cost: multiply() occupies an H200 SM's tensor cores for about 1.6 cycles (62 % of the rate of wgmma); one ldmatrix loads
+// 512 bytes, four cycles of shared memory. Loads per product, and their cycles:
 //
 //                  16 rows, n = 64      32 rows, n = 32      32 rows, n = 64
 //   scores         5/8     2.5          4/8     2            6/16    1.5
@@ -22,7 +22,8 @@ namespace chorale::cuda {
 
 inline constexpr int tile_warps = 4, tile_threads = tile_warps * warp, warp_rows = 32;
 
-// f32 of a warp's rows: two fragments, 8 columns a part, four elements of each a lane; and the same as a left side, 16 columns a part.
+// A warp's rows in f32: two fragments, parts of 8 columns, four elements of each per lane. Packed: the same as a left
+// operand, parts of 16 columns.
 template <int columns>
 using Sums = float[2][columns / 8][4];
 template <int columns>
@@ -31,7 +32,7 @@ using Packed = std::uint32_t[2][columns / 16][4];
 __device__ inline int this_warp() { return static_cast<int>(threadIdx.x) / warp; }
 __device__ inline int this_lane() { return static_cast<int>(threadIdx.x) % warp; }
 
-// Where element e of part j of fragment f of this lane stands, from the warp's first row and column on.
+// The row and column of element e of part j of fragment f of this lane, relative to the warp's first.
 __device__ inline int row_of(int f, int e) { return 16 * f + this_lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int j, int e) { return 8 * j + this_lane() % 4 * 2 + e % 2; }
 
@@ -46,16 +47,17 @@ __device__ void each_element(F&& visit) {
       for (int e = 0; e < 4; ++e) visit(f, j, e);
 }
 
-// Where a row's piece of eight elements, 16 bytes, lies in a tile. Each row has an order of its own within 64 columns, so that the same piece of
-// eight rows, as ldmatrix reads it, is in different banks. A tile may be entered at any multiple of 8 rows, and of 64 columns.
+// Where a row's piece of eight elements (16 bytes) is stored in a tile. The pieces of each 64 columns are permuted by row
+// (swizzled), so the same piece of eight rows, as ldmatrix reads it, lies in different banks. A tile may be entered at
+// any multiple of 8 rows and 64 columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
 }
-// From an even piece on, so many columns further (16 at a time): with four such places a lane reaches all of a row.
+// Moves the place of an even piece by `columns` columns, a multiple of 16. Four such places let a lane reach the whole row.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
-// Where this thread begins to read rows from `first` on: sixteen bytes of one in so many.
+// Where this thread starts to read, for rows from `first` on: each thread reads 16 bytes of every so many rows.
 template <int width, class T>
 __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first) {
   constexpr int pieces = width / 8;
@@ -63,7 +65,8 @@ __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first
   return {vectors[first + row] + 8 * piece, vectors.stride};
 }
 
-// So many rows of those, zeros beyond the first `count`, on their way. A thread stays in its column: where it reads next is one addition away.
+// Starts copying `rows` rows from there; zeros beyond the first `count`. A thread stays in its columns, so its next
+// address is one addition away.
 template <int width, int rows, class T>
 __device__ void load_tile(T* tile, const Vectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
@@ -117,7 +120,10 @@ template <int width, int n, int columns, class T>
 __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& sum) {
   const int lane = this_lane();
   int right = place_of_piece<width>(lane % 16, lane / 16);
-  asm volatile("" : "+r"(right));  // else its four places are made before the loop over tiles, and registers spill
+  asm volatile(
+      ""
+      : "+r"(
+          right));  // keeps nvcc from computing the four addresses before the loop over tiles, which would spill registers
 #pragma unroll
   for (int k = 0; k < n; k += 16)
 #pragma unroll
@@ -132,7 +138,7 @@ __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& su
     }
 }
 
-// The warp's rows, times `scale` of each row a lane has, to where they belong: `first` is that of the warp's first.
+// Stores the warp's rows, each multiplied by its `scale`; `first` is the index of the warp's first row.
 template <int columns, class T>
 __device__ void store_rows(const Sums<columns>& sum, const float (&scale)[2][2], const Vectors<T>& to, int first,
                            int count) {

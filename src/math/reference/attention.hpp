@@ -5,7 +5,7 @@
 //
 // f_j is the dropout factor of a probability: 0 or 1/(1 − p). Backward, with dp_j = f_j·(do·v_j):
 //
-//   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)    dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
+//   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)   dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
 #pragma once
 #include <algorithm>
 #include <cmath>
