@@ -2,19 +2,22 @@
 #
 #   awk -v most=70000 -f src/bundles.awk collectives/cost.cpp …        collectives-1:collectives/cost.cpp …
 #
-# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads them once for `most` characters of sources of
-# one folder. Those that include the parser of JSON or TOML, 3 s and more each, have bundles of their own. Files that use the same name in
-# anonymous namespaces go to different bundles, so names stay free. What says `using namespace` is left out, as it would say so for its neighbours.
+# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for up to `most`
+# characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each, have bundles of their own.
+# Files that define the same name in anonymous namespaces go to different bundles, so names stay free. A file with `using namespace`
+# is compiled alone, because its neighbours would see the names too.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)
   if (parses[file]) return (kind == "experiments" ? kind : "library") "_parsers"
-  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"  # each has a namespace named after a function
+  # Each of these has a namespace named after a function.
+  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"
   sub("/", "_", kind)
   return kind
 }
 
-# What a line at the left margin defines: `constexpr int most = 8;`, `class Picture final : Drawing {`, `std::string text_of(int x) {`.
+# The name that a line at the left margin defines: `constexpr int most = 8;`, `class Picture final : Drawing {`,
+# `std::string text_of(int x) {`.
 function name_in(line) {
   sub(/^\[\[[a-z]+\]\] /, "", line)
   gsub(/::/, "", line)
@@ -39,7 +42,7 @@ FNR == 1 { files[++n] = FILENAME; hidden = 0 }
 /^using namespace/ { alone[FILENAME] = 1 }
 hidden && /^[A-Za-z[]/ && (name = name_in($0)) != "" {
   local[FILENAME, ++locals[FILENAME]] = name
-  meaning[FILENAME, locals[FILENAME]] = /^(using|namespace) .*=/ ? $0 : FILENAME  # an alias may be repeated as it is
+  meaning[FILENAME, locals[FILENAME]] = /^(using|namespace) .*=/ ? $0 : FILENAME  # identical aliases may repeat
 }
 
 END {

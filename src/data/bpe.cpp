@@ -20,8 +20,8 @@ TokenizerParts parts_of(std::vector<Tokenizer::Merge> merges) {
   }
   for (const auto& [left, right] : merges) {
     const auto known = static_cast<std::int64_t>(parts.bytes.size());
-    require(left >= 0 && right >= 0 && left < known && right < known, "token {} is made of {} and {}, which come later",
-            known, left, right);
+    require(left >= 0 && right >= 0 && left < known && right < known,
+            "token {} cannot be merged from {} and {}, which come later", known, left, right);
     parts.made.push_back(static_cast<std::int32_t>(known));
     parts.bytes.push_back(parts.bytes[static_cast<std::size_t>(left)] + parts.bytes[static_cast<std::size_t>(right)]);
   }
@@ -34,7 +34,8 @@ TokenizerParts parts_of(std::vector<Tokenizer::Merge> merges) {
 Tokenizer::Tokenizer(std::vector<Merge> merges) : Tokenizer(parts_of(std::move(merges))) {}
 
 Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
-  require(parts_.merges.size() == parts_.made.size(), "{} merges make {} tokens", parts_.merges.size(), parts_.made.size());
+  require(parts_.merges.size() == parts_.made.size(), "{} merges cannot make {} tokens", parts_.merges.size(),
+          parts_.made.size());
   for (std::size_t i = 0; i < parts_.merges.size(); ++i)
     merge_of_pair_[key_of(parts_.merges[i][0], parts_.merges[i][1])] = static_cast<std::int32_t>(i);
   if (parts_.whole_first)
@@ -45,19 +46,19 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
     std::stable_sort(tokens.begin(), tokens.end(), [](auto& a, auto& b) { return a.text.size() > b.text.size(); });
 }
 
-// The pair learnt first is merged first, and of its places the leftmost. A heap holds the pairs that can be merged, and may hold some whose
-// tokens are gone by now: n log n for a piece of n bytes.
+// Merges the pair that was learnt first; among its places, the leftmost. A heap holds the mergeable pairs and may hold
+// stale ones, whose tokens are already merged. Cost: n log n for a piece of n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
   const auto merge_of = [&](std::int32_t left, std::int32_t right) {
     const auto found = merge_of_pair_.find(key_of(left, right));
     return found == merge_of_pair_.end() ? -1 : found->second;
   };
-  std::vector<std::int32_t> tokens(piece.size());  // −1 where a token to the left has swallowed it
+  std::vector<std::int32_t> tokens(piece.size());  // −1: merged into a token to the left
   std::transform(piece.begin(), piece.end(), tokens.begin(),
                  [&](char c) { return parts_.of_byte[static_cast<unsigned char>(c)]; });
   std::vector<std::size_t> before(tokens.size()), after(tokens.size());
-  using Candidate = std::pair<std::int32_t, std::size_t>;  // a merge, and the place of its left token
+  using Candidate = std::pair<std::int32_t, std::size_t>;  // a merge and the index of its left token
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   const auto offer = [&](std::size_t left) {
     if (after[left] == tokens.size()) return;
@@ -81,7 +82,7 @@ std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const 
   return tokens;
 }
 
-// The longest added token that begins there.
+// The longest added token that starts at this place.
 const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) const {
   for (const AddedToken& token : added_[static_cast<unsigned char>(text[place])])
     if (text.substr(place).starts_with(token.text)) return &token;
@@ -89,7 +90,7 @@ const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) 
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::function<void(std::size_t)>& progress) const {
-  constexpr std::size_t longest_kept = 64;  // pieces come again and again
+  constexpr std::size_t longest_kept = 64;  // text repeats the same pieces
   std::unordered_map<std::string_view, std::vector<std::int32_t>> known;
   std::vector<std::int32_t> tokens;
   std::size_t count = 0;
@@ -116,7 +117,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::fu
 }
 
 const std::string& Tokenizer::bytes_of(std::int32_t token) const {
-  require(token >= 0 && token < vocabulary(), "token {} of a vocabulary of {}", token, vocabulary());
+  require(token >= 0 && token < vocabulary(), "token {} is outside the vocabulary of {}", token, vocabulary());
   return parts_.bytes[static_cast<std::size_t>(token)];
 }
 

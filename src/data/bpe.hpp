@@ -1,12 +1,13 @@
-// Tokenizers: text to numbers and back, any bytes, nothing lost.
+// Tokenizers: text to tokens and back. Every byte sequence survives the round trip.
 //
-// Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary begins as the 256 bytes and grows by the most frequent pair
-// of neighbours, again and again. Encoding merges pairs within pieces of the text (pieces.hpp), the pair that was learnt first before all
-// others. A vocabulary of ours numbers the bytes first and then what each merge makes. One of Hugging Face's has numbers of its own, and
-// added tokens: words such as <|endoftext|>, which stand for themselves wherever they appear in a text.
+// Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
+// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text (pieces.hpp),
+// in the order in which they were learnt. Our vocabularies number the bytes first and then the result of each merge.
+// Those from Hugging Face have their own numbers and added tokens: words such as <|endoftext|>, which become one token
+// wherever they appear in a text.
 //
-//   named("bytes")             one token a byte
-//   named("english.bpe")       a file in the form of tokenizer.json: ours is too
+//   named("bytes")             one token per byte
+//   named("english.bpe")       a file in the format of tokenizer.json, which is also ours
 //   named("folder")            a model's folder, with tokenizer.json, or with vocab.json and merges.txt
 #pragma once
 #include <array>
@@ -27,23 +28,23 @@ struct AddedToken {
   std::int32_t token;
 };
 
-// Everything that a tokenizer is made of.
+// All parts of a tokenizer.
 struct TokenizerParts {
-  std::vector<std::string> bytes;                        // of each token; "" for a number that no token has
+  std::vector<std::string> bytes;                        // of each token; "" for unused numbers
   std::array<std::int32_t, 256> of_byte;                 // the tokens of single bytes
-  std::vector<std::array<std::int32_t, 2>> merges = {};  // the first is merged first
-  std::vector<std::int32_t> made = {};                   // by each merge
+  std::vector<std::array<std::int32_t, 2>> merges = {};  // in order of priority
+  std::vector<std::int32_t> made = {};                   // the result of each merge
   std::vector<AddedToken> added = {};
-  std::vector<std::int32_t> opening = {};  // what stands before every text: <|begin_of_text|>
+  std::vector<std::int32_t> opening = {};  // put before every text: <|begin_of_text|>
   Cut cut = Cut::gpt2;
-  bool whole_first = false;  // a piece that is a token is that token, whatever merges would make of it
+  bool whole_first = false;  // a piece that is a token stays whole, whatever the merges would give
 };
 
 class Tokenizer {
  public:
   using Merge = std::array<std::int32_t, 2>;
 
-  explicit Tokenizer(std::vector<Merge> merges = {});  // the i-th makes token 256 + i; none: one token a byte
+  explicit Tokenizer(std::vector<Merge> merges = {});  // the i-th makes token 256 + i; none: one token per byte
   explicit Tokenizer(TokenizerParts parts);
   static Tokenizer named(const std::string& name);
 
@@ -54,9 +55,9 @@ class Tokenizer {
   std::string decode(const std::vector<std::int32_t>& tokens) const;
   const std::string& bytes_of(std::int32_t token) const;
 
-  std::string json() const;  // of one of ours
+  std::string json() const;  // only for our own vocabularies
   static Tokenizer from_json(const std::string& text, const std::string& name);
-  // From vocab.json and merges.txt; added_tokens.json ("{}" where there is none) names tokens that stand for themselves, as <|endoftext|> does.
+  // From vocab.json and merges.txt. added_tokens.json ("{}" if there is none) names the added tokens, such as <|endoftext|>.
   static Tokenizer from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                               const std::string& added_json, const std::string& name);
 
@@ -66,12 +67,12 @@ class Tokenizer {
 
   TokenizerParts parts_;
   std::unordered_map<std::uint64_t, std::int32_t> merge_of_pair_;
-  std::unordered_map<std::string, std::int32_t> whole_;  // tokens that pieces may be at once
-  std::array<std::vector<AddedToken>, 256> added_;       // by their first byte, the longest first
+  std::unordered_map<std::string, std::int32_t> whole_;  // tokens that a whole piece may become at once
+  std::array<std::vector<AddedToken>, 256> added_;       // by first byte, the longest first
 };
 
-// Learns merges until the vocabulary is full or no pair comes twice; the smaller pair wins a tie. Seconds for a book: each distinct
-// piece is looked at once, with its count, and a merge touches only the pieces that have its pair.
+// Learns merges until the vocabulary is full or no pair occurs twice; on ties the smaller pair wins. Takes seconds for a
+// book: each distinct piece is stored once with its count, and a merge touches only the pieces that contain its pair.
 Tokenizer train_bpe(std::string_view text, std::int64_t vocabulary, const std::function<void(std::int64_t)>& progress = {});
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// Tokenizers as files: ours are written in the form of Hugging Face's tokenizer.json, and read like theirs (bpe_reader.cpp).
+// Tokenizers as files. Ours are written in the format of Hugging Face's tokenizer.json and read like theirs
+// (bpe_reader.cpp).
 #include <fmt/format.h>
 
 #include <fstream>
@@ -17,8 +18,8 @@ using Json = nlohmann::ordered_json;
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path))
-    usage_error("there is no such tokenizer", fmt::format("\"{}\" is no file that can be read", path.string()),
-                "--tokenizer is \"bytes\", a file that chorale data train-bpe made, or a folder with tokenizer.json");
+    usage_error("there is no such tokenizer", fmt::format("\"{}\" is not a readable file", path.string()),
+                "--tokenizer takes \"bytes\", a file from chorale data train-bpe, or a folder with tokenizer.json");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -26,9 +27,9 @@ std::string text_of(const fs::path& path) {
 
 std::string Tokenizer::json() const {
   require(parts_.added.empty() && parts_.opening.empty() && parts_.bytes.size() == 256 + parts_.merges.size(),
-          "a vocabulary of {} that is numbered by another is written as it came", parts_.bytes.size());
+          "a vocabulary of {} tokens from another program cannot be written", parts_.bytes.size());
   Json vocabulary = Json::object(), merges = Json::array();
-  // GPT-2's order of the 256 bytes differs; ids are ours, as the file says.
+  // GPT-2 orders the 256 bytes differently; the file states our ids.
   for (std::size_t token = 0; token < parts_.bytes.size(); ++token) vocabulary[readable(parts_.bytes[token])] = token;
   for (const auto& [left, right] : parts_.merges)
     merges.push_back(readable(bytes_of(left)) + " " + readable(bytes_of(right)));

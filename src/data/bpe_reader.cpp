@@ -1,5 +1,5 @@
-// Reads tokenizer.json of Hugging Face's `tokenizers`, and GPT-2's older pair of vocab.json and merges.txt. What a file asks for that is not known
-// here is refused by name: its tokens would be other numbers.
+// Reads tokenizer.json of Hugging Face's `tokenizers`, and GPT-2's older pair of vocab.json and merges.txt. Unsupported
+// features are refused by name: ignoring them would give other tokens.
 #include <fmt/format.h>
 
 #include <map>
@@ -17,13 +17,13 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void refuse_tokenizer(const std::string& name, const std::string& why) {
-  usage_error(fmt::format("{} is no byte-level tokenizer that is known here", name), why,
+  usage_error(fmt::format("{} is not a supported byte-level tokenizer", name), why,
               "make one with: chorale data train-bpe TEXT --vocabulary 4096 --out FILE");
 }
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Fills a vocabulary with the numbers that a file gives its words.
+// Fills a vocabulary with the numbers from a file.
 class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
@@ -32,7 +32,7 @@ class Reader {
     for (const auto& [word, number] : words.items()) {
       const std::int32_t token = checked(number, word);
       token_of_[word] = token;
-      place(token, bytes_of_word(word).value_or(word));  // a special token may have any letters
+      place(token, bytes_of_word(word).value_or(word));  // a special token may contain any characters
     }
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = token_of_.find(readable(std::string(1, static_cast<char>(byte))));
@@ -45,7 +45,7 @@ class Reader {
   void merge(const std::string& left, const std::string& right) {
     const auto a = token_of_.find(left), b = token_of_.find(right), whole = token_of_.find(left + right);
     if (a == token_of_.end() || b == token_of_.end() || whole == token_of_.end())
-      refuse_tokenizer(name_, fmt::format("merge {}, \"{} {}\", is of tokens that its vocabulary lacks", parts.merges.size(),
+      refuse_tokenizer(name_, fmt::format("merge {}, \"{} {}\", uses tokens that its vocabulary lacks", parts.merges.size(),
                                           left, right));
     parts.merges.push_back({a->second, b->second});
     parts.made.push_back(whole->second);
@@ -84,7 +84,7 @@ class Reader {
   std::map<std::string, std::int32_t> token_of_;
 };
 
-// The parts of a list, or the one that stands alone.
+// The elements of a Sequence, or the single step itself.
 std::vector<Json> listed(const Json& value, const char* members) {
   if (value.is_null()) return {};
   if (value.value("type", "") != "Sequence") return {value};
@@ -103,7 +103,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
     const bool last = type == "ByteLevel" && !bytes;
     if (last && !step.value("add_prefix_space", true)) {
       bytes = true;
-      if (step.value("use_regex", true) && cut) refuse_tokenizer(name, "its text is cut by two patterns");
+      if (step.value("use_regex", true) && cut) refuse_tokenizer(name, "its text is split by two patterns");
       if (step.value("use_regex", true)) cut = Cut::gpt2;
     } else if (type == "Digits" && step.value("individual_digits", false) && !bytes) {
       digits = true;
@@ -114,7 +114,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
       if (pattern == llama3_pattern) cut = Cut::llama3;
       if (!cut)
         refuse_tokenizer(name,
-                         fmt::format("its text is cut by a pattern that is neither GPT-2's nor Llama 3's: {}", pattern));
+                         fmt::format("its text is split by a pattern that is neither GPT-2's nor Llama 3's: {}", pattern));
     } else {
       refuse_tokenizer(name, fmt::format("its pre_tokenizer has the step {}", shown(step)));
     }
@@ -137,7 +137,7 @@ std::vector<std::int32_t> opening_of(const Json& post_processor, const std::stri
         text_came = true;
         continue;
       }
-      if (text_came) refuse_tokenizer(name, "its template puts tokens behind a text");
+      if (text_came) refuse_tokenizer(name, "its template puts tokens after a text");
       const auto id = part.at("SpecialToken").at("id").get<std::string>();
       for (const Json& token : step.at("special_tokens").at(id).at("ids")) opening.push_back(token.get<std::int32_t>());
     }

@@ -1,6 +1,7 @@
-// Learns a byte-pair encoding. The text is a multiset of pieces; each merge takes the most frequent pair from a heap, rewrites only the
-// pieces that have it, and corrects the counts of the pairs it touched. An entry of the heap whose count is no longer true goes back with the
-// true one. No two tokens have the same text: between bounds that no merge has crossed, a text is merged as it would be alone.
+// Learns a byte-pair encoding. The text is a multiset of pieces. Each merge takes the most frequent pair from a heap,
+// rewrites only the pieces that contain it, and corrects the counts of the pairs it touched. A heap entry with an
+// outdated count is pushed back with the current one. No two tokens have the same text, because a stretch of text that no
+// merge has crossed is always merged in the same way.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -21,7 +22,7 @@ struct Piece {
 struct Candidate {
   std::int64_t count;
   Pair pair;
-  // The most frequent on top; of equals the smaller pair, so that every run learns the same.
+  // The most frequent pair is on top; on ties the smaller one, so that every run learns the same merges.
   bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
 };
 
@@ -34,7 +35,7 @@ struct PairHash {
 class Learner {
  public:
   explicit Learner(std::string_view text) {
-    std::map<std::string_view, std::int64_t> counts;  // in order, so that nothing depends on a hash
+    std::map<std::string_view, std::int64_t> counts;  // ordered, so that nothing depends on a hash
     std::string_view next;
     for (Pieces pieces(text); pieces.next(next);) ++counts[next];
     for (const auto& [piece, count] : counts) {
@@ -45,7 +46,7 @@ class Learner {
     for (const auto& [pair, found] : pairs_) heap_.push({found.count, pair});
   }
 
-  // The most frequent pair, which becomes `token`; false when none comes twice.
+  // Merges the most frequent pair into `token`; false if no pair occurs twice.
   bool merge(std::int32_t token, Pair& merged) {
     while (!heap_.empty()) {
       const Candidate top = heap_.top();
@@ -66,10 +67,10 @@ class Learner {
  private:
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::size_t> pieces;  // that have it, or had it
+    std::vector<std::size_t> pieces;  // that contain it or once did
   };
 
-  // Counts the pairs of a piece in (1) or out (−1).
+  // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).
   void add(std::size_t index, std::int64_t sign) {
     const Piece& piece = pieces_[index];
     for (std::size_t i = 0; i + 1 < piece.tokens.size(); ++i) {

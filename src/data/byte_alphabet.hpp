@@ -1,5 +1,5 @@
-// GPT-2's byte alphabet, in which files of tokenizers write tokens: bytes that print stand for themselves, the others for the code points from
-// 256 on (a space is Ġ), so that every token is a readable word.
+// GPT-2's byte alphabet, in which tokenizer files write tokens. Printable bytes stand for themselves; the others become
+// code points from 256 on (a space is Ġ). So every token is a readable word.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,6 +7,6 @@
 namespace chorale {
 
 std::string readable(const std::string& bytes);
-std::optional<std::string> bytes_of_word(const std::string& word);  // none where it has a letter that is not of the alphabet
+std::optional<std::string> bytes_of_word(const std::string& word);  // none if a character is not in the alphabet
 
 }  // namespace chorale

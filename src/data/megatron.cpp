@@ -20,14 +20,14 @@ std::optional<TokenType> type_of(std::uint8_t code) {
   }
 }
 
-// Reads value after value, and never past the end.
+// Reads one value after another, never past the end.
 class Reader {
  public:
   Reader(std::string name, std::span<const std::byte> bytes) : name_(std::move(name)), bytes_(bytes) {}
 
   [[noreturn]] void refuse(const std::string& numbers) const {
-    usage_error(fmt::format("{} is no Megatron index, or is damaged", name_), numbers,
-                "make it anew with Megatron's preprocess_data.py, or copy it again");
+    usage_error(fmt::format("{} is not a Megatron index, or is damaged", name_), numbers,
+                "regenerate it with Megatron's preprocess_data.py, or copy it again");
   }
   template <class T>
   T next(const char* what) {
@@ -37,11 +37,11 @@ class Reader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
-  // Where so many values begin; the count comes from the file, so it is compared before it is multiplied.
+  // A reader for `count` values. The count comes from the file, so it is compared before it is multiplied.
   template <class T>
   Reader list(std::uint64_t count, const char* what) {
     if (count > bytes_.size() / sizeof(T))
-      refuse(fmt::format("it promises {} {}, and {} bytes follow", count, what, bytes_.size()));
+      refuse(fmt::format("it declares {} {}, but {} bytes follow", count, what, bytes_.size()));
     Reader reader(name_, bytes_.first(count * sizeof(T)));
     bytes_ = bytes_.subspan(count * sizeof(T));
     return reader;
@@ -59,12 +59,12 @@ StoredTokens open_megatron(const std::filesystem::path& index) {
   MappedFile data(std::filesystem::path(index).replace_extension(".bin"));
   Reader reader(index.string(), index_file.bytes());
   for (const char expected : magic)
-    if (reader.next<char>("magic") != expected) reader.refuse("it does not begin with MMIDIDX");
+    if (reader.next<char>("magic") != expected) reader.refuse("it does not start with MMIDIDX");
   if (const auto version = reader.next<std::uint64_t>("version"); version != 1)
-    reader.refuse(fmt::format("version {}, and only 1 is known", version));
+    reader.refuse(fmt::format("version {} is unknown; only 1 is supported", version));
   const auto code = reader.next<std::uint8_t>("type");
   const std::optional<TokenType> type = type_of(code);
-  if (!type) reader.refuse(fmt::format("its tokens are of type {}, which is no integer", code));
+  if (!type) reader.refuse(fmt::format("its token type {} is not an integer type", code));
   const auto sequences = reader.next<std::uint64_t>("number of sequences");
   const auto bounds = reader.next<std::uint64_t>("number of documents");
   Reader lengths = reader.list<std::int32_t>(sequences, "lengths");
@@ -77,18 +77,18 @@ StoredTokens open_megatron(const std::filesystem::path& index) {
     const auto length = lengths.next<std::int32_t>("lengths");
     const auto place = places.next<std::int64_t>("places");
     if (length < 0 || length > there - count)
-      reader.refuse(
-          fmt::format("sequence {} has {} tokens; {} of {} tokens in its .bin are left", i, length, there - count, there));
+      reader.refuse(fmt::format("sequence {} has {} tokens, but only {} of {} tokens are left in the .bin", i, length,
+                                there - count, there));
     if (place != count * size_of(*type))
-      reader.refuse(fmt::format("sequence {} stands at byte {} and not at {}, where the one before it ends", i, place,
-                                count * size_of(*type)));
+      reader.refuse(
+          fmt::format("sequence {} starts at byte {}, but the one before it ends at {}", i, place, count * size_of(*type)));
     count += length;
   }
   std::int64_t bound = 0;
   for (std::uint64_t i = 0; i < bounds; ++i) {
     const auto next = documents.next<std::int64_t>("document bounds");
     if (next < bound || static_cast<std::uint64_t>(next) > sequences)
-      reader.refuse(fmt::format("document {} begins at sequence {} of {}", i, next, sequences));
+      reader.refuse(fmt::format("document {} starts at sequence {} of {}", i, next, sequences));
     bound = next;
   }
   if (count == 0) reader.refuse("it has no tokens");

@@ -1,4 +1,4 @@
-// Megatron-LM's indexed data sets, read: FILE.bin holds tokens and nothing else, FILE.idx says how they are cut into sequences
+// Reads Megatron-LM's indexed data sets. FILE.bin holds only tokens; FILE.idx says how they are split into sequences
 // and documents. Training reads the documents one after another.
 //
 //   "MMIDIDX\0\0"  version: u64 = 1  type of tokens: u8  sequences: u64  document bounds: u64

@@ -18,7 +18,7 @@ std::size_t contraction(std::string_view text, bool any_case) {
   return 0;
 }
 
-// Where characters of this kind that begin at `from` end.
+// The end of the run of characters of this kind that starts at `from`.
 std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   while (from < text.size()) {
     const Character c = character_at(text, from);
@@ -28,7 +28,7 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   return from;
 }
 
-// \s+(?!\S)|\s+ of a text that begins with white space: all but the last character of the run, which goes with what follows.
+// \s+(?!\S)|\s+ for a text that starts with white space: the run without its last character, which belongs to what follows.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {
@@ -67,7 +67,7 @@ std::size_t llama3_piece(std::string_view text) {
     while (end < text.size() && ends_line(text[end])) ++end;
     return end;
   }
-  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+: up to the run's last line end
+  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+: up to the last line end of the run
   while (line_end > 0 && !ends_line(text[line_end - 1])) --line_end;
   return line_end > 0 ? line_end : spaces(text);
 }

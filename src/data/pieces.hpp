@@ -1,9 +1,10 @@
-// A text cut into the pieces that merges never cross. Vocabularies are published with the regular expression that cuts; these are the
-// ones known here, as scanners of our own:
+// Splits a text into pieces that merges never cross. Vocabularies are published with the regular expression that splits
+// the text; these are the supported ones, as hand-written scanners:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//   digits   every number character alone; gpt2 between them
-//   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//   digits   every number character alone; gpt2 in between
+//   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
+//            |\s*[\r\n]+|\s+(?!\S)|\s+
 //
 //   "It's 1984,  said he."     gpt2     It | 's | " 1984" | , | " " | " said" | " he" | .
 //                              llama3   It | 's | " " | 198 | 4 | , | " " | " said" | " he" | .
@@ -15,7 +16,7 @@ namespace chorale {
 
 enum class Cut : std::uint8_t { gpt2, digits, llama3 };
 
-// Goes through a text piece by piece; together the pieces are the text.
+// Iterates over the pieces of a text; together they are the whole text.
 class Pieces {
  public:
   explicit Pieces(std::string_view text, Cut cut = Cut::gpt2) : rest_(text), cut_(cut) {}
@@ -26,7 +27,7 @@ class Pieces {
 
   std::string_view rest_;
   Cut cut_;
-  std::size_t before_number_ = 0;  // bytes until the next number, or the end; 0: not known
+  std::size_t before_number_ = 0;  // bytes to the next number or the end; 0: unknown
 };
 
 }  // namespace chorale

@@ -9,19 +9,19 @@
 namespace chorale {
 namespace {
 
-constexpr std::uint32_t order_site = 0x0da7a0de;  // of the random numbers: no other part draws there
-constexpr std::uint64_t rounds = 8;  // four hide the order from anybody with few bits to look at; eight for small halves
+constexpr std::uint32_t order_site = 0x0da7a0de;  // random site of the sample order, used nowhere else
+constexpr std::uint64_t rounds = 8;               // four rounds suffice for large halves; eight also for small ones
 
 }  // namespace
 
 Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::uint32_t number)
     : size_(size), seed_(seed), number_(number) {
-  require(size > 0, "a permutation wants at least one element, not {}", size);
+  require(size > 0, "a permutation needs at least one element, not {}", size);
   half_bits_ = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size - 1)) + 1) / 2);
 }
 
 std::int64_t Permutation::operator()(std::int64_t index) const {
-  require(index >= 0 && index < size_, "element {} of a permutation of {}", index, size_);
+  require(index >= 0 && index < size_, "element {} is outside the permutation of {}", index, size_);
   const Random random{.seed = seed_, .step = number_, .site = order_site};
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<std::uint64_t>(index);
@@ -37,9 +37,9 @@ std::int64_t Permutation::operator()(std::int64_t index) const {
 }
 
 Sampler::Sampler(std::int64_t samples, std::uint64_t seed, double held_out) : samples_(samples), seed_(seed) {
-  require(held_out >= 0 && held_out < 1, "{} is no fraction of the samples to hold out", held_out);
+  require(held_out >= 0 && held_out < 1, "the held-out fraction {} is not in [0, 1)", held_out);
   const auto held = static_cast<std::int64_t>(static_cast<double>(samples) * held_out);
-  training_ = samples - (held_out > 0 ? std::max<std::int64_t>(1, held) : 0);  // what is asked for is not nothing
+  training_ = samples - (held_out > 0 ? std::max<std::int64_t>(1, held) : 0);  // a requested validation set is never empty
   if (training_ < 1)
     usage_error("the data has too few samples to train on",
                 fmt::format("{} samples, of which {} are held out for validation", samples, samples - training_),
@@ -47,7 +47,7 @@ Sampler::Sampler(std::int64_t samples, std::uint64_t seed, double held_out) : sa
 }
 
 std::int64_t Sampler::training_sample(std::int64_t consumed) const {
-  require(consumed >= 0, "{} samples cannot have been consumed", consumed);
+  require(consumed >= 0, "the number of consumed samples cannot be {}", consumed);
   return Permutation(training_, seed_, static_cast<std::uint32_t>(epoch(consumed)))(consumed % training_);
 }
 

@@ -10,15 +10,16 @@
 namespace chorale {
 namespace {
 
-constexpr std::uint32_t text_site = 0x0da7a7e7;  // of the random numbers: no other part draws there
-constexpr double exponent = 2;  // of the power law: a model need not see rare tokens often to come near the floor
+constexpr std::uint32_t text_site = 0x0da7a7e7;  // random site of the texts, used nowhere else
+constexpr double exponent =
+    2;  // of the power law; rare tokens contribute little, so a model comes near the floor without them
 
 struct Rule {
   double probability;
-  bool from_title;  // else from the last token
+  bool from_title;  // otherwise from the last token
 };
 constexpr Rule rules[] = {{0.35, false}, {0.20, false}, {0.10, false}, {0.25, true}, {0.10, true}};
-constexpr double from_titles = 0.35;  // the last rules together
+constexpr double from_titles = 0.35;  // the total of the last two rules
 
 double entropy(const std::vector<double>& probabilities) {
   double sum = 0;
@@ -26,7 +27,7 @@ double entropy(const std::vector<double>& probabilities) {
   return sum;
 }
 
-// The element that 32 bits, as a number in [0, 1), fall on, by cumulative sums of any total.
+// The index that 32 random bits select, given cumulative sums `below` of any total.
 std::int64_t pick(std::span<const double> below, std::uint32_t bits) {
   return std::upper_bound(below.begin(), below.end() - 1, bits * 0x1p-32 * below.back()) - below.begin();
 }
@@ -48,7 +49,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed
   }
   double sum = 0;
   for (std::size_t r = 1; r <= size_of_class(1); ++r) below_.push_back(sum += std::pow(static_cast<double>(r), -exponent));
-  nats_of_class_.push_back(0);  // nothing follows as a title
+  nats_of_class_.push_back(0);  // class 0: titles follow nothing
   for (std::int64_t c = 1; c <= classes_; ++c) {
     Distribution law;
     for (std::size_t r = 0; r < size_of_class(c); ++r)
@@ -58,8 +59,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed
   for (std::int64_t title = 0; title < titles_; ++title)
     for (std::int64_t last = 0; last <= classes_; ++last) nats_of_state_.push_back(nats_of(next_class(title, last)));
 
-  Distribution here =
-      at_the_title();  // to where it settles; half a step at a time, so that it does even where the chain goes in circles
+  Distribution here = at_the_title();  // iterate to the stationary state; half steps converge even if the chain is periodic
   for (double change = 1; change > 1e-14;) {
     const Distribution next = step(here);
     change = 0;
@@ -86,7 +86,7 @@ SyntheticLanguage::Distribution SyntheticLanguage::next_class(std::int64_t title
   Distribution probabilities(static_cast<std::size_t>(classes_ + 1));
   for (std::size_t rule = 0; rule < std::size(rules); ++rule) {
     const auto& [probability, from_title] = rules[rule];
-    if (last == 0 && !from_title) continue;  // after the title only it can be followed
+    if (last == 0 && !from_title) continue;  // after the title only the title rules apply
     const std::int64_t to = permutations_[rule][static_cast<std::size_t>(from_title ? title : last - 1)];
     probabilities[static_cast<std::size_t>(to)] += last == 0 ? probability / from_titles : probability;
   }
@@ -155,7 +155,7 @@ void SyntheticLanguage::read(std::int64_t sample, std::span<std::int32_t> out) c
     double at = last == 0 ? 1 - from_titles * (1 - drawn) : drawn;
     std::size_t rule = 0;
     while (rule + 1 < std::size(rules) && at >= rules[rule].probability) at -= rules[rule++].probability;
-    if (last == 0) rule = std::max<std::size_t>(rule, 3);  // whatever the rounding of sums
+    if (last == 0) rule = std::max<std::size_t>(rule, 3);  // guards against rounding in the sums
     last = permutations_[rule][static_cast<std::size_t>(rules[rule].from_title ? title : last - 1)];
     const std::int64_t rank = pick(std::span(below_).first(size_of_class(last)), bits[1]);
     out[position] = static_cast<std::int32_t>(titles_ + last - 1 + classes_ * rank);

@@ -1,9 +1,9 @@
-// A language made up from a seed, whose entropy is known: the loss of a model that reads it has a floor, and training is right when it
-// arrives there. Endless, embedded, and small enough in what there is to learn that a small model gets there in minutes.
+// A language generated from a seed, with known entropy: the loss of a model has a floor, and correct training reaches it.
+// It is endless, needs no files, and has so little to learn that a small model reaches the floor in minutes.
 //
-// A text begins with its title, a token that stands nowhere else. Every other token belongs to a class. The class of the next token follows
-// from the last one or from the title, by five rules of fixed probability, each a permutation drawn from the seed; the token is then any of
-// its class, by a power law:
+// A text starts with its title, a token that occurs nowhere else. Every other token belongs to a class. Five rules with
+// fixed probabilities choose the class of the next token from the last token's class or from the title; each rule is a
+// permutation drawn from the seed. The token is then drawn from its class by a power law:
 //
 //   title  ──────────────┬─ 0.25 ── permutation 3 ──┐
 //                        └─ 0.10 ── permutation 4 ──┤
@@ -11,8 +11,9 @@
 //                        ├─ 0.20 ── permutation 1 ──┤
 //                        └─ 0.10 ── permutation 2 ──┘
 //
-// So every position must attend to the first, however far it is: a model that cannot stays at `without_attention`. The pairs (title, last
-// class) are a small Markov chain, so entropies are sums over it, not estimates. With 4096 tokens: 8 titles and 16 classes of some 256.
+// So every position must attend to the title, however far back; a model that cannot stays at `without_attention`. The
+// pairs (title, last class) form a small Markov chain, so entropies are exact sums over it, not estimates. 4096 tokens
+// give 8 titles and 16 classes of about 256.
 #pragma once
 #include "src/data/tokens.hpp"
 
@@ -25,20 +26,22 @@ class SyntheticLanguage final : public TokenSource {
   std::string name() const override;
   std::int64_t vocabulary() const override { return vocabulary_; }
   std::int64_t count() const override { return std::int64_t{1} << 50; }
-  // Each sample is a text of its own and a pure function of (seed, sample); a longer read of it begins with the shorter.
+  // Each sample is a text of its own, a pure function of (seed, sample). A longer read starts with the shorter one.
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
 
   std::int64_t titles() const { return titles_; }
   std::int64_t classes() const { return classes_; }
-  // In nats a token.
-  double floor(std::int64_t sequence) const;                       // the least mean loss over the targets of a sample
-  double entropy_rate() const { return rate_; }                    // where the floor goes as texts grow long
-  double without_attention() const { return without_attention_; }  // the same for a model that sees only the last token
-  // The language's own probability of `next`; the first token's last is the title.
+  // Losses in nats per token.
+  double floor(std::int64_t sequence) const;     // the lowest possible mean loss over a sample's targets
+  double entropy_rate() const { return rate_; }  // the limit of the floor for long texts
+  double without_attention() const {
+    return without_attention_;
+  }  // the same limit for a model that sees only the last token
+  // The language's own probability of `next`. For the first token, `last` is the title.
   double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 
  private:
-  // A state is (title, class of the last token), the title itself being class 0 and the others from 1 on.
+  // A state is (title, class of the last token). The title itself has class 0; the others count from 1.
   using Distribution = std::vector<double>;
   std::size_t state(std::int64_t title, std::int64_t last) const {
     return static_cast<std::size_t>(title * (classes_ + 1) + last);
@@ -55,7 +58,7 @@ class SyntheticLanguage final : public TokenSource {
 
   std::int64_t vocabulary_, classes_, titles_;
   std::uint64_t seed_;
-  std::vector<std::vector<std::int64_t>> permutations_;  // one for each rule
+  std::vector<std::vector<std::int64_t>> permutations_;  // one per rule
   std::vector<double> below_;                            // cumulative sums of the power law
   std::vector<double> nats_of_class_;                    // entropy of a token of this class
   std::vector<double> nats_of_state_;                    // entropy of the next token

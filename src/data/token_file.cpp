@@ -29,16 +29,16 @@ StoredTokens open_llm_c(const fs::path& path) {
   const auto [magic, version, count] = header;
   const bool narrow = magic == magic_u16 && version == version_u16;
   if (bytes < header_bytes || !(narrow || (magic == magic_u32 && version == version_u32)))
-    usage_error(fmt::format("{} is no token file", path.string()),
-                fmt::format("{} bytes, beginning with {} and {} where {} and {} (or {} and {}) should stand", bytes, magic,
-                            version, magic_u16, version_u16, magic_u32, version_u32),
+    usage_error(fmt::format("{} is not a token file", path.string()),
+                fmt::format("{} bytes, starting with {} and {} instead of {} and {} (or {} and {})", bytes, magic, version,
+                            magic_u16, version_u16, magic_u32, version_u32),
                 "make one with: chorale data tokenize TEXT --out FILE.bin");
   const TokenType type = narrow ? TokenType::u16 : TokenType::u32;
   if (count < 1 || count > (bytes - header_bytes) / size_of(type))
     usage_error(fmt::format("{} is empty or cut short", path.string()),
-                fmt::format("its header promises {} tokens, {} bytes after it hold {}", count, bytes - header_bytes,
+                fmt::format("its header declares {} tokens, but the {} bytes after it hold {}", count, bytes - header_bytes,
                             (bytes - header_bytes) / size_of(type)),
-                "make it anew, or copy it again");
+                "regenerate it, or copy it again");
   return {path.string(), std::move(file), type, header_bytes, count};
 }
 
@@ -76,7 +76,7 @@ std::int64_t size_of(TokenType type) {
   __builtin_unreachable();
 }
 
-// One pass over the file when it is opened, so that every token is known to be one before the first step.
+// Checks every token when the file is opened, so that no step can meet an invalid one.
 StoredTokens::StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count)
     : name_(std::move(name)), file_(std::move(file)), type_(type), first_(first), count_(count) {
   std::int64_t largest = -1, wrong = -1;
@@ -86,8 +86,8 @@ StoredTokens::StoredTokens(std::string name, MappedFile file, TokenType type, st
     return wrong < 0;
   });
   if (wrong >= 0)
-    usage_error(fmt::format("{} has a token that cannot be one", name_),
-                fmt::format("at position {}: negative, or 2^31 − 1 or more", wrong), "make the file anew");
+    usage_error(fmt::format("{} has an invalid token", name_),
+                fmt::format("at position {}: negative, or 2^31 − 1 or more", wrong), "regenerate the file");
   vocabulary_ = largest + 1;
 }
 
@@ -96,7 +96,7 @@ void StoredTokens::each(std::int64_t first, std::int64_t last, Work work) const 
   const auto with = [&]<class T>(T) {
     const std::byte* from = file_.bytes().data() + first_;
     for (std::int64_t i = first; i < last; ++i) {
-      T token;  // by memcpy: nothing says that a file's tokens are aligned
+      T token;  // memcpy, because tokens in a file may be unaligned
       std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
       if (!work(i, static_cast<std::int64_t>(token))) return;
     }
@@ -114,8 +114,8 @@ void StoredTokens::each(std::int64_t first, std::int64_t last, Work work) const 
 
 void StoredTokens::tokens(std::int64_t first, std::span<std::int32_t> out) const {
   const auto length = static_cast<std::int64_t>(out.size());
-  require(first >= 0 && first <= count_ && length <= count_ - first, "tokens [{}, {} + {}) of {} in {}", first, first,
-          length, count_, name_);
+  require(first >= 0 && first <= count_ && length <= count_ - first, "tokens [{}, {} + {}) are outside the {} tokens of {}",
+          first, first, length, count_, name_);
   each(first, first + length, [&](std::int64_t position, std::int64_t token) {
     out[static_cast<std::size_t>(position - first)] = static_cast<std::int32_t>(token);
     return true;
@@ -124,7 +124,7 @@ void StoredTokens::tokens(std::int64_t first, std::span<std::int32_t> out) const
 
 void StoredTokens::read(std::int64_t sample, std::span<std::int32_t> out) const {
   const auto sequence = static_cast<std::int64_t>(out.size()) - 1;
-  require(sequence > 0 && sample >= 0 && sample < samples(sequence), "sample {} of {} tokens does not stand in {}", sample,
+  require(sequence > 0 && sample >= 0 && sample < samples(sequence), "sample {} of {} tokens is outside {}", sample,
           sequence, name_);
   tokens(sample * sequence, out);
 }
@@ -133,23 +133,23 @@ void StoredTokens::require_below(std::int64_t vocabulary) const {
   if (vocabulary_ <= vocabulary) return;
   each(0, count_, [&](std::int64_t position, std::int64_t token) {
     if (token < vocabulary) return true;
-    usage_error(fmt::format("{} has tokens that the model does not know", name_),
+    usage_error(fmt::format("{} has tokens outside the model's vocabulary", name_),
                 fmt::format("token {} at position {}; the model's vocabulary has {}", token, position, vocabulary),
                 fmt::format("set the vocabulary to {} or more, or tokenize with a smaller one", vocabulary_));
   });
 }
 
 StoredTokens open_tokens(const fs::path& path) {
-  for (fs::path index :
-       {fs::path(path).replace_extension(".idx"), fs::path(path.string() + ".idx")})  // Megatron's prefix too
+  for (fs::path index : {fs::path(path).replace_extension(".idx"),
+                         fs::path(path.string() + ".idx")})  // FILE may also be the prefix that Megatron uses
     if (fs::exists(index)) return open_megatron(index);
   return open_llm_c(path);
 }
 
 void write_tokens(const fs::path& path, std::span<const std::int32_t> tokens) {
   if (tokens.empty() || tokens.size() > std::numeric_limits<std::int32_t>::max())
-    usage_error("a token file holds 1 to 2^31 − 1 tokens", fmt::format("{}: {}", path.string(), tokens.size()),
-                tokens.empty() ? "give it a text that is not empty" : "cut the text into several files");
+    usage_error("a token file must hold 1 to 2^31 − 1 tokens", fmt::format("{}: {}", path.string(), tokens.size()),
+                tokens.empty() ? "give a text that is not empty" : "split the text into several files");
   const bool narrow = *std::max_element(tokens.begin(), tokens.end()) < 1 << 16;
   const std::size_t width = narrow ? 2 : 4;
   std::vector<std::byte> bytes(header_bytes + tokens.size() * width);
@@ -169,7 +169,7 @@ void write_whole(const fs::path& path, std::span<const std::byte> bytes) {
     std::error_code ignored;
     fs::remove(unfinished, ignored);
     usage_error("a file cannot be written", fmt::format("{}: {}", path.string(), why),
-                "name a place that can be written, with room for it");
+                "choose a writable place with enough room");
   };
   std::ofstream stream(unfinished, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

@@ -1,8 +1,8 @@
-// Tokens in files, mapped into memory. Two forms are read, one of them written:
+// Tokens in memory-mapped files. Two formats are read; the first is also written:
 //
 //   llm.c       FILE.bin: 256 × i32 (magic, version, count), then the tokens: u16 with magic 20240520, version 1;
 //               u32 with 20240801, version 7, for vocabularies over 65536
-//   Megatron    FILE.idx: what FILE.bin, tokens and nothing else, holds (megatron.hpp)
+//   Megatron    FILE.bin: only tokens; FILE.idx: their type, sequences and documents (megatron.hpp)
 #pragma once
 #include <filesystem>
 
@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// A file's bytes, read-only, while it lives.
+// A file's bytes, mapped read-only.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -29,21 +29,21 @@ std::int64_t size_of(TokenType type);
 
 class StoredTokens final : public TokenSource {
  public:
-  // `count` tokens from byte `first` on, which the caller has checked to be there.
+  // `count` tokens from byte `first` on; the caller has checked that they exist.
   StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count);
 
   std::string name() const override { return name_; }
-  std::int64_t vocabulary() const override { return vocabulary_; }  // the largest token and one
+  std::int64_t vocabulary() const override { return vocabulary_; }  // the largest token + 1
   std::int64_t count() const override { return count_; }
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
   void tokens(std::int64_t first, std::span<std::int32_t> out) const;
 
-  // A usage error that names the first token a model of this vocabulary has no place for, and where it stands.
+  // A usage error with the first token that is outside this vocabulary, and its position.
   void require_below(std::int64_t vocabulary) const;
 
  private:
   template <class Work>
-  void each(std::int64_t first, std::int64_t last, Work work) const;  // work(position, token) until it says no
+  void each(std::int64_t first, std::int64_t last, Work work) const;  // calls work(position, token) until it returns false
 
   std::string name_;
   MappedFile file_;
@@ -51,13 +51,13 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// The form is found out: an index beside it, the name of one, or a name to which .bin and .idx belong is Megatron's.
+// Detects the format. It is Megatron's if the path is an index, has one beside it, or is the prefix of one.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
-// In llm.c's form; appears under its name only when it is whole.
+// Writes llm.c's format; the file appears under its name only when it is complete.
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
-// Writes under another name and renames: nobody meets half a file.
+// Writes under a temporary name and renames, so that nobody sees half a file.
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// What training reads: a source of tokens, cut into samples of `sequence` tokens and one more, so that every position has a next token.
-// Neighbours in a file share one token:
+// The input of training: a source of tokens, split into samples of `sequence` tokens plus one, so that every position has
+// a next token. Neighbouring samples of a file share one token:
 //
 //   tokens    t0 t1 t2 t3 t4 t5 t6 …       sequence 3
 //   sample 0  t0 t1 t2 t3                  inputs t0 t1 t2, targets t1 t2 t3
@@ -19,9 +19,9 @@ class TokenSource {
  public:
   virtual ~TokenSource() = default;
   virtual std::string name() const = 0;
-  virtual std::int64_t vocabulary() const = 0;  // every token is below it
-  virtual std::int64_t count() const = 0;       // of tokens; 2^50 where they never end
-  // The sample of out.size() − 1 tokens and one more.
+  virtual std::int64_t vocabulary() const = 0;  // every token is below this
+  virtual std::int64_t count() const = 0;       // number of tokens; 2^50 if endless
+  // Reads a sample of out.size() − 1 tokens plus the next one.
   virtual void read(std::int64_t sample, std::span<std::int32_t> out) const = 0;
 
   std::int64_t samples(std::int64_t sequence) const { return std::max<std::int64_t>(0, count() - 1) / sequence; }

@@ -155,7 +155,7 @@ constexpr Range numbers[] = {
     {0x1ECB1, 0x1ECB4}, {0x1ED01, 0x1ED2D}, {0x1ED2F, 0x1ED3D}, {0x1F100, 0x1F10C}, {0x1FBF0, 0x1FBF9}};
 // clang-format on
 
-// Both tables rise.
+// Binary search; both tables are ascending.
 template <std::size_t count>
 bool holds(const Range (&ranges)[count], char32_t point) {
   const Range* const after = std::upper_bound(std::begin(ranges), std::end(ranges), point,

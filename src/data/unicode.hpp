@@ -1,5 +1,5 @@
-// What a tokenizer must know of a character: a letter, a number, white space, or none of these. The classes are Unicode's: \p{L}, \p{N} and
-// \s of the regular expressions that tokenizers are published with.
+// Classifies characters for tokenizers: letter, number, white space or other. The classes are Unicode's \p{L}, \p{N} and
+// \s, as used by the published regular expressions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,10 @@ enum class CharacterKind : std::uint8_t { letter, number, space, mark };
 
 struct Character {
   CharacterKind kind;
-  std::size_t bytes;  // of its UTF-8
+  std::size_t bytes;  // length in UTF-8
 };
 
-// The character that begins there. A byte that belongs to no UTF-8 is a mark of its own.
+// The character at a position. A byte that is not valid UTF-8 counts as a mark.
 Character character_at(std::string_view text, std::size_t place);
 
 }  // namespace chorale

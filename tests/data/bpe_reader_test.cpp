@@ -124,14 +124,14 @@ TEST_CASE("an opening is kept apart from the text's own tokens") {
   CHECK(processed().opening() == Tokens{261});
   CHECK(processed().encode("the") == Tokens{258});
   std::swap(single[0], single[1]);
-  CHECK_THROWS_WITH(processed(), says("behind a text"));
+  CHECK_THROWS_WITH(processed(), says("after a text"));
 }
 
 TEST_CASE("what a tokenizer asks for beyond this is refused by name") {
   const auto refused = [](auto change, const std::string& why) {
     Json file = small();
     change(file);
-    CHECK_THROWS_WITH(read(file), says("there/tokenizer.json is no byte-level tokenizer") && says(why));
+    CHECK_THROWS_WITH(read(file), says("there/tokenizer.json is not a supported byte-level tokenizer") && says(why));
   };
   refused([](Json& f) { f["model"]["type"] = "Unigram"; }, "Unigram");
   refused([](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; }, "</w>");
@@ -164,7 +164,7 @@ TEST_CASE("a folder is read whichever files it keeps its tokenizer in") {
   CHECK(pair.encode("the the<|end|><|endoftext|>he") == Tokens{258, 259, 261, 263, 71, 68});
   write("tokenizer.json", small().dump());
   CHECK(Tokenizer::named(folder.path().string()).encode("<<") == Tokens{262});
-  CHECK_THROWS_WITH(Tokenizer::named((folder / "none").string()), says("is no file that can be read"));
+  CHECK_THROWS_WITH(Tokenizer::named((folder / "none").string()), says("is not a readable file"));
 }
 
 }  // namespace chorale::test

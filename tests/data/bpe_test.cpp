@@ -43,7 +43,7 @@ TEST_CASE("what was encoded is decoded, whatever the bytes") {
   }
   CHECK(learnt.encode(rhyme).size() < rhyme.size() / 2);
   CHECK(Tokenizer().encode(rhyme).size() == rhyme.size());
-  CHECK_THROWS_WITH(learnt.decode({1000}), says("token 1000 of a vocabulary"));
+  CHECK_THROWS_WITH(learnt.decode({1000}), says("token 1000 is outside the vocabulary"));
 }
 
 TEST_CASE("a tokenizer comes back from its file") {
@@ -82,7 +82,8 @@ TEST_CASE("training learns what counting everything anew would") {
 
 TEST_CASE("a file that is no tokenizer says so") {
   const auto refused = [](const std::string& text, const std::string& why) {
-    CHECK_THROWS_WITH(Tokenizer::from_json(text, "some.bpe"), says("some.bpe is no byte-level tokenizer") && says(why));
+    CHECK_THROWS_WITH(Tokenizer::from_json(text, "some.bpe"),
+                      says("some.bpe is not a supported byte-level tokenizer") && says(why));
   };
   refused("Call me Ishmael.", "parse error");
   refused("{}", "model");
@@ -96,7 +97,7 @@ TEST_CASE("a file that is no tokenizer says so") {
   refused(changed("\"a b\"", "\"ab\""), "merge 0, \"ab \"");
   refused(changed("\"q\": 113", "\"qqq\": 113"), "lacks the byte 113");
   refused(changed("\"q\": 113", "\"q\": -1"), "has the number -1");
-  CHECK_THROWS_WITH(Tokenizer::named("no.bpe"), says("\"no.bpe\" is no file"));
+  CHECK_THROWS_WITH(Tokenizer::named("no.bpe"), says("\"no.bpe\" is not a readable file"));
   CHECK(Tokenizer::named("bytes").vocabulary() == 256);
   CHECK_THROWS_WITH(train_bpe("a", 255), says("255 tokens"));
 }

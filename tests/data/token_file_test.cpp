@@ -73,14 +73,14 @@ TEST_CASE("a file that holds no tokens says so") {
   write(file, "");
   CHECK_THROWS_WITH(open_tokens(file), says("it is empty"));
   write(file, "Call me Ishmael.");
-  CHECK_THROWS_WITH(open_tokens(file), says("is no token file") && says("chorale data tokenize"));
+  CHECK_THROWS_WITH(open_tokens(file), says("is not a token file") && says("chorale data tokenize"));
   write(file, raw<std::int32_t>({20240520, 1, 5}));  // a header cut short
-  CHECK_THROWS_WITH(open_tokens(file), says("is no token file"));
+  CHECK_THROWS_WITH(open_tokens(file), says("is not a token file"));
 
   write_tokens(file, std::vector<std::int32_t>{1, 2, 3, 4, 5});
   const std::string whole = contents(file);
   write(file, whole.substr(0, whole.size() - 1));
-  CHECK_THROWS_WITH(open_tokens(file), says("promises 5 tokens, 9 bytes after it hold 4"));
+  CHECK_THROWS_WITH(open_tokens(file), says("declares 5 tokens, but the 9 bytes after it hold 4"));
   for (const std::int32_t count : {0, -1, std::numeric_limits<std::int32_t>::max()}) {
     std::string bytes = whole;
     std::memcpy(bytes.data() + 8, &count, 4);
@@ -120,21 +120,21 @@ TEST_CASE("a Megatron index that is damaged says where") {
     CHECK_THROWS_WITH(open_tokens(index), says(why));
   };
   const std::string good = index_of(8, 2);
-  for (std::size_t length = 1; length < good.size(); ++length) refused(good.substr(0, length), "is no Megatron index");
+  for (std::size_t length = 1; length < good.size(); ++length) refused(good.substr(0, length), "is not a Megatron index");
   const auto with = [&](std::size_t at, auto value) {
     std::string bytes = good;
     std::memcpy(bytes.data() + at, &value, sizeof value);
     return bytes;
   };
-  refused(with(0, 'X'), "does not begin with MMIDIDX");
+  refused(with(0, 'X'), "does not start with MMIDIDX");
   refused(index_of(8, 2, 2), "version 2");
-  refused(index_of(6, 8), "type 6, which is no integer");
-  refused(with(18, ~std::uint64_t{0}), "it promises 18446744073709551615 lengths");
-  refused(with(18, std::uint64_t{1} << 62), "it promises");  // times 4 that is 0
+  refused(index_of(6, 8), "type 6 is not an integer type");
+  refused(with(18, ~std::uint64_t{0}), "it declares 18446744073709551615 lengths");
+  refused(with(18, std::uint64_t{1} << 62), "it declares");  // times 4 that is 0
   refused(with(34, std::int32_t{-1}), "sequence 0 has -1 tokens");
-  refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens; 3 of 5");
-  refused(with(46, std::int64_t{2}), "sequence 0 stands at byte 2");
-  refused(with(78, std::int64_t{9}), "document 1 begins at sequence 9 of 3");
+  refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens, but only 3 of 5");
+  refused(with(46, std::int64_t{2}), "sequence 0 starts at byte 2");
+  refused(with(78, std::int64_t{9}), "document 1 starts at sequence 9 of 3");
   write(index, good);
   CHECK_NOTHROW(open_tokens(index));
   write(folder / "set.bin", raw<std::int16_t>({5, -6, 7, 8, 9}));

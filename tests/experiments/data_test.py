@@ -95,9 +95,9 @@ class Data(unittest.TestCase):
         self.refused("tokenize", f"{self.folder}/no.txt", says=["No such file"])
         self.refused("tokenize", self.book, "--out", self.book, says=["would overwrite its source"])
         self.refused("tokenize", self.book, "--out", f"{self.folder}/no/book.bin", says=["cannot be written", "No such file"])
-        self.refused("tokenize", self.book, "--tokenizer", self.book, says=["is no byte-level tokenizer"])
+        self.refused("tokenize", self.book, "--tokenizer", self.book, says=["is not a supported byte-level tokenizer"])
         self.refused("train-bpe", self.book, "--vocabulary", "100", says=["choose 256"])
-        self.refused("show", self.book, says=["is no token file", "chorale data tokenize"])
+        self.refused("show", self.book, says=["is not a token file", "chorale data tokenize"])
         open(self.book, "w").close()
         self.refused("tokenize", self.book, says=["it is empty"])
 

@@ -166,7 +166,7 @@ class HuggingFace(unittest.TestCase):
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
         self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need none
-        self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the", says=['"the" is no number', "no byte-level tokenizer"])
+        self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the", says=['"the" is no number', "not a supported byte-level tokenizer"])
 
     def test_pickles_are_not_opened(self):
         model = self.model("--preset", "tiny", "--num-layers", "1")
