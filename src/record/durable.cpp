@@ -16,15 +16,15 @@ namespace {
 
 [[noreturn]] void refuse(const fs::path& path, int reason = errno) {
   const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-  const char* const fix = full ? "free some space, or write elsewhere; what was there before is still whole"
+  const char* const fix = full ? "free some space, or write elsewhere; the old file is intact"
                           : reason == EEXIST
-                              ? "move it away, or write elsewhere: nothing is overwritten"
-                              : "mend its permissions or its disk, or write elsewhere; what was there before is "
-                                "still whole";
+                              ? "move it away, or write elsewhere: existing files are not overwritten"
+                              : "check its permissions and its disk, or write elsewhere; the old file is intact";
   throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)), fix);
 }
 
-// A write beyond RLIMIT_FSIZE sends SIGXFSZ, which ends the process, before it returns EFBIG. Held back, and taken off the list.
+// A write beyond RLIMIT_FSIZE sends SIGXFSZ, which ends the process, before it returns EFBIG. Blocks the signal and
+// discards it.
 class WithoutSizeSignal {
  public:
   WithoutSizeSignal() {
@@ -62,7 +62,7 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 void DurableFile::finish() {
   if (fsync(file_.get()) != 0) refuse(path_);
-  if (::close(file_.release()) != 0) refuse(path_);  // where quotas and network disks tell the truth last
+  if (::close(file_.release()) != 0) refuse(path_);  // quotas and network disks may report errors only here
 }
 
 void write_durably(const fs::path& path, const std::string& text) {
@@ -77,7 +77,7 @@ void make_folder(const fs::path& path) {
 
 void sync_folder(const fs::path& path) {
   const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || (fsync(folder.get()) != 0 && errno != EINVAL)) refuse(path);  // some file systems sync no folders
+  if (!folder || (fsync(folder.get()) != 0 && errno != EINVAL)) refuse(path);  // some file systems cannot sync folders
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {

@@ -1,5 +1,6 @@
-// Writing that holds: what these functions return from is on the disk, or they throw with the path and the reason. A new file is first
-// written and synced under a name that nobody reads, then renamed; the rename holds when the folder has been synced too.
+// Durable writes: when one of these functions returns, its data are on the disk; otherwise it throws with the path and
+// the reason. A new file is written and synced under a temporary name, then renamed. The rename is durable once the
+// folder is synced too.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -10,13 +11,13 @@
 
 namespace chorale {
 
-// A new file, readable by whom the umask lets. Where the file may grow no further (RLIMIT_FSIZE) a write throws; the signal that would end the
-// process instead is held back while we write.
+// A new file with the permissions that the umask allows. Beyond the file-size limit (RLIMIT_FSIZE) a write throws; the
+// signal that would end the process is blocked during writes.
 class DurableFile {
  public:
-  explicit DurableFile(std::filesystem::path path);  // which must not exist
+  explicit DurableFile(std::filesystem::path path);  // must not exist
   void write(std::span<const std::byte> bytes);
-  void finish();  // synced and closed
+  void finish();  // syncs and closes
 
  private:
   std::filesystem::path path_;
@@ -27,8 +28,8 @@ void write_durably(const std::filesystem::path& path, const std::string& text);
 void make_folder(const std::filesystem::path& path);  // must not exist
 void sync_folder(const std::filesystem::path& path);
 void rename_durably(const std::filesystem::path& from,
-                    const std::filesystem::path& to);  // within one folder, which is synced
+                    const std::filesystem::path& to);  // within one folder, which is then synced
 void link_durably(const std::filesystem::path& link,
-                  const std::string& target);  // a symbolic link, moved into its place whole
+                  const std::string& target);  // a symbolic link, replaced atomically
 
 }  // namespace chorale

@@ -30,12 +30,12 @@ std::int64_t check(std::int64_t result, std::source_location where) {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect, &words);
   H5Eclear2(H5E_DEFAULT);
   throw Error(Exit::runtime, "an HDF5 call failed", words.empty() ? "HDF5 gave no reason" : words,
-              "check that the disk has room and the file is whole", where);
+              "check that the disk has room and the file is complete", where);
 }
 
 void quiet() {
   check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));
-  check(H5PLset_loading_state(0));  // no code is ever loaded on a file's word
+  check(H5PLset_loading_state(0));  // never load plugins that a file asks for
 }
 
 hid_t native_type(DType dtype) {
@@ -45,7 +45,7 @@ hid_t native_type(DType dtype) {
     case DType::i32: return H5T_NATIVE_INT32;
     case DType::i64: return H5T_NATIVE_INT64;
     case DType::u8: return H5T_NATIVE_UINT8;
-    default: misuse(fmt::format("records have no columns of {}", name_of(dtype)), std::source_location::current());
+    default: misuse(fmt::format("records cannot have columns of {}", name_of(dtype)), std::source_location::current());
   }
 }
 
@@ -99,7 +99,7 @@ std::string text_attribute(hid_t object, const std::string& name) {
   if (!has_attribute(object, name)) return "";
   const auto attribute = own<Attribute>(H5Aopen(object, name.c_str(), H5P_DEFAULT));
   const auto type = own<Datatype>(H5Aget_type(attribute.get()));
-  constexpr std::size_t longest = 1 << 20;  // sizes come from the file: bounded before they are used
+  constexpr std::size_t longest = 1 << 20;  // sizes come from the file, so they are checked first
   if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0) return "";
   const std::size_t size = H5Tget_size(type.get());
   const auto space = own<Space>(H5Aget_space(attribute.get()));

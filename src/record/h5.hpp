@@ -1,7 +1,7 @@
-// HDF5 for the house: identifiers that close themselves, calls whose every return is checked, and the few kinds of
-// attribute that netCDF-4 readers understand (scalars and 1-D; text of fixed length, so that rewriting it moves nothing).
+// A thin layer over HDF5: identifiers that close themselves, calls whose results are all checked, and the few kinds of
+// attributes that netCDF-4 readers understand (scalars and 1-D; text of fixed length, which can be rewritten in place).
 #pragma once
-#define H5_USE_110_API 1  // newer libraries keep these names for calls that changed since
+#define H5_USE_110_API 1  // the HDF5 1.10 interface, also from newer libraries
 #include <hdf5.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace chorale::h5 {
 
-// Throws with HDF5's own words when a call failed; passes its result on otherwise.
+// Returns the result of a successful call; otherwise throws with HDF5's own message.
 std::int64_t check(std::int64_t result, std::source_location where = std::source_location::current());
 
 template <herr_t (*Close)(hid_t)>
@@ -33,17 +33,17 @@ using Datatype = Handle<IdTraits<H5Tclose>>;
 using Attribute = Handle<IdTraits<H5Aclose>>;
 using Properties = Handle<IdTraits<H5Pclose>>;
 
-// An identifier from a call that may fail: own<h5::File>(H5Fcreate(…)).
+// Owns an identifier from a call that may fail: own<h5::File>(H5Fcreate(…)).
 template <class Owner>
 Owner own(hid_t id, std::source_location where = std::source_location::current()) {
   return Owner(static_cast<hid_t>(check(id, where)));
 }
 
-// Turns off the error stack's own printing, on this thread; `check` reads the stack instead. Loads no plugins.
+// Turns off the printing of HDF5's error stack on this thread, since `check` reads the stack; also turns off plugins.
 void quiet();
 
-hid_t native_type(DType dtype);  // for memory; borrowed from the library. 16-bit floats have none.
-hid_t stored_type(DType dtype);  // little endian, whatever wrote it
+hid_t native_type(DType dtype);  // in memory; borrowed from the library. Throws for 16-bit floats.
+hid_t stored_type(DType dtype);  // in files: little endian on every machine
 Datatype text_type();            // variable-length UTF-8
 
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
@@ -52,11 +52,11 @@ void set_attribute(hid_t object, const std::string& name, double value);
 void set_attribute(hid_t object, const std::string& name, const std::vector<std::uint8_t>& values);
 
 bool has_attribute(hid_t object, const std::string& name);
-std::string text_attribute(hid_t object, const std::string& name);  // "" when it is missing or no text
+std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a text
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-bool exists(hid_t file, const std::string& path);       // a/b/c, whichever of its parts may be missing
-Group make_group(hid_t file, const std::string& path);  // with its parents; it remembers the order in which it was filled
+bool exists(hid_t file, const std::string& path);       // a/b/c, any part of which may be missing
+Group make_group(hid_t file, const std::string& path);  // with its parents; links keep their creation order
 void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar, variable length
 
 }  // namespace chorale::h5

@@ -19,18 +19,18 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 void describe_labels(hid_t dataset, const std::vector<std::string>& labels) {
   if (labels.empty()) return;
-  require(labels.size() <= 256, "{} labels do not fit one byte", labels.size());
+  require(labels.size() <= 256, "{} labels do not fit in one byte", labels.size());
   for (const std::string& label : labels)
     require(!label.empty() && label.find_first_of(" \t\n") == std::string::npos,
-            "\"{}\" is no label: blanks separate labels", label);
+            "\"{}\" is not a label: labels must not contain blanks", label);
   std::vector<std::uint8_t> codes(labels.size());
   std::iota(codes.begin(), codes.end(), std::uint8_t{0});
   h5::set_attribute(dataset, "flag_values", codes);
   h5::set_attribute(dataset, "flag_meanings", join(labels, " "));
 }
 
-// Absent is NaN in a float and -1 in a whole number. Only floats say so in _FillValue: readers turn integers that have
-// one into floats.
+// Absent values are NaN in floats and −1 in integers. Only floats declare it in _FillValue: readers convert integer
+// variables with a _FillValue to floats.
 void set_fill(hid_t properties, DType dtype) {
   const std::int64_t absent = -1;
   if (is_floating(dtype)) check(H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nan));
@@ -51,7 +51,7 @@ void mark_fill(hid_t dataset, DType dtype) {
 h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name) {
   const bool local = check(H5Lexists(group, name.c_str(), H5P_DEFAULT)) > 0;
   require(local || check(H5Lexists(root, name.c_str(), H5P_DEFAULT)) > 0,
-          "the dimension {} stands neither in its group nor in the root", name);
+          "the dimension {} is neither in its group nor in the root", name);
   return own<h5::Dataset>(H5Dopen2(local ? group : root, name.c_str(), H5P_DEFAULT));
 }
 
@@ -89,13 +89,13 @@ h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, cons
     most.push_back(size.back());
     chunk.push_back(size.back());
   }
-  // A chunk is read and written whole, and takes its room with its first row: wide rows get fewer of themselves into one.
+  // A chunk is read and written as a whole and allocated with its first row, so wide rows get fewer rows per chunk.
   const hsize_t row_elements = std::accumulate(size.begin() + 1, size.end(), hsize_t{1}, std::multiplies<>());
   chunk[0] = std::clamp<hsize_t>(4096 / row_elements, 1, 128);
 
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_DATASET_CREATE));
   check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()));
-  check(H5Pset_fletcher32(properties.get()));  // one flipped bit is noticed at reading, not believed
+  check(H5Pset_fletcher32(properties.get()));  // reading detects a flipped bit
   set_fill(properties.get(), column.dtype);
   const auto space = own<h5::Space>(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()));
   auto dataset = own<h5::Dataset>(H5Dcreate2(group, column.name.c_str(), h5::stored_type(column.dtype), space.get(),

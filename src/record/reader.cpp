@@ -17,7 +17,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-constexpr std::int64_t most_cells = 20'000'000;  // sizes come from the file: bounded before they are believed
+constexpr std::int64_t most_cells = 20'000'000;  // sizes come from the file, so they are limited
 
 }  // namespace
 
@@ -28,19 +28,19 @@ h5::File open_record_file(const std::filesystem::path& path) {
     usage_error("the record cannot be read", path.string() + ": " + why, fix);
   };
   if (!std::filesystem::exists(status)) refuse("no such file", "check the path; runs/latest/run.h5 is the newest record");
-  if (!std::filesystem::is_regular_file(status)) refuse("it is not a plain file", "name the run.h5 inside a run folder");
-  if (access(path.c_str(), R_OK) != 0) refuse("permission denied", "ask its owner for the right to read it");
+  if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file", "give the run.h5 inside a run folder");
+  if (access(path.c_str(), R_OK) != 0) refuse("permission denied", "ask its owner for read permission");
   h5::quiet();
-  if (H5Fis_hdf5(path.c_str()) <= 0) refuse("it is not an HDF5 file, or was cut short", "name a run.h5 that chorale wrote");
+  if (H5Fis_hdf5(path.c_str()) <= 0) refuse("it is not an HDF5 file, or is truncated", "give a run.h5 that chorale wrote");
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
   check(H5Pset_file_locking(properties.get(), false, true));
   h5::File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()));
-  if (!file) refuse("HDF5 cannot open it: it was cut short or damaged", "restore it, or read the metrics.jsonl beside it");
+  if (!file) refuse("HDF5 cannot open it: it is truncated or damaged", "restore it, or read the metrics.jsonl beside it");
   if (h5::text_attribute(file.get(), "schema") != schema_name)
-    refuse("chorale did not write it", "h5dump shows what it holds");
+    refuse("it was not written by chorale", "h5dump shows its contents");
   const std::int64_t found = h5::whole_attribute(file.get(), "schema_version", 0);
   if (found > schema_version)
-    refuse(fmt::format("its schema is version {}, this program reads up to {}", found, schema_version),
+    refuse(fmt::format("its schema version is {}; this program reads up to {}", found, schema_version),
            "update chorale to read it");
   return file;
 }
@@ -50,13 +50,13 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
   const auto by_order = H5_INDEX_CRT_ORDER;
   H5G_info_t info{};
   check(H5Gget_info(group, &info));
-  for (const H5_index_t index : {by_order, H5_INDEX_NAME}) {  // as written, where the file remembers that order
+  for (const H5_index_t index : {by_order, H5_INDEX_NAME}) {  // in creation order, if the file keeps it
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       char name[1024] = "";
       if (H5Lget_name_by_idx(group, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0) break;
       H5L_info_t link{};
       if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
-        continue;  // none that lead outside
+        continue;  // skip links that lead elsewhere
       H5O_info_t object{};
       if (H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == wanted) names.emplace_back(name);
     }
@@ -68,7 +68,7 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
 
 namespace {
 
-// Each group once: hard links can make a circle of them.
+// Visits each group once: hard links can form a cycle.
 void find_groups(hid_t group, const std::string& path, std::set<haddr_t>& seen, std::vector<std::string>& found) {
   H5O_info_t info{};
   check(H5Oget_info(group, &info));
@@ -118,7 +118,7 @@ std::vector<std::string> read_cells(hid_t dataset, hid_t memory, hid_t selected,
       return H5Tget_size(type.get()) <= 4 ? read_numbers<float>(dataset, memory, selected, count, labels)
                                           : read_numbers<double>(dataset, memory, selected, count, labels);
     case H5T_INTEGER: return read_numbers<std::int64_t>(dataset, memory, selected, count, labels);
-    default: return std::vector<std::string>(count, "(a kind chorale does not write)");
+    default: return std::vector<std::string>(count, "(a type that chorale does not write)");
   }
 }
 
@@ -146,15 +146,15 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
 
 namespace {
 
-// A dataset may keep its values in other files, which need not be the writer's to show.
+// A dataset may store its values in other files, which its author may have no right to show. Refuse it.
 void refuse_foreign_storage(hid_t dataset, const std::string& name) {
   const auto properties = own<h5::Properties>(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0)
-    usage_error("the record leads outside itself", fmt::format("{} keeps its values in other files", name),
-                "chorale writes no such records: do not trust this one");
+    usage_error("the record refers to other files", fmt::format("{} keeps its values in other files", name),
+                "chorale never writes such records: do not trust this one");
 }
 
-// The newest `most` of the first `committed` rows (all where these are negative).
+// The newest `most` of the first `committed` rows; a negative number means all.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);

@@ -18,18 +18,18 @@ namespace {
 using h5::check;
 using h5::own;
 
-constexpr std::size_t status_room = 16;  // so that a status can be rewritten in place
+constexpr std::size_t status_room = 16;  // fixed size, so that a status can be rewritten in place
 
 h5::File create_in_memory(const std::filesystem::path& path) {
   const auto access = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
-  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));  // which netCDF and older tools read
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));  // the version that netCDF and older tools read
   check(H5Pset_fapl_core(access.get(), 1 << 16, false));                      // grows by 64 KiB
   const auto creation = own<h5::Properties>(H5Pcreate(H5P_FILE_CREATE));
   check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
   return own<h5::File>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
 }
 
-// What the root's attributes say of a run, as a line of metrics.jsonl.
+// The root's attributes as a line of metrics.jsonl.
 std::string line_of_root(const nlohmann::ordered_json& attributes) {
   nlohmann::ordered_json line{{"table", "/"}};
   line.update(attributes);
@@ -94,7 +94,7 @@ void Recorder::text(const std::string& group, const std::string& name, const std
   h5::write_text(group_named(group).get(), name, value);
 }
 
-// A variable over dimensions of its group or of the root, with nothing in it yet.
+// A new, empty variable over dimensions of its group or of the root.
 h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                             hid_t stored, std::size_t count) {
   const auto parent = group_named(group);
@@ -105,7 +105,7 @@ h5::Dataset Recorder::along(const std::string& group, const std::string& name, c
     size.push_back(length_of(scales.back().get()));
   }
   require(std::accumulate(size.begin(), size.end(), hsize_t{1}, std::multiplies<>()) == count,
-          "{} values of {} do not fit the dimension {}", count, name, join(dimensions, " × "));
+          "{} values of {} do not fill the dimension {}", count, name, join(dimensions, " × "));
   if (h5::exists(parent.get(), name)) return own<h5::Dataset>(H5Dopen2(parent.get(), name.c_str(), H5P_DEFAULT));
   const auto space = own<h5::Space>(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr));
   auto dataset =
@@ -152,7 +152,7 @@ void Recorder::flush() {
   for (Table& table : tables_) table.write();
   h5::set_attribute(file_.get(), "heartbeat", clock_.wall_seconds());
   check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL));
-  // The image where it lies; H5Fget_file_image's copy has a wrong checksum in its superblock (seen with 1.10.8).
+  // Uses the image in place: the copy from H5Fget_file_image has a wrong checksum in its superblock (seen with 1.10.8).
   void* image = nullptr;
   hsize_t bytes = 0;
   check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &image));
@@ -163,13 +163,13 @@ void Recorder::flush() {
 }
 
 void Recorder::finish(const std::string& status) {
-  require(bool(file_), "this record is finished already");
-  require(status.size() <= status_room, "the status \"{}\" is longer than {} letters", status, status_room);
+  require(bool(file_), "this record is already finished");
+  require(status.size() <= status_room, "the status \"{}\" is longer than {} characters", status, status_room);
   h5::set_attribute(file_.get(), "status", status, status_room);
   flush();
   tables_.clear();
   check(H5Fclose(file_.release()));
-  write_line(line_of_root({{"status", status}}));  // last: who reads it finds the file whole
+  write_line(line_of_root({{"status", status}}));  // last, so that a reader of this line finds the file complete
   if (std::fclose(lines_.release()) != 0) disk_error(folder_ / "metrics.jsonl");
 }
 

@@ -1,18 +1,20 @@
-// The record of one run: one HDF5 file that survives its writer, and metrics.jsonl beside it. Rank 0 writes.
+// The record of one run: one HDF5 file that survives the death of its writer, and metrics.jsonl beside it. Rank 0 writes
+// both.
 //
 //   Recorder recorder(folder.path, facts, clock);
 //   auto& eval = recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true});
-//   recorder.append(eval, {step, loss});           buffered; a live table's row goes to metrics.jsonl at once
-//   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and when told to stop
+//   recorder.append(eval, {step, loss});           buffered; the row of a live table also goes to metrics.jsonl
+//   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and at a request to stop
 //   recorder.finish("ok");
 //
-// The root's attributes go to metrics.jsonl too, so that who follows it knows what runs, and when it has ended:
+// The root's attributes also go to metrics.jsonl, so that a program that follows it knows what is running and when it has
+// ended:
 //
-//   {"table":"/","run_id":…,"cmdline":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
+//   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //
-// HDF5 rewrites its trees and its last chunks in place, and a kill between two of those writes costs rows that were safe before. So
-// the file is made in memory, and each flush publishes its image in one step: a process killed at any moment loses only what
-// it had not flushed. Cost: the file in memory.
+// HDF5 rewrites its trees and last chunks in place, so a kill between two writes would cost rows that were safe before. So
+// the file is built in memory, and each flush publishes its image atomically. A process killed at any moment loses only
+// unflushed rows. Cost: the file in memory.
 #pragma once
 #include <cstdio>
 #include <deque>
@@ -32,26 +34,26 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's t
 
 class Recorder {
  public:
-  // Makes folder/run.h5 and folder/metrics.jsonl; neither may exist, unless it takes over from a writer that died: then the first flush
-  // puts a new record in the old one's place.
+  // Creates folder/run.h5 and folder/metrics.jsonl; neither may exist. With takes_over, it replaces the record of a
+  // writer that died, at the first flush.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
-  ~Recorder();  // a record that was not finished is flushed and marked "failed"
+  ~Recorder();  // flushes an unfinished record and marks it "failed"
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  void number(const std::string& name, std::int64_t value);                    // a whole-number attribute of the root
+  void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
   void dimension(const Dimension& dimension, const std::string& group = "/");  // in the root it is shared
-  void text(const std::string& group, const std::string& name, const std::string& value);  // said again, in place of the old
-  // One text for each index of a shared dimension, such as the host of every rank.
+  void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
+  // One text per index of a shared dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
-  // One number for each index of a dimension, or of several, the last fastest; each stands in the group or in the root. Said again, it
-  // takes the old one's place.
+  // One number per index of one or more dimensions, the last fastest. Each dimension is in the group or in the root. A
+  // second call replaces the values.
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<double>& values, const std::string& units, const std::string& about);
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
-  // All that a finished run's record holds, as a group of this one.
+  // Copies a finished run's record into a group of this one.
   void adopt(const std::string& group, const std::filesystem::path& record);
   Table& table(const TableSpec& spec);
   template <class Row>
@@ -65,7 +67,7 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // 10 s or 50 steps since the last flush
+  bool due(std::int64_t step);  // 10 s or 50 steps after the last flush
   void flush();
   void finish(const std::string& status);
 

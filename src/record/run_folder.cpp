@@ -26,7 +26,7 @@ void require_writable(const fs::path& parent) {
   }
   if (error)
     usage_error("the run folder cannot be written", fmt::format("{}: {}", parent.string(), error.message()),
-                "choose another with --run-dir, or mend its permissions");
+                "choose another with --run-dir, or fix its permissions");
 }
 
 fs::path make_run_folder(const fs::path& parent, const std::string& command, const Clock& clock) {
@@ -38,18 +38,18 @@ fs::path make_run_folder(const fs::path& parent, const std::string& command, con
     std::error_code error;
     if (!fs::create_directory(folder, error)) {
       if (!error) continue;  // the name is taken
-      throw Error(Exit::runtime, "the run folder cannot be made", fmt::format("{}: {}", folder.string(), error.message()),
+      throw Error(Exit::runtime, "the run folder cannot be created", fmt::format("{}: {}", folder.string(), error.message()),
                   "choose another with --run-dir");
     }
     fs::create_directory(folder / "log");
-    // A link is moved into place whole, so that `latest` always points somewhere; without links there is no `latest`.
+    // The link is renamed into place, so `latest` is always valid. A file system without links gets no `latest`.
     const fs::path link = parent / fmt::format(".latest-{}", id);
     fs::create_symlink(id, link, error);
     if (!error) fs::rename(link, parent / "latest", error);
     if (error) fs::remove(link, error);
     return folder;
   }
-  throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs from it");
+  throw Error(Exit::runtime, "no free name for the run folder", parent.string(), "remove old runs there");
 }
 
 fs::path make_run_folder_at(const fs::path& folder) {

@@ -1,7 +1,7 @@
-// The folder of one run, below the folder that keeps them all. Nothing is ever overwritten: every run gets a new name.
+// The folder of one run, below the folder of all runs. Nothing is overwritten: every run gets a new name.
 //
 //   runs/2026-11-21T03-41-37-info-5fd2/   run.h5  metrics.jsonl  config.toml  log/
-//   runs/latest → the newest
+//   runs/latest → the newest run
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace chorale {
 
-// Throws a usage error, before any rank starts work, when no run could be kept below `parent`. Makes it if need be.
+// Throws a usage error, before any rank starts work, if no run can be stored below `parent`. Creates it if needed.
 void require_writable(const std::filesystem::path& parent);
 
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
-// One with a name of its own, such as a suite's runs have; one that was begun there and came to no end moves aside.
+// A folder with a given name, as a suite's runs have. An unfinished run of that name is moved aside.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
-void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless the system took every byte
+void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless every byte was written
 
 }  // namespace chorale

@@ -17,9 +17,9 @@ namespace chorale::safetensors {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "the format's numbers are little endian, and are used as they lie");
+              "the format is little endian, and values are used without conversion");
 
-constexpr std::size_t longest_header = 100'000'000;  // as the format's own library has it
+constexpr std::size_t longest_header = 100'000'000;  // the limit of the format's own library
 
 constexpr std::pair<DType, const char*> names[] = {{DType::f32, "F32"},   {DType::f64, "F64"}, {DType::f16, "F16"},
                                                    {DType::bf16, "BF16"}, {DType::i32, "I32"}, {DType::i64, "I64"},
@@ -31,10 +31,10 @@ const char* format_name(DType dtype) {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
   throw Error(Exit::runtime, "a tensor file cannot be read", fmt::format("{}: {}", path.string(), reason),
-              "it is damaged, or no safetensors file: fetch or write it again");
+              "it is damaged, or not a safetensors file: fetch or write it again");
 }
 
-// The bytes a shape wants, or −1 where 64 bits do not count them.
+// The bytes of a shape, or −1 if they exceed 64 bits.
 std::int64_t bytes_of(const Shape& shape, DType dtype) {
   std::int64_t bytes = size_of(dtype);
   for (const std::int64_t dim : shape)
@@ -42,10 +42,10 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) {
   return bytes;
 }
 
-// A whole number that is not negative. What is wrong here is thrown as the JSON library throws it; read_header adds the file.
+// A non-negative integer. Errors are thrown as the JSON library throws them; read_header adds the file name.
 std::int64_t count_in(const nlohmann::json& value) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
-    throw std::runtime_error("a size that is no whole number");
+    throw std::runtime_error("a size that is not a non-negative integer");
   return value.get<std::int64_t>();
 }
 
@@ -53,13 +53,13 @@ Entry entry_in(const std::string& name, const nlohmann::json& value) {
   Entry entry{.name = name};
   const auto& dtype = value.at("dtype").get_ref<const std::string&>();
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return dtype == n.second; });
-  if (found == std::end(names)) throw std::runtime_error("values of type " + dtype + " are not known here");
+  if (found == std::end(names)) throw std::runtime_error("values of type " + dtype + " are not supported");
   entry.dtype = found->first;
   for (const auto& dim : value.at("shape").get_ref<const nlohmann::json::array_t&>()) entry.shape.push_back(count_in(dim));
   const auto& offsets = value.at("data_offsets").get_ref<const nlohmann::json::array_t&>();
-  if (offsets.size() != 2) throw std::runtime_error("data_offsets wants two numbers");
+  if (offsets.size() != 2) throw std::runtime_error("data_offsets must be two numbers");
   entry.first = count_in(offsets[0]);
-  entry.bytes = count_in(offsets[1]) - entry.first;  // both are not negative: no overflow
+  entry.bytes = count_in(offsets[1]) - entry.first;  // both are non-negative: no overflow
   return entry;
 }
 
@@ -69,7 +69,7 @@ File::File(const std::filesystem::path& path) : path_(path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status;
   if (!file || fstat(file.get(), &status) != 0) refuse(path_, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) refuse(path_, "no plain file");
+  if (!S_ISREG(status.st_mode)) refuse(path_, "not a regular file");
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < 8) refuse(path_, fmt::format("{} bytes are too few for a header", bytes));
   void* const place = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
@@ -98,7 +98,7 @@ void File::read_header() {
   std::uint64_t length = 0;
   std::memcpy(&length, map_.data(), sizeof length);
   if (length > longest_header || length > map_.size() - 8)
-    refuse(path_, fmt::format("a header of {} bytes is more than its {} bytes hold", length, map_.size()));
+    refuse(path_, fmt::format("a header of {} bytes does not fit in its {} bytes", length, map_.size()));
   data_starts_ = 8 + static_cast<std::size_t>(length);
   const auto* text = reinterpret_cast<const char*>(map_.data()) + 8;
   try {
@@ -109,13 +109,13 @@ void File::read_header() {
       else
         entries_.emplace(name, entry_in(name, value));
   } catch (const std::exception& error) {
-    refuse(path_, fmt::format("its header is no list of tensors: {}", error.what()));
+    refuse(path_, fmt::format("its header is not a list of tensors: {}", error.what()));
   }
 
   std::vector<const Entry*> in_order;
   for (const auto& [name, entry] : entries_) {
     if (entry.bytes < 0 || entry.bytes != bytes_of(entry.shape, entry.dtype))
-      refuse(path_, fmt::format("tensor \"{}\" has the shape {} of {} and {} bytes", name, to_string(entry.shape),
+      refuse(path_, fmt::format("tensor \"{}\" has the shape {} of {} but {} bytes", name, to_string(entry.shape),
                                 format_name(entry.dtype), entry.bytes));
     in_order.push_back(&entry);
   }
@@ -124,12 +124,12 @@ void File::read_header() {
   std::int64_t end = 0;
   for (const Entry* entry : in_order) {
     if (entry->first != end)
-      refuse(path_, fmt::format("tensor \"{}\" begins at byte {} of the data, the one before it ends at {}", entry->name,
+      refuse(path_, fmt::format("tensor \"{}\" starts at byte {} of the data, but the one before it ends at {}", entry->name,
                                 entry->first, end));
-    if (__builtin_add_overflow(end, entry->bytes, &end)) refuse(path_, "its tensors have more bytes than 64 bits count");
+    if (__builtin_add_overflow(end, entry->bytes, &end)) refuse(path_, "the size of its tensors overflows 64 bits");
   }
   if (end != bytes() - static_cast<std::int64_t>(data_starts_))
-    refuse(path_, fmt::format("its tensors have {} bytes, and {} are there", end,
+    refuse(path_, fmt::format("its tensors have {} bytes, but the file holds {}", end,
                               bytes() - static_cast<std::int64_t>(data_starts_)));
 }
 
@@ -147,7 +147,7 @@ void File::forget(const Entry& entry) const {
   const std::span<const std::byte> bytes = data(entry);
   const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // of a shared mapping nothing is lost
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // a shared mapping loses nothing
 }
 
 Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata) : file_(std::move(path)) {
@@ -155,14 +155,14 @@ Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Met
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (Entry& entry : entries) {
     entry.bytes = bytes_of(entry.shape, entry.dtype);
-    require(entry.bytes >= 0, "the shape {} cannot be written", to_string(entry.shape));
+    require(entry.bytes >= 0, "the shape {} is negative or too large to write", to_string(entry.shape));
     require(!header.contains(entry.name), "two tensors are named \"{}\"", entry.name);
     header[entry.name] = {
         {"dtype", format_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {missing_, missing_ + entry.bytes}}};
     missing_ += entry.bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data are aligned
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
   const std::uint64_t length = text.size();
   header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
   header_ += text;
@@ -171,12 +171,12 @@ Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Met
 
 void Writer::write(std::span<const std::byte> bytes) {
   missing_ -= static_cast<std::int64_t>(bytes.size());
-  require(missing_ >= 0, "{} bytes more were written than the header promises", -missing_);
+  require(missing_ >= 0, "{} bytes more were written than the header declares", -missing_);
   file_.write(bytes);
 }
 
 void Writer::finish() {
-  require(missing_ == 0, "{} bytes that the header promises were not written", missing_);
+  require(missing_ == 0, "{} bytes that the header declares were not written", missing_);
   file_.finish();
 }
 

@@ -1,12 +1,13 @@
-// The safetensors format, as Hugging Face publishes models in it: a header in JSON, then the tensors' bytes, nothing else.
+// The safetensors format, in which Hugging Face publishes models: a header in JSON, then the tensors' bytes.
 //
 //   bytes 0–7      N, little endian
-//   8 … 8+N−1      {"__metadata__": {"format": "pt"}, "wte.weight": {"dtype": "F32", "shape": [4096, 384], "data_offsets": [0, 6291456]}, …}
-//   8+N …          the data: row-major, little endian, without a gap
+//   8 … 8+N−1      {"__metadata__": {"format": "pt"}, "wte.weight": {"dtype": "F32", "shape": [4096, 384],
+// "data_offsets": …}, …}
+//   8+N …          the data: row-major, little endian, without gaps
 //
-// A file from outside is believed in nothing: every size is checked before it is multiplied, every tensor lies within the file and
-// overlaps none. A file that is not so throws; what it says of its values is the reader's to check (a checkpoint has checksums).
-// Reading maps the file: a tensor that nobody looks at is not read. Writing streams.
+// Files are not trusted: every size is checked before it is multiplied, and every tensor must lie within the file and
+// overlap no other. A file that violates this throws. The reader must check the values themselves (checkpoints have
+// checksums). Reading maps the file, so tensors that nobody uses are never read. Writing streams.
 #pragma once
 #include <map>
 #include <span>
@@ -20,7 +21,7 @@ struct Entry {
   std::string name;
   DType dtype = DType::f32;
   Shape shape = {};
-  std::int64_t first = 0, bytes = 0;  // within the data
+  std::int64_t first = 0, bytes = 0;  // position in the data
 };
 using Metadata = std::map<std::string, std::string>;
 
@@ -33,9 +34,9 @@ class File {
   const std::filesystem::path& path() const { return path_; }
   const Metadata& metadata() const { return metadata_; }
   const std::map<std::string, Entry>& entries() const { return entries_; }
-  const Entry* find(const std::string& name) const;  // nullptr when there is none
+  const Entry* find(const std::string& name) const;  // nullptr if there is none
   std::span<const std::byte> data(const Entry& entry) const;
-  void forget(const Entry& entry) const;  // its pages leave this process until somebody looks again
+  void forget(const Entry& entry) const;  // drops its pages from memory until the next access
   std::span<const std::byte> header() const { return std::span(map_).first(data_starts_); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(map_.size()); }
 
@@ -49,13 +50,13 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
-// Names, types and shapes are known first; then the tensors' bytes are written in the same order, in pieces of any size.
+// The names, types and shapes come first; then the bytes of the tensors follow in the same order, in pieces of any size.
 class Writer {
  public:
   Writer(std::filesystem::path path, std::vector<Entry> entries,
-         const Metadata& metadata = {});  // `first` and `bytes` are found here
+         const Metadata& metadata = {});  // sets `first` and `bytes` itself
   void write(std::span<const std::byte> bytes);
-  void finish();  // synced; throws unless every byte that the header promises was written
+  void finish();  // syncs; throws unless every declared byte was written
   const std::string& header() const { return header_; }
 
  private:

@@ -1,4 +1,5 @@
-// A hidden folder beside a file that is still being made, so that whoever sees the file sees it whole. It goes with all that is left in it.
+// A hidden folder beside a file under construction, so that readers only see the complete file. It is removed with all
+// its contents.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,7 +13,7 @@ class ScratchFolder {
   explicit ScratchFolder(const std::filesystem::path& parent) {
     std::string name = (parent / ".chorale-XXXXXX").string();
     if (!mkdtemp(name.data()))
-      throw Error(Exit::runtime, "no folder can be made", name, "choose another place for the record");
+      throw Error(Exit::runtime, "a temporary folder cannot be created", name, "choose another place for the record");
     path_ = name;
   }
   ~ScratchFolder() {

@@ -1,12 +1,13 @@
-// A file that is whole at every moment: whoever opens it sees one published image, never a half-written one, however and
-// whenever its writer is killed. Two copies take turns; the one that nobody sees is brought up to date, synced, and then takes the
-// visible name in one step.
+// A file that is complete at every moment: readers see one published image, never half of one, whenever its writer is
+// killed. Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
+// step.
 //
 //   publish 1    .run.h5.0 ← image 1      run.h5 → .run.h5.0
-//   publish 2    .run.h5.1 ← image 2      run.h5 → .run.h5.1      the reader of image 1 keeps what it opened
-//   publish 3    .run.h5.0 ← what changed since image 1, page by page     run.h5 → .run.h5.0
+//   publish 2    .run.h5.1 ← image 2      run.h5 → .run.h5.1      a reader of image 1 keeps its open file
+//   publish 3    .run.h5.0 ← the pages that changed since image 1     run.h5 → .run.h5.0
 //
-// Cost: the changed pages, written once to each copy; a look at all the others; one fsync of the file and one of its folder.
+// Cost: changed pages are written once to each copy, unchanged ones are compared; one fsync of the file and one of its
+// folder.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -18,13 +19,14 @@ namespace chorale {
 
 class SnapshotFile {
  public:
-  // The path must not exist, unless its writer died and this one takes over: what it published stays until the first image comes.
+  // The path must not exist, unless this writer takes over from one that died. Its last image then stays until the first
+  // new one.
   explicit SnapshotFile(std::filesystem::path path, bool takes_over = false);
-  ~SnapshotFile();  // the last image stays; the spare copy goes
+  ~SnapshotFile();  // the last image stays; the spare copy is removed
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  void publish(std::span<const std::byte> image);  // throws when the disk refuses; the old image then stays
+  void publish(std::span<const std::byte> image);  // throws if the disk refuses; the old image then stays
 
  private:
   std::filesystem::path hidden(const char* suffix) const;

@@ -44,7 +44,7 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
   counts_rows_ = std::none_of(columns.begin(), columns.end(), is_coordinate);
   if (counts_rows_) columns.push_back({.name = spec.rows, .dtype = DType::i64, .units = "1", .about = "row number"});
   for (Column& column : columns) columns_.push_back({.column = std::move(column)});
-  for (const bool coordinate : {true, false})  // the other columns attach to the coordinate
+  for (const bool coordinate : {true, false})  // the coordinate first: the other columns attach to it
     for (Stored& stored : columns_) {
       if (is_coordinate(stored.column) != coordinate) continue;
       stored.dataset = make_variable(file, group_.get(), spec.rows, stored.column);
@@ -59,9 +59,9 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
 }
 
 void Table::buffer_bytes(std::size_t c, DType dtype, const void* values, std::int64_t bytes) {
-  require(c < columns_.size(), "a row of {} has more fields than its {} columns", spec_.group, columns_.size());
+  require(c < columns_.size(), "a row of {} has more fields than the table's {} columns", spec_.group, columns_.size());
   Stored& stored = columns_[c];
-  require(dtype == stored.column.dtype, "{}/{} keeps {}, not {}", spec_.group, stored.column.name,
+  require(dtype == stored.column.dtype, "{}/{} stores {}, not {}", spec_.group, stored.column.name,
           name_of(stored.column.dtype), name_of(dtype));
   require(bytes == stored.row_bytes, "a row of {}/{} has {} bytes, not {}", spec_.group, stored.column.name,
           stored.row_bytes, bytes);
@@ -93,7 +93,7 @@ void Table::write() {
     check(H5Dwrite(stored.dataset.get(), h5::native_type(stored.column.dtype), in_memory.get(), in_file.get(), H5P_DEFAULT,
                    stored.buffer.data()));
   }
-  for (Stored& stored : columns_) stored.buffer.clear();  // only now: a failed write can be tried again
+  for (Stored& stored : columns_) stored.buffer.clear();  // only now, so that a failed write can be repeated
   written_rows_ += buffered_rows_;
   buffered_rows_ = 0;
   h5::set_attribute(group_.get(), "committed_rows", written_rows_);
@@ -102,7 +102,7 @@ void Table::write() {
 std::string Table::last_row_as_json() const {
   std::string line = "{\"table\": \"" + spec_.group + '"';
   for (const Stored& stored : columns_) {
-    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // one line is for scalars
+    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // scalars only
     line += ", \"" + stored.column.name + "\": ";
     line += as_json(stored.column, stored.buffer.data() + stored.buffer.size() - stored.row_bytes);
   }

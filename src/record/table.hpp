@@ -1,12 +1,12 @@
-// A table is a group of the file with one unlimited dimension, its rows, along which every column grows:
+// A table is a group of the file with one unlimited dimension, its rows. Every column grows along it:
 //
-//   /phases   phase_time(step*, rank, phase)        the rows' own dimension is `step`; `rank` stands in the root,
+//   /phases   phase_time(step*, rank, phase)        the row dimension is `step`; `rank` is in the root and
 //             step(step*)  phase(phase)             `phase` in the group, each as a dimension scale
 //
-// Appending buffers a row (some bytes copied); `write` puts what is buffered into the file. A column whose values are one of
-// a few words keeps small integers, with CF's flag_values and flag_meanings.
+// append() buffers a row (it copies a few bytes); write() puts the buffered rows into the file. A column of labels
+// stores small integers with CF's flag_values and flag_meanings.
 //
-// A row is a struct with a list of its columns, so that a misspelt or mistyped column does not compile:
+// A row is a struct with a list of its columns, so a misspelt or mistyped column does not compile:
 //
 //   struct EvalRow {
 //     std::int64_t step; float loss;
@@ -29,11 +29,11 @@ struct TableSpec {
   std::string group;  // "train"
   std::string rows;   // the name of its unlimited dimension: "step"
   std::vector<Column> columns;
-  std::vector<Dimension> dimensions = {};  // that stand in this group; others are looked for in the root
-  bool live = false;                       // each row also goes to metrics.jsonl, at once
+  std::vector<Dimension> dimensions = {};  // defined in this group; others come from the root
+  bool live = false;                       // each row also goes to metrics.jsonl at once
 };
 
-// One field of a row. A vector holds the values along the column's further dimensions, last fastest.
+// One field of a row. A vector holds the values along the column's further dimensions, the last fastest.
 template <class Row, class Value>
 struct Field {
   Column column;
@@ -60,7 +60,7 @@ Field<Row, Value> column(std::string name, Value Row::*member, std::string units
 
 class Table {
  public:
-  Table(hid_t file, const TableSpec& spec);  // makes the group, its dimensions and its empty columns
+  Table(hid_t file, const TableSpec& spec);  // creates the group, its dimensions and its empty columns
 
   template <class Row>
   void append(const Row& row) {
@@ -69,12 +69,12 @@ class Table {
       std::apply([&](const auto&... field) { (buffer(c++, row.*field.member), ...); }, Row::columns());
       finish_row(c);
     } catch (...) {
-      drop_unfinished_row();  // or its first columns would slip under the next row
+      drop_unfinished_row();  // otherwise its first columns would end up in the next row
       throw;
     }
   }
 
-  void write();  // what is buffered, into the file; `committed_rows` says how many rows readers may trust
+  void write();  // writes the buffered rows; `committed_rows` then tells readers how many rows to trust
 
   const TableSpec& spec() const { return spec_; }
   std::int64_t rows() const { return written_rows_ + buffered_rows_; }
@@ -104,7 +104,7 @@ class Table {
   TableSpec spec_;
   h5::Group group_;
   std::vector<Stored> columns_;
-  bool counts_rows_ = false;  // the last column numbers the rows, because none is named after their dimension
+  bool counts_rows_ = false;  // if no column is named after the row dimension, the last column numbers the rows
   std::int64_t written_rows_ = 0, buffered_rows_ = 0;
 };
 

@@ -82,7 +82,7 @@ TEST_CASE("what is written as safetensors is read again") {
 TEST_CASE("a writer keeps its promises or throws") {
   const TemporaryFolder folder;
   safetensors::Writer writer(folder / "a", {{"x", DType::f32, {2}}});
-  CHECK_THROWS_WITH(writer.finish(), says("8 bytes that the header promises were not written"));
+  CHECK_THROWS_WITH(writer.finish(), says("8 bytes that the header declares were not written"));
   CHECK_THROWS_WITH(writer.write(some_bytes(9)), says("1 bytes more"));
   CHECK_THROWS_WITH(safetensors::Writer(folder / "b", {{"x"}, {"x"}}), says("two tensors are named \"x\""));
   CHECK_THROWS_WITH(safetensors::Writer(folder / "a", {}), says("File exists"));
@@ -106,27 +106,27 @@ TEST_CASE("a file that lies about its tensors is refused, and says why") {
   };
   CHECK(refusal(with_header(one("F32", "[2]", "[0,8]"), 8)) == "nothing");
   CHECK_THAT(refusal("short"), says("too few for a header"));
-  CHECK_THAT(refusal(std::string(8, '\xff')), says("is more than its 8 bytes hold"));
-  CHECK_THAT(refusal(with_header("{", 0)), says("no list of tensors"));
-  CHECK_THAT(refusal(with_header("[]", 0)), says("no list of tensors"));
-  CHECK_THAT(refusal(with_header(std::string(200'000, '['), 0)), says("no list of tensors"));
+  CHECK_THAT(refusal(std::string(8, '\xff')), says("does not fit in its 8 bytes"));
+  CHECK_THAT(refusal(with_header("{", 0)), says("not a list of tensors"));
+  CHECK_THAT(refusal(with_header("[]", 0)), says("not a list of tensors"));
+  CHECK_THAT(refusal(with_header(std::string(200'000, '['), 0)), says("not a list of tensors"));
   CHECK_THAT(refusal(with_header(one("F8", "[2]", "[0,8]"), 8)), says("type F8"));
-  CHECK_THAT(refusal(with_header(one("F32", "[-2]", "[0,8]"), 8)), says("no whole number"));
-  CHECK_THAT(refusal(with_header(one("F32", "[2.0]", "[0,8]"), 8)), says("no whole number"));
-  CHECK_THAT(refusal(with_header(one("F32", "[18446744073709551615]", "[0,8]"), 8)), says("no whole number"));
-  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8,9]"), 8)), says("wants two numbers"));
-  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("and -8 bytes"));
-  CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("and 8 bytes"));
+  CHECK_THAT(refusal(with_header(one("F32", "[-2]", "[0,8]"), 8)), says("not a non-negative integer"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2.0]", "[0,8]"), 8)), says("not a non-negative integer"));
+  CHECK_THAT(refusal(with_header(one("F32", "[18446744073709551615]", "[0,8]"), 8)), says("not a non-negative integer"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8,9]"), 8)), says("must be two numbers"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("but -8 bytes"));
+  CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("but 8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[4611686018427387904,4]", "[0,0]"), 0)),
-             says("and 0 bytes"));  // wraps round to 0
-  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("begins at byte 4"));
-  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, and 7 are there"));
-  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, and 9 are there"));
+             says("but 0 bytes"));  // wraps round to 0
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("starts at byte 4"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, but the file holds 7"));
+  CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, but the file holds 9"));
   const std::string overlap =
       R"({"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"y":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})";
-  CHECK_THAT(refusal(with_header(overlap, 8)), says("\"y\" begins at byte 4 of the data, the one before it ends at 8"));
+  CHECK_THAT(refusal(with_header(overlap, 8)), says("\"y\" starts at byte 4 of the data, but the one before it ends at 8"));
   CHECK_THROWS_WITH(safetensors::File(folder / "none"), says("No such file"));
-  CHECK_THROWS_WITH(safetensors::File(folder.path()), says("no plain file"));
+  CHECK_THROWS_WITH(safetensors::File(folder.path()), says("not a regular file"));
 }
 
 TEST_CASE("mutated tensor files are read or refused, never worse") {
