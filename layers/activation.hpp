@@ -1,4 +1,5 @@
-// The nonlinear part of an MLP: GELU, or SwiGLU, which halves the columns. Keeps its input; its output can be made again from that.
+// The activation of an MLP: GELU, or SwiGLU, which halves the columns. Keeps its input; its output can be recomputed from
+// it.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -7,7 +8,7 @@ namespace chorale {
 class Activation final : public Layer {
  public:
   enum class Kind { gelu, swiglu };
-  // columns: of its output; block: of SwiGLU's gates and ups.
+  // columns: of the output; block: columns of a block of SwiGLU's gates or ups.
   Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
       : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
 

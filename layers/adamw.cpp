@@ -1,5 +1,5 @@
-// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β come by multiplication, not from a library's pow, so that
-// they are the same bits everywhere; a run that resumes multiplies them up again.
+// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β are repeated products rather than
+// pow from a library, so they have the same bits everywhere. A resumed run multiplies them again.
 #include "layers/optimizer.hpp"
 
 namespace chorale {

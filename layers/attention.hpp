@@ -1,5 +1,6 @@
-// The core of attention, without weights: positions are turned into the queries and keys where they are rotary, and each head mixes the
-// values of the tokens up to its own. Keeps its input (queries, keys, values), its output and one number a head and token; never scores.
+// The core of attention, without weights. It rotates queries and keys if positions are rotary; then each head mixes the
+// values of the tokens up to its own. Keeps its input (queries, keys, values), its output and one number per head and
+// token; never the scores.
 #pragma once
 #include <optional>
 
@@ -15,8 +16,8 @@ class Attention final : public Layer {
     AttentionShape shape;
     std::optional<Rotary> rotary;
     double dropout = 0;
-    std::uint32_t site = 0;      // of the dropout of attention weights
-    std::size_t cache_slot = 0;  // which of the cache's layers is its own
+    std::uint32_t site = 0;      // for the dropout of attention weights
+    std::size_t cache_slot = 0;  // this layer's index in the key-value cache
   };
   Attention(std::string name, const Options& options) : name_(std::move(name)), options_(options) {}
 

@@ -1,5 +1,5 @@
-// What a layer is told besides its input: where to compute, how sums are made, which tokens of the global batch these are, what to keep.
-// Passed, never reached for.
+// What a layer receives besides its input: where to compute, how to sum, which tokens of the global batch it has, what to
+// keep. It is passed as an argument, never global.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace chorale {
 
-// Keys and values of one sample's tokens so far, for generation: [1, capacity, groups, width] of each attention layer that is here, which
-// makes its own at the first token: so a rank has those of its heads and of its stage.
+// Keys and values of one sample's tokens so far, for generation: [1, capacity, groups, width] per attention layer. Each
+// layer on this rank creates its own tensors at the first token, so a rank stores only its own heads and stage.
 struct KeyValueCache {
   struct Layer {
     Tensor keys, values;
   };
-  std::map<std::size_t, Layer> layers;  // by number, in the whole model
+  std::map<std::size_t, Layer> layers;  // key: the layer's index in the whole model
   std::int64_t capacity = 0;
-  std::int64_t past = 0;  // tokens that are in it
+  std::int64_t past = 0;  // tokens already in the cache
 };
 
 struct Context {
@@ -29,25 +29,27 @@ struct Context {
   Numerics& numerics;
   DType compute = DType::f32;
 
-  Tokens tokens = {};      // all rows of the micro-batch, which products and attention take
-  Tokens stream = {};      // the rows of the residual stream that are here
-  Tensor targets = {};     // i32 [rows]: the next token of each; −1 is not counted
-  std::uint64_t seed = 0;  // with step: of dropout
+  Tokens tokens = {};      // all rows of the micro-batch, as products and attention take them
+  Tokens stream = {};      // this rank's rows of the residual stream
+  Tensor targets = {};     // i32 [rows]: the next token of each row; −1: not counted
+  std::uint64_t seed = 0;  // with `step`, keys dropout
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
-  Tensor loss = {};              // [1]: what the head adds the rows' losses to
-  std::int64_t step_tokens = 1;  // of the whole step, on all ranks: how much that sum may grow
+  Tensor loss = {};              // [1]: the head adds the rows' losses here
+  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: an upper bound for that sum
 
-  const Joint* joint = &Joint::alone();  // with the ranks that share the layers
+  const Joint* joint = &Joint::alone();  // connects the ranks that share the layers
 
-  Tape* tape = nullptr;            // null: there will be no backward pass
-  KeyValueCache* cache = nullptr;  // of generation: the tokens follow those in it, and the head gives the logits of the next
-  // Gradients of weights need nobody's answer: a strategy may put them off. Null: they are computed at once.
+  Tape* tape = nullptr;  // null: no backward pass follows
+  KeyValueCache* cache =
+      nullptr;  // for generation: the tokens follow those in the cache, and the head returns the next logits
+  // Weight gradients can wait, since no other layer needs them: a strategy may defer them. Null: they are computed at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
-  std::function<void()> after_layer = {};  // what a strategy has under way goes on between the layers
-  // Called with what ("output", "input gradient"), the layer's name and the tensor: to find where a NaN was born. Null: nobody looks.
+  std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
+  // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Null:
+  // not called.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
   Tensor tensor(Shape shape, Category category = Category::activations) {
@@ -60,7 +62,7 @@ struct Context {
   Dropout dropout(double probability, std::uint32_t site, const Tokens& rows) const {
     return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};
   }
-  // A sum that is whole now, in the type that is computed with.
+  // The value of a sum that is now complete, in the compute type.
   Tensor settled(const Tensor& sum, const Site& site) {
     if (sum.dtype() == compute) return sum;
     const Tensor y = tensor(sum.shape());
@@ -68,7 +70,8 @@ struct Context {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // Tokens of one sequence whose weight gradients are summed as plain floats: part of what defines the bits of exact numerics.
+  // Tokens of a sequence whose weight gradients are summed in floats. This number is part of what defines the bits of
+  // exact numerics.
   std::int64_t leaf() const { return leaf_of(tokens.sequence); }
   static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor up to 256
 

@@ -1,14 +1,15 @@
-// DeepSpeed's schedulers, so that a file of DeepSpeed's trains with the rates it has there. W: steps of the warm-up, at least 2; T: steps of
-// the whole schedule.
+// DeepSpeed's schedulers, so that a DeepSpeed config file trains with the same rates here. W: warm-up steps, at least 2;
+// T: steps of the whole schedule.
 //
-//   k        what the scheduler counts: it moves after the optimizer, so step s trains with k = s − 1, and step 0 before it has begun
-//   γ(k)     of the warm-up, k < W: ln(k+1)/ln(W), or k/W where it is linear
+//   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 the
+// initial rate
+//   γ(k)     of the warm-up, k < W: ln(k+1)/ln(W), or k/W if it is linear
 //
 //   WarmupLR         first + (peak − first)·γ(k), then the peak
 //   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), at least first
 //   WarmupCosineLR   the same warm-up, then minimum + (peak − minimum)·(1 + cos π(k−W+1)/(T−W))/2, then the minimum
 //
-// Step 0 has the rate `first`, and so has step 1 (γ(0) = 0); WarmupCosineLR gives step 0 nothing.
+// Steps 0 and 1 both have the rate `first` (γ(0) = 0). With WarmupCosineLR, step 0 has the rate 0.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,6 @@
-// Token ids to vectors: a row of the table each, plus where it stands if positions are learned, then dropout. Keeps the ids, which are
-// data and no activations. Ranks may each have some rows of the table: a row that is elsewhere is zeros here.
+// Token ids to vectors: a row of the token table each, plus the position's row if positions are learned, then dropout.
+// Keeps the ids, which are data, not activations. The table may be split by rows between ranks; rows of other ranks are
+// zeros here.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -11,7 +12,7 @@ class Embedding final : public Layer {
   Embedding(const ModelShape& shape, std::uint32_t site, const Share& share);
 
   const std::string& name() const override { return name_; }
-  const ParameterPointer& table() const { return table_; }  // a tied head shares it
+  const ParameterPointer& table() const { return table_; }  // shared by a tied head
   Tensor forward(const Tensor& ids, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;  // returns no tensor: ids have no gradient
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;

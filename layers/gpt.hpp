@@ -1,9 +1,9 @@
-// The transformer, built from its shape: embedding, blocks of an attention and an MLP branch, a norm, the head.
+// The transformer, built from its shape: embedding, blocks of an attention and an MLP branch, a norm, and the head.
 //
 //   ids ─ embedding ─ block.0 ─ … ─ block.L−1 ─ norm ─ head ─ losses
 //   block:  x + attention: norm, qkv, core, out      then      x + mlp: norm, up, activation, down
 //
-// A model is one list of layers, so that a strategy can cut it into stages or units.
+// A model is one list of layers, so a strategy can split it into stages or units.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,28 +16,29 @@
 
 namespace chorale {
 
-enum class Remake { none, selective, full };  // what of the activations is computed twice
+enum class Remake { none, selective, full };  // which activations the backward pass recomputes
 
 struct Model {
   ModelShape shape;
   Sequence layers{"model"};
-  Head* head = nullptr;  // the last of them
+  Head* head = nullptr;  // the last layer
 
   std::vector<ParameterPointer> parameters() const;
 };
 
 Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
 
-// What the sum of a parameter's gradient is to be: `tokens`, of a step's global batch, bounds how many addends it has.
+// The site of a parameter's gradient sum; `tokens` of a step's global batch bounds its number of addends.
 Site site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
-// Gives every parameter its value and its gradient, each a tensor of its own.
+// Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
-// The first values of a parameter, of the elements of its slab from `first` on, as a function of (seed, name, place): the same model on
-// every layout, in every floating type.
+// Initial values for the elements of a parameter's slab from `first` on, as a function of (seed, name, place). So the
+// model starts the same on every layout and in every floating type.
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed);
 
-// Activation bytes of a layer with 16-bit elements as published for attention that stores its scores (Korthikanti et al. 2022): s·b·h·(34 +
-// 5·a·s/h); ours never stores scores, drops no masks and keeps its own set, which `keeps` counts to the byte.
+// The published activation bytes per layer for 16-bit elements and attention that stores its scores (Korthikanti et al.
+// 2022): s·b·h·(34 + 5·a·s/h). Our layers keep less, since they store neither scores nor dropout masks; `keeps` gives
+// their exact bytes.
 double published_activation_bytes(const ModelShape& shape, std::int64_t samples);
 
 }  // namespace chorale

@@ -1,7 +1,8 @@
-// The end of the model: logits over the vocabulary and their cross entropy with the next tokens. The gradient of the logits takes
-// their place at once, so that they are in memory once; keeps its input and that.
+// The end of the model: logits over the vocabulary and their cross entropy with the next tokens. The gradient of the
+// logits replaces them in place, so they take memory only once. Keeps its input and that gradient.
 //
-// Ranks may each have some of the logits' columns: their maxima, sums and hits are brought together. `forward` adds the summed loss of the rows to context.loss; nothing is divided until the whole step's tokens are counted.
+// The columns of the logits may be split between ranks, which then combine maxima, sums and hits. `forward` adds the
+// rows' losses to context.loss. The division by the step's number of tokens comes later.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -10,12 +11,12 @@ namespace chorale {
 
 class Head final : public Layer {
  public:
-  Head(const ModelShape& shape, const Share& share, ParameterPointer table);  // its own table [V,h] where none is given
-  // The embedding is on another rank: here is a copy of its table, whose gradient is the head's part alone.
+  Head(const ModelShape& shape, const Share& share, ParameterPointer table);  // creates its own table [V,h] if given none
+  // With the embedding on another rank, this rank has a copy of the table, whose gradient is only the head's part.
   void own_table() { tied_ = false; }
 
   const std::string& name() const override { return name_; }
-  // The loss of each row; of generation, the newest row's logits, the columns that are here.
+  // Returns each row's loss; in generation, this rank's columns of the newest row's logits.
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& unused, Context& context) override;
   Tensor logits(const Tensor& x, Context& context) const;

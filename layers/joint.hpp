@@ -1,9 +1,10 @@
-// Where ranks that share a layer meet. A layer calls these at its ends and does not know what they do; alone, they do nothing.
-// parallel/tensor.cpp has those that communicate.
+// Communication between the ranks that share a layer. A layer calls these functions at its boundaries without knowing
+// what they do; on a single rank they do nothing. parallel/tensor.cpp implements the ones that communicate.
 //
-//   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream        (and back, the other way round)
+//   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream    (backward: the reverse)
 //
-// The stream may be cut by rows between the ranks (sequence parallelism): then `whole` gathers them and `sum` leaves each its own.
+// The rows of the stream may be split between the ranks (sequence parallelism). Then `whole` gathers them, and `sum`
+// leaves each rank its own.
 #pragma once
 #include <functional>
 
@@ -17,20 +18,21 @@ class Joint {
  public:
   virtual ~Joint() = default;
 
-  // All rows of the micro-batch, from those of the stream that are here.
+  // All rows of the micro-batch, from this rank's rows of the stream.
   virtual Tensor whole(const Tensor& x, Context&) const { return x; }
-  // Begins to add the partial sums of all ranks; what it returns gives their value, on the rows of the stream that are here. What is done
-  // in between hides the way.
+  // Starts to add the partial sums of all ranks. The returned function gives the sum on this rank's rows of the stream.
+  // Work done in between hides the communication.
   virtual std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const;
-  // Each row is on one rank, and zeros on the others: brings them together, on the rows of the stream that are here.
+  // Each row is nonzero on one rank only: combines them, on this rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
-  virtual void greatest(const Tensor&) const {}  // in place, of all ranks
-  // In place: sums are added; of hits each is on one rank, and 0 on the others.
+  virtual void greatest(const Tensor&) const {}  // in place: maximum over ranks
+  // In place over ranks: adds the sums, and the hits, which are nonzero on one rank only.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
-  // Of so many rows of a micro-batch, those of the stream that are here.
+  // The number of this rank's rows of the stream, out of `all` rows of a micro-batch.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
 
-  // What is kept for a second forward pass is on all ranks alike, unless they share it: each its part, brought together again later.
+  // Activations kept for recomputation are the same on all ranks. If ranks split them, each keeps a part, and `restored`
+  // gathers them.
   virtual Tensor part(const Tensor& x, Context&) const { return x; }
   virtual Tensor restored(const Tensor& part, Context&) const { return part; }
   virtual std::int64_t kept_rows(std::int64_t all) const { return rows(all); }

@@ -1,5 +1,5 @@
-// A layer is local mathematics: it never communicates. Strategies wrap or replace layers, so every place where a model communicates
-// stands in parallel/.
+// A layer is local mathematics: it never communicates. Strategies wrap or replace layers, so all communication of a model
+// is in parallel/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace chorale {
 
-// What a layer says it keeps for its backward pass; held against the bytes that are really kept. A layer's output and the next one's
-// input are one tensor, kept if either keeps it.
+// The bytes that a layer declares to keep for its backward pass; tests compare them with the bytes really kept. A layer's
+// output and the next one's input are one tensor, kept if either layer keeps it.
 struct Keeps {
   std::int64_t input = 0;   // bytes of its input, if it keeps that
-  std::int64_t inside = 0;  // bytes of what lies between: statistics, tensors between the layers it is made of
+  std::int64_t inside = 0;  // bytes in between: statistics, tensors between its inner layers
   std::int64_t output = 0;  // bytes of its output, if it keeps that
   bool output_can_be_made_again = false;
 };
@@ -24,10 +24,11 @@ class Layer {
   virtual ~Layer() = default;
   virtual const std::string& name() const = 0;
   virtual Tensor forward(const Tensor& x, Context& context) = 0;
-  virtual Tensor backward(const Tensor& dy,
-                          Context& context) = 0;  // the gradient of its input; those of weights are added to theirs
+  virtual Tensor backward(
+      const Tensor& dy,
+      Context& context) = 0;  // returns the gradient of its input; adds the gradients of its weights to theirs
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
-  virtual void each_site(const std::function<void(Site&)>&) {}  // where it makes sums besides its parameters' gradients
+  virtual void each_site(const std::function<void(Site&)>&) {}  // sites of sums other than its parameters' gradients
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 

@@ -1,8 +1,9 @@
 // A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. Keeps its input.
 //
-// Tensor parallelism cuts W by columns (each rank has some outputs) or by rows (some inputs). The sum over the dimension that is cut is
-// made block by block and then over ranks: it is the forward sum for `rows`, the backward sum for `columns`, where it is on its way while the
-// gradient of W is computed. A bias comes after the sum; for `rows` that is not here (residual.hpp).
+// Tensor parallelism splits W by columns (each rank has some outputs) or by rows (some inputs). The sum over the split
+// dimension is computed block by block and then over ranks. With `rows` this is the forward sum. With `columns` it is the
+// backward sum, which overlaps the gradient of W. A bias comes after the sum; with `rows` it is added elsewhere
+// (residual.hpp).
 #pragma once
 #include "layers/layer.hpp"
 
@@ -14,7 +15,7 @@ class Linear final : public Layer {
   struct Options {
     std::int64_t inputs, outputs;
     Cut cut;
-    std::int64_t block;  // of the dimension that is cut: never divided between ranks
+    std::int64_t block;  // of the split dimension: never divided between ranks
     bool bias = false;
     double deviation = 0.02;
     Share share = {};
@@ -39,7 +40,8 @@ class Linear final : public Layer {
   Site sum_;  // over the blocks
 };
 
-// Begins y = x·w where ranks hold other blocks of the sum: the partial product here, which they add up.
+// Starts y = x·w, where ranks hold different blocks of the sum: computes this rank's partial product and starts adding
+// over ranks.
 std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block,
                                             Site& site, Context& context);
 

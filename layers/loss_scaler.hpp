@@ -1,8 +1,8 @@
-// Dynamic loss scaling for f16, whose small gradients would round to nothing (Micikevicius et al. 2018). The loss is multiplied by a scale
-// before the backward pass and gradients are divided by it after; when they overflow, the step is skipped:
-// unless the scale is 1, and so not at fault.
+// Dynamic loss scaling for f16, whose small gradients would underflow to zero (Micikevicius et al. 2018). The loss is
+// multiplied by a scale before the backward pass, and gradients are divided by it afterwards. If they overflow, the step
+// is skipped, unless the scale is 1 and so not the cause.
 //
-//   overflow: patience − 1; when none is left, scale ÷ 2      so many good steps in a row: scale × 2, patience is full again
+//   overflow: patience − 1; at 0, scale ÷ 2      growth_interval good steps in a row: scale × 2, patience restored
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,9 +15,9 @@ struct LossScaler {
   std::int64_t growth_interval = 1000, hysteresis = 2;
   std::int64_t good_steps = 0, patience = 2;
 
-  // Tells it how the step went; returns whether it must be skipped.
+  // Reports the result of a step; returns whether to skip it.
   bool overflowed(bool overflow) {
-    if (!dynamic || (overflow && scale <= 1)) return false;  // at 1 it is not the scale's doing
+    if (!dynamic || (overflow && scale <= 1)) return false;  // at 1 the scale is not the cause
     if (overflow) {
       good_steps = 0;
       if (--patience <= 0) scale = std::max(1.0, scale / 2);

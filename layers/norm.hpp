@@ -1,4 +1,5 @@
-// LayerNorm or RMSNorm over the width of each row. Keeps its input and two numbers a row; its output can be made again from those.
+// LayerNorm or RMSNorm over the width of each row. Keeps its input and two numbers per row; its output can be recomputed
+// from these.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -11,7 +12,7 @@ class Norm final : public Layer {
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override { return backward(dy, nullptr, context); }
-  // The gradient of its input, on top of what reaches that input by another way.
+  // The gradient of its input, plus `added`, the gradient that reaches the input by another path.
   Tensor backward(const Tensor& dy, const Tensor* added, Context& context);
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;

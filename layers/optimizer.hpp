@@ -1,8 +1,8 @@
-// Optimizers. A rule is the formula and works on flat ranges; the Optimizer keeps the state of what a rank owns and applies the rule to
-// it: whole parameters, or under ZeRO ranges of them.
+// Optimizers. A rule is the formula and works on flat ranges. The Optimizer keeps the state of the parameters a rank owns
+// and applies the rule: to whole parameters, or under ZeRO to ranges of them.
 //
-//   16-bit parameters   masters         an f32 copy that the rule changes, and that is cast back
-//                       no masters      bf16 is changed itself, rounded by chance: 4 bytes a parameter less
+//   16-bit parameters   with masters      update an f32 master copy and cast it to the parameter
+//                       without masters   update bf16 weights in place with stochastic rounding (saves 4 B/param)
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ namespace chorale {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  virtual std::vector<std::string> moments() const = 0;         // their names, in checkpoints
+  virtual std::vector<std::string> moments() const = 0;         // their names in checkpoints
   virtual void begin_step(std::int64_t step, double rate) = 0;  // steps count from 1
   virtual void update(std::span<const UpdateRange> ranges, const Queue& queue) const = 0;
 };
@@ -25,7 +25,7 @@ class UpdateRule {
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
 
-// Elements [first, first + count) of a parameter's slab, flat.
+// Elements [first, first + count) of a parameter's flat slab.
 struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
@@ -37,12 +37,12 @@ class Optimizer {
   Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
             const Queue& queue = {}, bool masters = true);
 
-  // scale: what a gradient is multiplied by, beside the unit of its sum.
+  // scale: multiplies the gradients, in addition to the unit of their sums.
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
-  // Every tensor that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
+  // All tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", …
   void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
   void publish(const Queue& queue);  // casts the master copies to the parameters
 

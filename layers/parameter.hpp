@@ -1,5 +1,5 @@
-// A parameter of the model as one rank holds it: the whole tensor has a global name and shape, the rank a slab of it. Checkpoints,
-// optimizers, norms and parallel strategies read only what stands here.
+// A parameter of the model on one rank: the whole tensor has a global name and shape, and the rank holds a slab of it.
+// Checkpoints, optimizers, norms and parallel strategies use only these facts.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -11,13 +11,14 @@
 
 namespace chorale {
 
-// Which part of the global tensor is here: rows (dim 0) or columns (dim 1) [first, first + length); all of it when dim is −1.
+// This rank's part of the global tensor: rows (dim 0) or columns (dim 1) [first, first + length); the whole tensor if dim
+// is −1.
 struct Slab {
   int dim = -1;
   std::int64_t first = 0, length = 0;
 };
 
-// Of the ranks that share a layer, the one that builds it: what is cut between them is cut in whole units, as evenly as they go.
+// This rank's index among the tensor-parallel ranks. Dimensions are split into whole units, as evenly as possible.
 struct Share {
   std::int64_t rank = 0, size = 1;
 
@@ -29,23 +30,23 @@ struct Share {
   }
 };
 
-// Of the elements of a slab from `first` on.
+// The places of a slab's elements from `first` on.
 Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
 
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
   Shape shape;       // global
   Slab slab = {};
-  double start = 0, deviation = 0;  // initial values: normal around `start`; all equal when the deviation is 0
-  bool decays = true;               // weight decay is for matrices only
+  double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
+  bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;  // its gradient is a sum over the rows of the residual stream, of which a rank may have a part
+  bool of_stream = false;  // its gradient sums over rows of the residual stream, which may be split between ranks
 
-  Tensor value = {};     // the slab, in the type that is computed with
+  Tensor value = {};     // the slab, in the compute type
   Tensor gradient = {};  // Numerics::gradient_type
   Site site = {};
 
-  std::uint32_t random_site() const;  // of random numbers, whatever they are for: its name's
+  std::uint32_t random_site() const;  // a random site derived from the name
 
   Shape local_shape() const {
     Shape local = shape;
@@ -54,7 +55,7 @@ struct Parameter {
   }
 };
 
-// Layers share a parameter where they are tied.
+// Tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
 }  // namespace chorale

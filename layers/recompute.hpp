@@ -1,6 +1,7 @@
-// Full recomputation (Chen et al. 2016): a layer that keeps nothing but its input, and runs forward once more when its gradient is wanted.
-// A third more arithmetic, for a block's activations reduced to one tensor. Random masks are functions of their place, so they come again.
-// Ranks that share the layer may share what is kept (ZeRO-R's P_a, Rajbhandari et al. 2020).
+// Full recomputation (Chen et al. 2016): a layer that keeps only its input and repeats its forward pass before the
+// backward pass. This costs a third more arithmetic and reduces a block's activations to one tensor. Random masks are
+// functions of their place, so they repeat. Ranks that share the layer may split the kept input (ZeRO-R's P_a,
+// Rajbhandari et al. 2020).
 #pragma once
 #include "layers/wrapping.hpp"
 

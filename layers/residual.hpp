@@ -1,10 +1,10 @@
-// A branch beside the residual stream: y = x + dropout(body(norm(x)) + bias). Half a transformer block.
+// A branch of the residual stream: y = x + dropout(body(norm(x)) + bias). Half a transformer block.
 //
 //   x ──┬────────────────────────────────────────────── + ── y
 //       └─ norm ─ body (linear … linear) ─ + bias ─ dropout ─┘
 //
-// The bias is that of the body's last product, which ranks may have to add up first: so it is added here, once. Keeps what the norm and
-// the body keep, and nothing for the sum.
+// The bias belongs to the body's last product. Ranks may first have to add its partial sums, so the bias is added here,
+// once. Keeps what the norm and the body keep; the sum itself keeps nothing.
 #pragma once
 #include "layers/norm.hpp"
 #include "layers/sequence.hpp"
@@ -14,7 +14,7 @@ namespace chorale {
 class Residual final : public Layer {
  public:
   struct Options {
-    std::string bias;  // its name; none when empty
+    std::string bias;  // name of the bias; empty: no bias
     std::int64_t width;
     double dropout = 0;
     std::uint32_t site = 0;

@@ -1,4 +1,4 @@
-// Layers one after the other; itself a layer.
+// Layers in sequence; itself a layer.
 #pragma once
 #include "layers/layer.hpp"
 

@@ -25,7 +25,7 @@ void ModelShape::check() const {
     usage_error(std::move(what), std::move(numbers), std::move(fix));
   };
   if (family != "gpt2" && family != "llama")
-    refuse("no such family of models", fmt::format("family {} is neither gpt2 nor llama", family), "use one of the two");
+    refuse("unknown model family", fmt::format("family {} is neither gpt2 nor llama", family), "use gpt2 or llama");
   for (const auto& [name, value] : {std::pair{"num-layers", layers},
                                     {"num-attention-heads", heads},
                                     {"num-query-groups", groups},
@@ -33,21 +33,20 @@ void ModelShape::check() const {
                                     {"ffn-hidden-size", ffn},
                                     {"seq-length", sequence},
                                     {"vocabulary", vocabulary}})
-    if (value < 1)
-      refuse("a model has at least one of everything", fmt::format("{} is {}", name, value), "make it 1 or more");
+    if (value < 1) refuse("a model's sizes must be positive", fmt::format("{} is {}", name, value), "make it 1 or more");
   if (width % heads != 0)
     refuse("heads do not divide the width",
-           fmt::format("hidden-size {} is no multiple of num-attention-heads {}", width, heads),
+           fmt::format("hidden-size {} is not a multiple of num-attention-heads {}", width, heads),
            fmt::format("try --hidden-size {} or another number of heads", (width / heads + 1) * heads));
   if (heads % groups != 0)
     refuse("groups do not divide the heads",
-           fmt::format("num-attention-heads {} is no multiple of num-query-groups {}", heads, groups),
+           fmt::format("num-attention-heads {} is not a multiple of num-query-groups {}", heads, groups),
            "each group of heads shares one key and value: use a divisor of the heads");
   if (llama() && head_width() % 2 != 0)
-    refuse("rotary positions turn pairs of numbers", fmt::format("a head is {} wide", head_width()),
-           "make hidden-size / heads even");
+    refuse("rotary positions need an even head width", fmt::format("the head width is {}", head_width()),
+           "choose hidden-size and heads so that hidden-size / heads is even");
   if (!(dropout >= 0 && dropout < 1))
-    refuse("dropout keeps nothing", fmt::format("dropout is {}", dropout), "use 0 or more, and less than 1");
+    refuse("dropout must be at least 0 and less than 1", fmt::format("dropout is {}", dropout), "use a value such as 0.1");
 }
 
 const std::vector<ModelPreset>& model_presets() {
@@ -63,15 +62,15 @@ const std::vector<ModelPreset>& model_presets() {
   };
   static const std::vector<ModelPreset> table = [] {
     std::vector<ModelPreset> all{
-        {"tiny", "8 layers that divide by many layouts, for tests and proofs", gpt2(8, 24, 96, 24, 480), 24},
+        {"tiny", "8 layers that fit many layouts, for tests and proofs", gpt2(8, 24, 96, 24, 480), 24},
         {"nano", "12 million parameters: trains in minutes on one core", gpt2(6, 6, 384, 256, 4096), 8},
         {"gpt2", "124 million parameters, as published", gpt2(12, 12, 768, 1024, 50257), 8},
         {"gpt2-medium", "350 million", gpt2(24, 16, 1024, 1024, 50257), 8},
         {"gpt2-large", "774 million", gpt2(36, 20, 1280, 1024, 50257), 8},
         {"gpt2-xl", "1.5 billion", gpt2(48, 25, 1600, 1024, 50257), 8},
         {"gpt3-175b", "175 billion, to plan for", gpt2(96, 96, 12288, 2048, 50257), 1536},
-        {"tiny-llama", "tiny, of the other family, with grouped queries", llama(4, 8, 4, 96, 256, 24, 480), 24},
-        {"nano-llama", "nano, of the other family, with grouped queries", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
+        {"tiny-llama", "tiny as a Llama, with grouped-query attention", llama(4, 8, 4, 96, 256, 24, 480), 24},
+        {"nano-llama", "nano as a Llama, with grouped-query attention", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
         {"llama-1b", "1.2 billion: the shape of Llama 3.2", llama(16, 32, 8, 2048, 8192, 2048, 128256), 8},
         {"llama-8b", "8 billion: the shape of Llama 3", llama(32, 32, 8, 4096, 14336, 8192, 128256), 8},
     };

@@ -1,5 +1,5 @@
-// The shape of a model: everything its parameters' names and sizes follow from. Two families: GPT-2 (LayerNorm, GELU, learned positions,
-// biases) and Llama (RMSNorm, SwiGLU, rotary positions, none).
+// The shape of a model, which determines the names and sizes of all parameters. Two families: GPT-2 (LayerNorm, GELU,
+// learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases).
 //
 //   embedding.weight [V,h]   position.weight [s,h]
 //   block.0.attention.norm.gain [h]  .norm.shift [h]
@@ -8,7 +8,7 @@
 //   block.0.mlp.norm.gain  .norm.shift
 //   block.0.mlp.up.weight [h, f]  .up.bias                                Llama: [h, 2f], columns [unit][gate | up][f/units]
 //   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
-//   norm.gain  norm.shift   head.weight [V,h] where it is not the embedding's
+//   norm.gain  norm.shift   head.weight [V,h] unless tied to the embedding
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace chorale {
 
 struct ModelShape {
   std::string family = "gpt2";                     // or "llama"
-  std::int64_t layers = 6, heads = 6, groups = 6;  // groups: heads that have a key and a value of their own
+  std::int64_t layers = 6, heads = 6, groups = 6;  // groups: sets of heads that share one key and one value
   std::int64_t width = 384, ffn = 1536, sequence = 256, vocabulary = 4096;
   double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
   bool tied = true;
@@ -30,21 +30,21 @@ struct ModelShape {
   std::int64_t queries() const { return heads / groups; }
   std::int64_t head_width() const { return width / heads; }
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
-  // Shards of the MLP are whole units of ffn / units columns each.
+  // Shards of the MLP are whole units of ffn / units columns.
   std::int64_t units() const { return std::gcd(ffn, heads); }
-  // … and of the vocabulary whole blocks of so many tokens, the last of which may be short.
+  // Shards of the vocabulary are whole blocks of so many tokens; the last block may be shorter.
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const;
-  double flops_per_token() const;  // forward and backward of one token: 6(Ψ − s·h) + 6·L·s·h, learned positions counted out
-  void check() const;              // throws a usage error for a shape that cannot be
+  double flops_per_token() const;  // forward and backward of one token: 6(Ψ − s·h) + 6·L·s·h, without learned positions
+  void check() const;              // throws a usage error for an invalid shape
 };
 
 struct ModelPreset {
   const char* name;
   const char* about;
   ModelShape shape;
-  std::int64_t batch;  // sequences a step, by default
+  std::int64_t batch;  // default sequences per step
 };
 const std::vector<ModelPreset>& model_presets();
 

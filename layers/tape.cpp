@@ -12,7 +12,7 @@ void Tape::keep(const Tensor& tensor) {
 }
 
 Tensor Tape::take() {
-  require(!kept_.empty(), "the backward pass takes more from the tape than the forward pass kept");
+  require(!kept_.empty(), "the backward pass takes more tensors from the tape than the forward pass kept");
   Kept newest = std::move(kept_.back());
   kept_.pop_back();
   return newest.recipe ? newest.recipe() : newest.tensor;

@@ -1,7 +1,8 @@
-// What the forward pass keeps for the backward pass, of one micro-batch: tensors, taken in the opposite order.
+// The tensors that the forward pass of one micro-batch keeps for its backward pass, which takes them in reverse order.
 //
-// A kept tensor may be one that can be made again from others that are kept anyway (the output of a norm, of an activation
-// function): under selective recomputation whoever makes it says so, and whoever keeps it keeps the recipe instead. Neither knows of the other.
+// Some kept tensors can be recomputed from others that are kept anyway (the output of a norm or an activation). Under
+// selective recomputation the layer that makes such a tensor registers a recipe, and the layer that keeps it stores the
+// recipe instead. Neither layer knows of the other.
 #pragma once
 #include <functional>
 #include <vector>
@@ -18,9 +19,9 @@ class Tape {
 
   bool selective() const { return selective_; }
   void keep(const Tensor& tensor);
-  Tensor take();  // the newest; made again if only its recipe was kept
+  Tensor take();  // the newest; recomputed if only its recipe was kept
 
-  // The next `keep` of this very tensor may keep the recipe.
+  // The next `keep` of this same tensor may store the recipe instead.
   void can_be_made_again(const Tensor& tensor, Recipe recipe);
   bool empty() const { return kept_.empty(); }
 
@@ -30,7 +31,7 @@ class Tape {
     Recipe recipe;
   };
   std::vector<Kept> kept_;
-  const void* made_ = nullptr;  // what the recipe makes
+  const void* made_ = nullptr;  // the tensor that recipe_ recomputes
   Recipe recipe_;
   bool selective_;
 };

@@ -1,4 +1,4 @@
-// A layer around another: to everybody else it is that layer, with something done before and after.
+// A layer around another one. To all others it is the inner layer, with work added before and after.
 #pragma once
 #include <utility>
 

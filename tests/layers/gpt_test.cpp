@@ -196,10 +196,10 @@ TEST_CASE("shapes that cannot be are refused with the numbers") {
   };
   ModelShape s = small_gpt();
   s.width = 33;
-  CHECK(refused(s).find("hidden-size 33 is no multiple of num-attention-heads 4") != std::string::npos);
+  CHECK(refused(s).find("hidden-size 33 is not a multiple of num-attention-heads 4") != std::string::npos);
   s = small_llama();
   s.groups = 3;
-  CHECK(refused(s).find("num-attention-heads 4 is no multiple of num-query-groups 3") != std::string::npos);
+  CHECK(refused(s).find("num-attention-heads 4 is not a multiple of num-query-groups 3") != std::string::npos);
   s = small_gpt();
   s.layers = 0;
   CHECK(refused(s).find("num-layers is 0") != std::string::npos);
