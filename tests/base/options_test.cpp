@@ -262,7 +262,7 @@ TEST_CASE("another program's names set options of ours, expect them, do nothing 
   CHECK_THAT(refused_rules({"--old-floor", "0.7"}),
              says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
-  CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone is another program's") && says("use --rule"));
+  CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
   CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));  // its option is another command's
   CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
 }
