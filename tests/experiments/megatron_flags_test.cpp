@@ -82,7 +82,7 @@ TEST_CASE("what Megatron's flags say of a model must be so") {
 }
 
 TEST_CASE("what of Megatron's is not here is refused at once, with what to use instead") {
-  CHECK_THAT(refused({"--eval-iters", "10"}), says("eval-iters is another program's") && says("--eval-samples"));
+  CHECK_THAT(refused({"--eval-iters", "10"}), says("eval-iters belongs to another program") && says("--eval-samples"));
   CHECK_THAT(refused({"--vocab-file", "v", "--merge-file", "m", "--save", "c", "--split", "969,30,1"}),
              says("4 settings of another program") && says("split 969,30,1 (command line)") && says("merge-file: ") &&
                  says("save: --run-dir DIR"));
