@@ -2,10 +2,10 @@
 #
 #   awk -v most=70000 -f src/bundles.awk collectives/cost.cpp …        collectives-1:collectives/cost.cpp …
 #
-# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for up to `most`
-# characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each, have bundles of their own.
-# Files that define the same name in anonymous namespaces go to different bundles, so names stay free. A file with `using namespace`
-# is compiled alone, because its neighbours would see the names too.
+# The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
+# up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
+# have bundles of their own. Files that define the same name in anonymous namespaces go to different bundles, so names
+# stay free. A file with `using namespace` is compiled alone, because its neighbours would see the names too.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)

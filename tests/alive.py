@@ -1,12 +1,12 @@
-"""Starts programs and waits for them, however slow the machine is, unless they no longer move.
+"""Starts programs and waits for them, on machines of any speed, until they end or stop making progress.
 
-   process = spawn([program, …])          in a session of its own, so that all it starts can be found and ended
-   output, errors = finish(process)       or Stuck, and the processes are ended
-   until(lambda: file_is_there, process)  waits for something that the process does
+   process = spawn([program, …])          in a session of its own, so that all descendants can be found and ended
+   output, errors = finish(process)       or raises Stuck and ends the processes
+   until(lambda: file_is_there, process)  waits for an effect of the process
 
-Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long: ranks that wait
-for one another poll, so a hang may look busy. A busy machine lengthens time, but hardly the processor's time. The last resort is
-twenty times `limit`.
+Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long:
+ranks that wait for each other poll, so a hang may look busy. A busy machine stretches wall time but hardly CPU time.
+The last resort is twenty times `limit`.
 """
 import collections
 import os
@@ -16,14 +16,14 @@ import time
 
 limit = float(os.environ.get("TEST_LIMIT", "60"))
 ticks = os.sysconf("SC_CLK_TCK")
-journal = None  # an open file that hears of signs of life: outside.py's
+journal = None  # an open file that gets signs of life; outside.py sets it
 
 
 class Stuck(Exception):
     pass
 
 
-Process = collections.namedtuple("Process", "parent session state seconds")  # seconds of processor time, with those of its ended children
+Process = collections.namedtuple("Process", "parent session state seconds")  # seconds: CPU time, including ended children
 
 
 def processes():
@@ -39,7 +39,7 @@ def processes():
 
 
 def family(pid, among):
-    """pid, all below it, and all in a session that one of these leads, whose parents may have ended."""
+    """pid, its descendants, and all processes in a session that one of these leads (their parents may have ended)."""
     members = {pid}
     while more := {p for p, other in among.items() if other.parent in members or other.session in members} - members:
         members |= more
@@ -56,7 +56,7 @@ def end(pid, itself=True):
 
 
 class Patience:
-    """Asked again and again whether a process and its family still move."""
+    """Polled to find out whether a process and its family still make progress."""
 
     def __init__(self, pid, limit_seconds):
         self.pid, self.limit = pid, limit_seconds
@@ -67,7 +67,7 @@ class Patience:
         now = time.monotonic()
         if now - self.asked < 0.5:
             return False
-        since, self.asked = min(now - self.asked, 1.0), now  # more has passed only where nothing could run
+        since, self.asked = min(now - self.asked, 1.0), now  # more time has passed only if nothing could run
         among = processes()
         members = [among[member] for member in family(self.pid, among)]
         computed = max(sum(member.seconds for member in members), self.computed)
@@ -88,7 +88,7 @@ def spawn(command, **options):
 
 
 def finish(process, limit_seconds=limit):
-    """What the process says until it ends."""
+    """Waits for the process to end and returns its output."""
     patience = Patience(process.pid, limit_seconds)
     while True:
         try:
@@ -101,14 +101,14 @@ def finish(process, limit_seconds=limit):
 
 
 def until(condition, process, limit_seconds=limit):
-    """Waits until the condition is true, and returns what it gave. The process must not end before."""
+    """Waits until the condition is true and returns its value. The process must not end before."""
     patience = Patience(process.pid, limit_seconds)
     while True:
         over = process.poll() is not None
         if value := condition():
             return value
         if over:
-            raise Stuck(f"{process.args} has ended with exit code {process.returncode} before what was waited for")
+            raise Stuck(f"{process.args} ended with exit code {process.returncode} before the awaited condition held")
         if patience.is_over():
-            raise Stuck(f"{process.args} has not done what was waited for {patience}")
+            raise Stuck(f"{process.args} has not met the awaited condition {patience}")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""src/bundles.awk, on sources of its own: what is compiled together, and what may not be."""
+"""src/bundles.awk on small sources: which files are compiled together, and which must not be."""
 import os
 import subprocess
 import tempfile
@@ -12,41 +12,53 @@ class Bundles(unittest.TestCase):
                 os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
                 with open(f"{folder}/{name}", "w") as file:
                     file.write(text)
-            result = subprocess.run(["awk", "-v", f"most={most}", "-f", os.path.abspath("src/bundles.awk"), *sources], cwd=folder,
+            result = subprocess.run(["awk", "-v", f"most={most}", "-f", os.path.abspath("src/bundles.awk"), *sources],
+                                    cwd=folder,
                                     capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return {file: bundle for bundle, file in (line.split(":") for line in result.stdout.splitlines())}
 
     def test_files_of_a_folder_go_together_until_the_bundle_is_full(self):
-        found = self.sorted({"parallel/a.cpp": "x" * 599 + "\n", "parallel/pipeline/b.cpp": "x" * 599 + "\n", "parallel/c.cpp": "x" * 99 + "\n",
-                             "src/base/d.cpp": "\n", "src/data/e.cpp": "\n", "collectives/cost.cpp": "\n", "collectives/backends/shm.cpp": "\n",
+        found = self.sorted({"parallel/a.cpp": "x" * 599 + "\n", "parallel/pipeline/b.cpp": "x" * 599 + "\n",
+                             "parallel/c.cpp": "x" * 99 + "\n",
+                             "src/base/d.cpp": "\n", "src/data/e.cpp": "\n", "collectives/cost.cpp": "\n",
+                             "collectives/backends/shm.cpp": "\n",
                              "collectives/reduce/chain.cpp": "\n", "collectives/algorithms.cpp": "\n"})
-        self.assertEqual(found, {"parallel/a.cpp": "parallel-1", "parallel/pipeline/b.cpp": "parallel-2", "parallel/c.cpp": "parallel-1",
-                                 "src/base/d.cpp": "src_base-1", "src/data/e.cpp": "src_data-1", "collectives/cost.cpp": "collectives-1",
-                                 "collectives/backends/shm.cpp": "collectives-1", "collectives/reduce/chain.cpp": "algorithms-1",
+        self.assertEqual(found, {"parallel/a.cpp": "parallel-1", "parallel/pipeline/b.cpp": "parallel-2",
+                                 "parallel/c.cpp": "parallel-1",
+                                 "src/base/d.cpp": "src_base-1", "src/data/e.cpp": "src_data-1",
+                                 "collectives/cost.cpp": "collectives-1",
+                                 "collectives/backends/shm.cpp": "collectives-1",
+                                 "collectives/reduce/chain.cpp": "algorithms-1",
                                  "collectives/algorithms.cpp": "algorithms-1"})
 
     def test_the_parsers_of_json_and_toml_have_bundles_of_their_own(self):
-        found = self.sorted({"src/base/a.cpp": "#include <nlohmann/json.hpp>\n", "parallel/b.cpp": '#include "src/base/toml.hpp"\n',
-                             "experiments/c.cpp": '#include "experiments/bench/results.hpp"\n', "experiments/d.cpp": "#include <vector>\n"})
-        self.assertEqual(list(found.values()), ["library_parsers-1", "library_parsers-1", "experiments_parsers-1", "experiments-1"])
+        found = self.sorted({"src/base/a.cpp": "#include <nlohmann/json.hpp>\n",
+                             "parallel/b.cpp": '#include "src/base/toml.hpp"\n',
+                             "experiments/c.cpp": '#include "experiments/bench/results.hpp"\n',
+                             "experiments/d.cpp": "#include <vector>\n"})
+        self.assertEqual(list(found.values()),
+                         ["library_parsers-1", "library_parsers-1", "experiments_parsers-1", "experiments-1"])
 
     def test_names_that_two_files_hide_stay_apart(self):
         hides = "namespace a {{\nnamespace {{\n\n{}\n\n}}  // namespace\n}}  // namespace a\n"
         for one, other, together in (("class Picture final : Drawing {\n};", "struct Picture {\n};", False),
                                      ("constexpr int most = 8;", "std::size_t most(std::span<int> x) {\n}", False),
-                                     ("[[noreturn]] void refuse(int x) {\n}", "[[noreturn]] void refuse(float x) {\n}", False),
+                                     ("[[noreturn]] void refuse(int x) {\n}", "[[noreturn]] void refuse(float x) {\n}",
+                                      False),
                                      ("const std::vector<double>& table() {\n}", "const char* const table[] = {};", False),
                                      ("namespace fs = std::filesystem;", "namespace fs = std::filesystem;", True),
                                      ("using Json = nlohmann::json;", "using Json = nlohmann::ordered_json;", False),
                                      ("int one() {\n  return two;\n}", "int two() {\n  return one;\n}", True)):
             found = self.sorted({"parallel/a.cpp": hides.format(one), "parallel/b.cpp": hides.format(other)})
             self.assertEqual(found["parallel/a.cpp"] == found["parallel/b.cpp"], together, (one, other))
-        shown = self.sorted({"parallel/a.cpp": "namespace a {\nint one() {\n}\n}\n", "parallel/b.cpp": "namespace b {\nint one() {\n}\n}\n"})
+        shown = self.sorted({"parallel/a.cpp": "namespace a {\nint one() {\n}\n}\n",
+                             "parallel/b.cpp": "namespace b {\nint one() {\n}\n}\n"})
         self.assertEqual(set(shown.values()), {"parallel-1"})
 
     def test_what_opens_a_namespace_to_its_neighbours_is_left_out(self):
-        self.assertEqual(self.sorted({"parallel/a.cpp": "namespace {\nusing namespace b;\n}\n", "parallel/b.cpp": "\n"}), {"parallel/b.cpp": "parallel-1"})
+        self.assertEqual(self.sorted({"parallel/a.cpp": "namespace {\nusing namespace b;\n}\n", "parallel/b.cpp": "\n"}),
+                         {"parallel/b.cpp": "parallel-1"})
 
 
 if __name__ == "__main__":

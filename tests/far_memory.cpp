@@ -39,7 +39,7 @@ class LateCrossing final : public Crossing {
 }  // namespace
 
 std::unique_ptr<Crossing> FarMemory::crossing() {
-  const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // another one on every rank
+  const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // differs on every rank
   return std::make_unique<LateCrossing>(Memory::crossing(), place + static_cast<std::uint32_t>(getpid()) + ++crossings_);
 }
 
@@ -65,10 +65,11 @@ void FarMemory::give_back(void* place, std::int64_t) noexcept {
 void* FarMemory::reached(const void* place, std::int64_t bytes) const {
   const auto* const start = static_cast<const std::byte*>(place);
   auto piece = pieces_.upper_bound(start);
-  require(piece != pieces_.begin(), "{} is no place on the device", place);
+  require(piece != pieces_.begin(), "{} is not an address on the device", place);
   --piece;
   const std::int64_t offset = start - piece->first;
-  require(offset + bytes <= piece->second.bytes, "{} bytes from {} of {} on the device", bytes, offset, piece->second.bytes);
+  require(offset + bytes <= piece->second.bytes, "{} bytes from offset {} exceed a piece of {} on the device", bytes, offset,
+          piece->second.bytes);
   return piece->second.reachable + offset;
 }
 

@@ -1,10 +1,11 @@
-// Memory that stands for a device's where there is none: its addresses are of no use to the processor, and its bytes can be reached
-// through the copy functions alone. Who dereferences one crashes, as he would on a real device.
+// Memory that stands in for a device's on machines without one. The CPU cannot use its addresses; its bytes can be
+// reached only through the copy functions. Code that dereferences one crashes, as with a real device.
 //
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
 //
-// Its crossings take so many polls before a byte moves, another number each time: a device may be late, and its ranks never alike.
+// Its crossings take several polls before a byte moves, a different number each time: a device may be late, and ranks
+// never run alike.
 #pragma once
 #include <map>
 
@@ -23,7 +24,8 @@ class FarMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override;
   std::unique_ptr<Crossing> crossing() override;
 
-  // Where the bytes really are; an error when they are not all of one piece that was taken here and not given back.
+  // The address where the bytes really are. Throws unless all of them are in one piece that was allocated here and not
+  // yet returned.
   void* reached(const void* place, std::int64_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
-// The harness's own tests. Those whose tag starts with a dot are hidden and fail on purpose: harness_test.py runs them and looks at
-// what a person would see.
+// The harness's own tests. Those with a tag that starts with a dot are hidden and fail on purpose; harness_test.py runs
+// them and checks what a person would see.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>

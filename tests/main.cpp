@@ -1,10 +1,11 @@
-// Runs the tests on this rank. Rank 0 prints as Catch2 does; what other ranks print is kept aside, and shown with the rank's
-// number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed when it
+// Runs the tests on this rank. Rank 0 prints as Catch2 does. The output of other ranks is kept, and shown with the rank's
+// number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed if it
 // failed on any rank.
 //
-//   tests_run "[spmd]" --names        the cases that it would run, one a line
-//   TEST_CASES=file                   runs the cases named in the file, one a line, instead of those named by its arguments
-//   TEST_JOURNAL=file                 gets lines from rank 0: begin NAME · alive · end passed 0.123 NAME (or failed)
+//   tests_run "[spmd]" --names        lists the cases that it would run, one per line
+//   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those named by the
+// arguments
+//   TEST_JOURNAL=file                 rank 0 writes lines there: begin NAME · alive · end passed 0.123 NAME (or failed)
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,29 +28,29 @@
 namespace chorale::test {
 namespace {
 
-// Catch2 gives test cases and signal handlers no argument, so the harness has what the house has not: state of its own.
+// Catch2 gives test cases and signal handlers no argument, so the harness needs global state, which the program avoids.
 struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
-  int kept_output = -1;  // a memory file that stands for stdout on ranks other than 0
+  int kept_output = -1;  // a memory file that replaces stdout on ranks other than 0
   off_t shown_until = 0;
   char prefix[32] = "";  // "[rank 2] "
   char case_name[256] = "";
   int journal = -1;
   std::chrono::steady_clock::time_point began;  // this case
   bool ended = false;                           // its body is over
-  bool agreed_already = false;                  // … and the others met that end in a REQUIRE_ALL of theirs
+  bool agreed_already = false;                  // … and the other ranks learnt of that in a REQUIRE_ALL
   int passed = 0, failed = 0;
   char text[1 << 15], lines[1 << 16];  // for show_kept_output
 } state;
 
-// From here to give_up nothing is allocated: a case that hangs may hold the allocator's lock.
+// Nothing is allocated from here to give_up: a case that hangs may hold the allocator's lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
 void say(const char* text) { say(text, std::strlen(text)); }
 
-// One write for many lines, so that the ranks' output does not interleave within a line.
+// Writes many lines at once, so that the ranks' output does not interleave within a line.
 void show_kept_output() {
   if (state.kept_output < 0) return;
   ssize_t got = 0;
@@ -102,7 +103,7 @@ struct Listener : ListenerBase {
     const bool failed_here = stats.totals.testCases.failed > 0;
     std::cout.flush();
     std::fflush(stdout);
-    if (failed_here) show_kept_output();  // before agreeing: another rank may hang
+    if (failed_here) show_kept_output();  // before the ranks agree: another rank may hang
     state.ended = true;
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
@@ -121,7 +122,8 @@ void keep_output_aside() {
   if (state.kept_output < 0 || dup2(state.kept_output, STDOUT_FILENO) < 0) std::perror("memfd_create");
 }
 
-// The names in a file as Catch2 wants them: in quotes, and without a comma that it would take for the end of a name.
+// The names in a file as a Catch2 specification: quoted, and cut at the first comma, which Catch2 would take for a
+// separator.
 std::string spec_of(const std::string& file) {
   std::ifstream names(file);
   std::string spec;
@@ -138,7 +140,7 @@ int run(int argc, char** argv) {
   std::vector<const char*> words(argv, argv + argc);
   const bool listing = std::erase(words, std::string_view("--names")) > 0;
   const std::string cases = environment("TEST_CASES", ""), journal = environment("TEST_JOURNAL", "");
-  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // and not for programs that a case starts
+  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // programs that a case starts must not see these
   if (!listing && (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]"))))
     state.runtime = std::make_unique<mpi::Runtime>(launch);
   if (state.runtime) state.rank = state.runtime->rank();
@@ -166,8 +168,8 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-// Ranks agree in two places, a REQUIRE_ALL and the end of a case. One that left its case early (it threw) is at the end while the
-// others are still in the body: they learn it here, stop too, and do not agree at the end once more.
+// Ranks agree in two places: in a REQUIRE_ALL and at the end of a case. A rank that left its case early (it threw) is at
+// the end while the others are still in the body. They learn it here and stop too; they do not agree again at the end.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);
@@ -180,12 +182,12 @@ std::string ranks_that_failed(bool this_one) {
   }
   const bool mixed = !ended.empty() && ended.size() < static_cast<std::size_t>(world().size());
   state.agreed_already = state.agreed_already || (mixed && !state.ended);
-  if (names.empty() && mixed) return "some ranks, which are still in it";
+  if (names.empty() && mixed) return "some ranks that are still in the case";
   return names.empty() ? "" : (names.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
 }
 
 const mpi::Runtime& world() {
-  require(bool(state.runtime), "this test wants ranks: run it as mpirun -np 4 build/tests_run \"[spmd]\"");
+  require(bool(state.runtime), "this test needs ranks: run it as mpirun -np 4 build/tests_run \"[spmd]\"");
   return *state.runtime;
 }
 

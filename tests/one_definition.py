@@ -1,14 +1,14 @@
-"""Finds types and inline functions that two files define under one name. The linker keeps one of each without a word (C++'s one
-definition rule): the program then destroys one file's type with the other file's destructor, or calls the other's function.
+"""Finds types and inline functions that two files define under one name. The linker silently keeps one of each (C++'s one
+definition rule); the program then destroys one file's type with the other file's destructor, or calls the other's function.
 
    definitions("namespace a { struct B { enum C {}; }; inline int f(int x) {} }")   a::B, a::B::C, a::f(int)
 
-The reader knows scopes and heads, and no more of C++. It skips what belongs to one file alone: anonymous namespaces, bodies of
-functions, what is static. Other functions that are defined twice are the linker's to find.
+The reader knows scopes and their heads, but no other C++. It skips what belongs to one file alone: anonymous namespaces,
+function bodies, static functions. The linker itself finds other functions that are defined twice.
 """
 import re
 
-# What opens no scope: comments, raw strings, strings, characters (' may also separate digits), preprocessor lines.
+# Text that opens no scope: comments, raw strings, strings, characters (' may also separate digits), preprocessor lines.
 noise = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
                    r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
 space = re.compile(r"(?:inline\s+)?namespace\b\s*([\w:]*)$")
@@ -29,7 +29,7 @@ def without_template_parameters(text):
 
 
 def parameter_types(text):
-    """`const A& a, int n = 3` without names and defaults. A comma within brackets ends no parameter."""
+    """`const A& a, int n = 3` without names and defaults. A comma within brackets does not end a parameter."""
     while (plain := re.sub(r"([<(][^<>()]*),", r"\1;", text)) != text:
         text = plain
     bare = (re.sub(r"\s*=.*", "", parameter, flags=re.S).strip() for parameter in text.split(","))
@@ -37,18 +37,19 @@ def parameter_types(text):
 
 
 def named_by(head):
-    """The type or inline function that a body with this head defines; None where it is anything else."""
+    """The type or inline function that a body with this head defines, or None."""
     head = without_template_parameters(head)
     if found := kind.search(head):
         return " ".join(found[1].split())
     found = function.search(head)
-    return f"{found[1]}({parameter_types(found[2])})" if found and not re.search(r"\bstatic\b|=|\boperator\b", head[:found.start(2)]) else None
+    return f"{found[1]}({parameter_types(found[2])})" if found and not re.search(r"\bstatic\b|=|\boperator\b",
+                                                                                 head[:found.start(2)]) else None
 
 
 def definitions(source):
-    """The types and inline functions that `source` defines for the whole program, each with its line."""
+    """The types and inline functions that `source` defines with external linkage, each with its line."""
     source = noise.sub(lambda found: "\n" * found.group().count("\n"), source)
-    scopes, since = [], 0  # a scope is its name, or None where what is inside belongs to this file alone
+    scopes, since = [], 0  # each scope's name, or None if its contents belong to this file alone
     for mark in re.finditer(r"[{};]", source):
         head, since = source[since:mark.start()].strip(), mark.end()
         if mark.group() == "{":
@@ -62,10 +63,11 @@ def definitions(source):
 
 
 def doubles(sources):
-    """What is wrong with a program made of these (file, text): a complaint for each definition after the first."""
+    """Complains about each definition after the first, in a program made of these (file, text)."""
     first = {}
     for file, source in sources:
         for name, line in definitions(source):
             home, home_line = first.setdefault(name, (file, line))
             if home != file:
-                yield f"{file}:{line}: defines {name}, as {home}:{home_line} does: rename one, share it, or put it into an anonymous namespace"
+                yield (f"{file}:{line}: defines {name}, as {home}:{home_line} does: "
+                       "rename one, share it, or put it into an anonymous namespace")

@@ -1,10 +1,11 @@
-"""Runs the tests that look at our programs from outside (*_test.py, in any folder), as a user would, and closes like the other tests.
+"""Runs the tests that start our programs as a user would: *_test.py, in any folder.
 
    tests/outside.py [NAME…]      all, or those named: prove_test, prove_test.Prove, prove_test.Prove.test_…
-   tests/outside.py --names      lists them, one a line
-   tests/outside.py --portions   lists them in portions for programs of their own, one a line: a class that prepares something stays whole
+   tests/outside.py --names      lists them, one per line
+   tests/outside.py --portions   lists them in portions for separate processes, one per line
 
-It obeys TEST_CASES and keeps a TEST_JOURNAL as tests_run does (tests/main.cpp).
+A class with a setUpClass stays in one portion. The program obeys TEST_CASES and writes a TEST_JOURNAL as tests_run does
+(tests/main.cpp).
 """
 import glob
 import itertools
@@ -13,17 +14,18 @@ import sys
 import time
 import unittest
 
-chosen, journal = (os.environ.pop(name, "") for name in ("TEST_CASES", "TEST_JOURNAL"))  # not for the programs that a test starts
+chosen, journal = (os.environ.pop(name, "")
+                   for name in ("TEST_CASES", "TEST_JOURNAL"))  # hidden from the programs that a test starts
 files = sorted(glob.glob("tests/**/*_test.py", recursive=True))
 sys.path[:0] = ["tests", *sorted({os.path.dirname(file) for file in files})]
 names = [os.path.splitext(os.path.basename(file))[0] for file in files]
 assert len(set(names)) == len(names), "two test files have the same name"
 
-import alive  # noqa: E402: found where sys.path says
+import alive  # noqa: E402: found through sys.path
 
 
 class Result(unittest.TextTestResult):
-    """Notes what begins and how it ends. A class that fails as a whole fails each of its cases."""
+    """Notes each case's start and outcome. If a whole class fails, each of its cases fails."""
 
     def startTest(self, test):
         self.began, self.bad, self.skips = time.monotonic(), len(self.failures) + len(self.errors), len(self.skipped)

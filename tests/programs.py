@@ -1,14 +1,15 @@
-"""Starts our programs for the tests in Python. `make test` says where they are; by hand they are looked for in build/."""
+"""Starts our programs for the Python tests. `make test` sets their folder; otherwise it is build/."""
 import json
 import os
 import shlex
 import subprocess
 
 import alive
-from alive import finish, spawn, until  # noqa: F401: for tests that look at a program while it runs
+from alive import finish, spawn, until  # noqa: F401: for tests that watch a running program
 
 build = os.environ.get("TEST_BUILD", "build")
-os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")  # what is measured beside tests is nothing to keep for the user
+# Keeps measurements made during tests out of the user's cache.
+os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
@@ -18,7 +19,8 @@ tests_run = f"{build}/tests_run"
 def start(command, limit_seconds=alive.limit, folder=None, **environment):
     """Runs a command to its end; the result has returncode, stdout, stderr."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
-    process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env={**kept, **environment})
+    process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+                    env={**kept, **environment})
     output, errors = finish(process, limit_seconds)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
@@ -28,6 +30,7 @@ def ranks(count, *command, **environment):
 
 
 def backends():
-    """Those that join processes and work here."""
+    """The backends that connect processes and are available here."""
     info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
-    return [backend["name"] for backend in info["backends"] if backend["available"] and backend["name"] in ("shm", "ucx", "mpi")]
+    return [backend["name"] for backend in info["backends"] if backend["available"]
+            and backend["name"] in ("shm", "ucx", "mpi")]

@@ -1,5 +1,6 @@
-// Whether this rank's case still moves. Machines are slow or busy, so no case has a time limit; a case is given up when it shows no sign
-// of life. Assertions, barriers of threads and agreements of ranks are such signs. A long loop without any of them calls alive().
+// Detects whether this rank's case still makes progress. Machines are slow or busy, so no case has a time limit; a case
+// is given up when it shows no sign of life. Assertions, thread barriers and agreements between ranks are such signs. A
+// long loop without any of them calls alive().
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -11,13 +12,13 @@ namespace chorale::test {
 
 void alive();
 
-// What the rank is at. While it waits for other ranks, they are the ones that have to move.
+// What the rank is doing. While it waits for other ranks, these have to make progress.
 enum class Doing { nothing, its_case, waiting };
-Doing doing(Doing now);  // returns what it was
+Doing doing(Doing now);  // returns the previous state
 
-// A thread that gives up after `limit` seconds without a sign of life if the process computed for half of that time: it is caught in a
-// loop. A rank that waits or sleeps gets five times as long, because a busy machine may not have let the others run.
-// still_moves is called every few seconds as long as it does.
+// A thread that gives up after `limit` seconds without a sign of life, if the process computed for half of that time:
+// then it is caught in a loop. A rank that waits or sleeps gets five times as long, because a busy machine may not have
+// let the other ranks run. While there are signs of life, still_moves is called every few seconds.
 class Watchdog {
  public:
   Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what));

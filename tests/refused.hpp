@@ -1,4 +1,4 @@
-// How a person is told that something cannot be: a usage error, of three lines whatever was wrong.
+// Expects usage errors, which always have three lines.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chorale::test {
 
-// The text with which a call is refused; "accepted" when it is not.
+// The text of the usage error that a call throws; "accepted" if it throws none.
 template <class Call>
 std::string refused(Call call) {
   try {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs every test and ends with the line `N passed, N failed`.
 
-   tests/run.py BUILD LAUNCH [SANITIZER]      what `make test` calls; with TEST_ALL=1 what `make test-all` calls
+   tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL=1 by `make test-all`
 
-Cases come in groups: those that need no launcher, those for ranks under mpirun, and those in Python, which look at the programs from
-outside. A program of tests is told which cases to run (TEST_CASES) and writes down what it is at (TEST_JOURNAL). When a case crashes
-its program, or hangs, that case has failed, and another program goes on with the cases behind it.
+Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
+programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case
+crashes or hangs its program, that case has failed, and another program continues with the remaining cases.
 
-As many programs run at once as there are processors. One under mpirun counts once for each rank, and the largest start first.
+As many programs run at once as there are processors. One under mpirun counts once per rank, and the largest start first.
 """
 import os
 import re
@@ -32,14 +32,15 @@ class Group:
     environment: dict
     launcher: list = field(default_factory=list)
     ranks: int = 1
-    portions: int = 1  # programs that share the cases; 0: as the program says
+    portions: int = 1  # programs that share the cases; 0: decided by the program
     results: dict = field(default_factory=dict)  # case: (outcome, seconds)
     began: float = 0.0
 
     def divided(self):
-        """The cases in portions. Every n-th case is in the same one, so that neighbours, which take alike, part."""
+        """Splits the cases into portions. Every n-th case goes to the same one, because neighbours take similar times."""
         how = "--names" if self.portions else "--portions"
-        cases = subprocess.run([*self.program, how], env=self.environment, capture_output=True, text=True).stdout.splitlines()
+        cases = subprocess.run([*self.program, how], env=self.environment, capture_output=True,
+                               text=True).stdout.splitlines()
         if not self.portions:
             return [portion.split() for portion in cases]
         return [cases[first::self.portions] for first in range(min(self.portions, len(cases)))]
@@ -54,7 +55,7 @@ class Group:
 
 
 def read(journal):
-    """What ended, with its outcome and seconds, and the case that has begun and not ended."""
+    """The ended cases with their outcomes and seconds, and the case that has begun but not ended."""
     ended, open_case = {}, None
     if not os.path.exists(journal):
         return ended, open_case
@@ -69,16 +70,17 @@ def read(journal):
 
 
 def attempt(group, cases):
-    """One program with these cases. Returns what ended, the case it broke off in, what went wrong and what was printed."""
+    """Runs one program with these cases. Returns the ended cases, the case it broke off in, the trouble and the output."""
     with tempfile.TemporaryDirectory() as folder:
         names, journal, output = (os.path.join(folder, name) for name in ("cases", "journal", "output"))
         with open(names, "w") as file:
             file.write("\n".join(cases) + "\n")
-        with open(output, "w") as file:  # a file, because whoever is left behind would keep a pipe open
-            process = alive.spawn([*group.launcher, *group.program], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+        with open(output, "w") as file:  # a file: surviving processes would keep a pipe open
+            process = alive.spawn([*group.launcher, *group.program], stdin=subprocess.DEVNULL, stdout=file,
+                                  stderr=subprocess.STDOUT,
                                   env={**group.environment, "TEST_CASES": names, "TEST_JOURNAL": journal})
         try:
-            silence = 10 * float(group.environment.get("TEST_LIMIT", "60"))  # most hangs are found earlier, by those who can say more
+            silence = 10 * float(group.environment.get("TEST_LIMIT", "60"))  # the program itself finds most hangs earlier
             size, quiet, asked, trouble = 0, 0.0, time.monotonic(), ""
             while process.poll() is None and not trouble:
                 time.sleep(0.05)
@@ -90,7 +92,7 @@ def attempt(group, cases):
                 if quiet > silence:
                     trouble = f"no sign of life for {quiet:.0f} s"
         finally:
-            alive.end(process.pid)  # also where it has ended: it may have left others behind
+            alive.end(process.pid)  # also if it has ended: it may have left processes behind
             process.wait()
         ended, open_case = read(journal)
         if not trouble and process.returncode:
@@ -151,8 +153,8 @@ class Runner:
 
 
 def groups(build, launch, sanitizer):
-    # What the sanitizers need to live with MPI and UCX: their hooks into malloc and mmap go; MPI's leaks, from libraries that are
-    # unloaded before anyone could name them, are not looked for, so that only the launch without MPI looks for ours.
+    # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
+    # libraries that are unloaded before they can be named, so leaks are only checked in the launch without MPI.
     environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
     if sanitizer:
         environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
@@ -168,7 +170,8 @@ def groups(build, launch, sanitizer):
         yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, portions=0)
-    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"}, portions=24)
+    yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},
+                portions=24)
     yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
 
 
@@ -182,7 +185,8 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         alive.end(os.getpid(), itself=False)
     print("the slowest cases")
-    slowest = sorted(((seconds, case, group.name) for group in runner.groups for case, (_, seconds) in group.results.items()), reverse=True)
+    slowest = sorted(((seconds, case, group.name) for group in runner.groups
+                      for case, (_, seconds) in group.results.items()), reverse=True)
     print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, case, name in slowest[:10]))
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     print(f"{passed} passed, {failed} failed")

@@ -1,4 +1,4 @@
-"""The runner, tested on a program that passes, fails, crashes, hangs, stays away from a case or ends badly, as its cases say."""
+"""Tests the runner on a program whose cases tell it to pass, fail, crash, hang, skip a case or exit badly."""
 import contextlib
 import io
 import os
@@ -30,15 +30,17 @@ for case in wanted:
         for _ in range(8):
             time.sleep(0.25)
             journal.write("alive\\n")
-    journal.write(f"end {'failed' if case.startswith('fail') else 'skipped' if case.startswith('skip') else 'passed'} 0.5 {case}\\n")
+    outcome = "failed" if case.startswith("fail") else "skipped" if case.startswith("skip") else "passed"
+    journal.write(f"end {outcome} 0.5 {case}\\n")
 sys.exit(3 if "bad-end" in wanted else 0)
 """
 
 
 class Runner(unittest.TestCase):
     def run_cases(self, cases, portions=1, limit="60"):
-        """What became of the cases, and what was printed."""
-        group = run.Group("a group", [sys.executable, "-c", program], {**os.environ, "CASES": cases, "TEST_LIMIT": limit}, portions=portions)
+        """Runs the cases; returns their outcomes and the output."""
+        group = run.Group("a group", [sys.executable, "-c", program], {**os.environ, "CASES": cases, "TEST_LIMIT": limit},
+                          portions=portions)
         runner, printed = run.Runner(), io.StringIO()
         with contextlib.redirect_stdout(printed):
             runner.add(group)
@@ -66,7 +68,8 @@ class Runner(unittest.TestCase):
         self.assertIn("hang-1: no sign of life", printed)
 
     def test_a_case_that_did_not_run_has_failed(self):
-        self.assertEqual(self.run_cases("pass-1 unknown-1 pass-2")[0], {"pass-1": "passed", "pass-2": "passed", "unknown-1": "failed"})
+        self.assertEqual(self.run_cases("pass-1 unknown-1 pass-2")[0],
+                         {"pass-1": "passed", "pass-2": "passed", "unknown-1": "failed"})
 
     def test_a_program_that_ends_badly_or_names_no_case_has_failed(self):
         self.assertIn("failed", self.run_cases("pass-1 bad-end")[0].values())
@@ -78,7 +81,8 @@ class Runner(unittest.TestCase):
             with open(tests, "w") as file:
                 file.write(f"#!{sys.executable}\n{program}")
             os.chmod(tests, 0o755)
-            result = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"], env={**os.environ, "CASES": "pass-1 fail-1"},
+            result = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"],
+                                    env={**os.environ, "CASES": "pass-1 fail-1"},
                                     capture_output=True, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout.splitlines()[-1], "2 passed, 2 failed")
@@ -105,7 +109,7 @@ class Alive(unittest.TestCase):
                 with self.assertRaises(run.alive.Stuck):
                     run.alive.finish(process, 0.5)
                 self.assertGreater(len(family), 1)
-                while self.working(family):  # the kernel takes a moment; a test that hangs here is ended by its runner
+                while self.working(family):  # the kernel takes a moment; if this hangs, the runner ends it
                     time.sleep(0.01)
 
     def test_what_is_waited_for_comes_or_cannot_come_any_more(self):

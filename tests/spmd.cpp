@@ -18,16 +18,16 @@ bool thorough() { return !environment("TEST_ALL", "").empty(); }
 
 std::string needed(const char* name) {
   if (const char* value = std::getenv(name)) return value;
-  throw Error(Exit::usage, fmt::format("{} is not set", name), "this case is a part of a test in Python, which sets it",
+  throw Error(Exit::usage, fmt::format("{} is not set", name), "this case is part of a Python test, which sets it",
               "run that test instead, or set it by hand");
 }
 
 void ThreadRank::barrier() {
-  // Everybody counts up once; the crowd is through when the count reaches the next multiple of its size.
+  // Each thread counts up once; all may go on once the count reaches the next multiple of their number.
   alive();
   const int all = ++barriers_ * crowd_.size;
   ++crowd_.arrived;
-  constexpr double never = 1e9;  // the watchdog knows better whether the others still move
+  constexpr double never = 1e9;  // the watchdog decides whether the others still make progress
   wait_until([&] { return crowd_.arrived >= all || crowd_.broken; },
              {.clock = clock_, .timeout_seconds = never, .spins = 100}, "the other threads at a barrier");
   if (crowd_.broken) throw Error(Exit::runtime, "another rank failed before the barrier", "", "");

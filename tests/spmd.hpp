@@ -1,12 +1,12 @@
-// The test harness. Three sizes of test, told apart by their tags:
+// The test harness. Tests have three sizes, distinguished by tags:
 //
 //   TEST_CASE("…")             one process, no launcher
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
-//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks, told apart by world()
+//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
 //
-// In an [spmd] test use REQUIRE_ALL wherever ranks go on together: it checks locally, then agrees, so that all of them stop
-// at the same line and none waits for ever. A failing rank shows its own message, whichever rank it is; a rank that hangs is
-// named once it has shown no sign of life for TEST_LIMIT seconds (60; see progress.hpp).
+// In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so
+// that all stop at the same line and none waits for ever. A failing rank shows its own message. A rank that hangs is
+// named after TEST_LIMIT seconds without a sign of life (60; see progress.hpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -21,27 +21,27 @@
 
 namespace chorale::test {
 
-const mpi::Runtime& world();                   // of this launch; only in [spmd] tests
-std::string ranks_that_failed(bool this_one);  // collective; "" when none did, else "rank 2" or "ranks 0, 2"
+const mpi::Runtime& world();                   // for [spmd] tests only
+std::string ranks_that_failed(bool this_one);  // collective; "" if none failed, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
 bool thorough();                       // `make test-all`: rare combinations and more repetitions
-std::string needed(const char* name);  // of the environment; throws where it is missing
+std::string needed(const char* name);  // an environment variable; throws if it is not set
 
-// What the ranks of one on_threads share.
+// Shared by the threads of one on_threads call.
 struct Crowd {
   int size;
   std::atomic<int> arrived{0};
   std::atomic<bool> broken{false};
-  std::vector<std::string> failures;  // one place each, so that no lock is needed
+  std::vector<std::string> failures;  // one entry per rank, so that no lock is needed
 };
 
-// One rank of a threads test. Catch2 is not thread-safe: a rank records what failed, the main thread asserts.
+// One rank of a threads test. Catch2 is not thread-safe, so ranks record failures and the main thread asserts.
 class ThreadRank {
  public:
   ThreadRank(int rank, Crowd& crowd) : rank_(rank), crowd_(crowd) {}
   int rank() const { return rank_; }
   int size() const { return crowd_.size; }
-  void barrier();  // throws when another rank has failed, so that nobody waits for it
+  void barrier();  // throws if another rank has failed
 
   template <class... Args>
   void check(bool ok, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
@@ -57,7 +57,7 @@ class ThreadRank {
   int barriers_ = 0;
 };
 
-// Runs the body on `size` threads at once and returns what failed, a line each; "" when nothing did.
+// Runs the body on `size` threads and returns the failures, one per line; "" if there were none.
 std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
 
 }  // namespace chorale::test
@@ -70,7 +70,7 @@ std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
     if (!failed_on.empty()) FAIL("REQUIRE_ALL( " #__VA_ARGS__ " ) failed on " << failed_on); \
   } while (false)
 
-// Every rank's call must throw an error that contains `words`.
+// The call must throw on every rank, with an error that contains `words`.
 #define REQUIRE_ALL_THROWS(call, words)                   \
   do {                                                    \
     std::string thrown = "nothing";                       \

@@ -1,4 +1,4 @@
-// A folder of a test's own, which goes with it.
+// A temporary folder for one test, removed at its end.
 #pragma once
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// GCC 12.2 makes wrong code of some constants unless the Makefile tells it otherwise; what holds here holds for all sources.
+// GCC 12.2 miscompiles some constants unless the Makefile passes an option; this test covers all sources.
 #include <cstring>
 
 #include "tests/catch.hpp"

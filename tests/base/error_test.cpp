@@ -8,10 +8,10 @@ using namespace chorale;
 
 TEST_CASE("a usage error is three lines and exits with 2") {
   try {
-    usage_error("sizes do not divide", "24 is no multiple of 16", "try 16 or 32");
+    usage_error("sizes do not divide", "24 is not a multiple of 16", "try 16 or 32");
   } catch (const Error& error) {
     CHECK(error.exit() == Exit::usage);
-    CHECK(describe(error, 3, 4) == "error: sizes do not divide\n  24 is no multiple of 16\n  try 16 or 32\n");
+    CHECK(describe(error, 3, 4) == "error: sizes do not divide\n  24 is not a multiple of 16\n  try 16 or 32\n");
   }
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a handle closes exactly once, wherever it was moved") {
     c = std::move(same);
     CHECK(c.get() == 8);
     Handle<CountingTraits> kept(9);
-    CHECK(kept.release() == 9);  // the caller's now
+    CHECK(kept.release() == 9);  // the caller must close it
   }
   CHECK(closed == 2);
 }

@@ -1,4 +1,4 @@
-// How the end of a launch is told.
+// How a launch reports its end.
 #include "src/base/launcher.hpp"
 
 #include <csignal>
@@ -8,7 +8,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a launch ends with its exit code, with its signal, or with an error where nobody can know") {
+TEST_CASE("a launch returns its exit code or signal, or throws if the status is unknown") {
   const test::TemporaryFolder folder;
   SystemClock clock;
   const auto end_of = [&](const char* command) {

@@ -27,7 +27,7 @@ void write(const std::filesystem::path& file, const std::string& text) { std::of
 
 TEST_CASE("a peak is kept for its type, processor and library, and replaced by a newer one") {
   const test::TemporaryFolder folder;
-  const MachineFile file(folder / "cache/deep/machine-vm.json");  // the folder is made
+  const MachineFile file(folder / "cache/deep/machine-vm.json");  // creates the folder
   CHECK(!file.peak(two_cores));
   CHECK(file.keep(two_cores, {4.5e11, "2026-11-22T05:40:01Z", true}).empty());
   CHECK(file.keep({"bf16", "2 cores", "a library"}, {9e11, "2026-11-22T05:41:00Z", false}).empty());
@@ -51,7 +51,7 @@ TEST_CASE("sections that a program does not know stay in the machine's file") {
   CHECK(MachineFile(path).peak(two_cores));
 }
 
-TEST_CASE("what is no file of this machine counts as empty, and is replaced") {
+TEST_CASE("a damaged file, or one of another machine, counts as empty and is replaced") {
   const test::TemporaryFolder folder;
   const auto path = folder / "machine.json";
   const MachineFile file(path);
@@ -75,14 +75,14 @@ TEST_CASE("what is no file of this machine counts as empty, and is replaced") {
   }
 }
 
-TEST_CASE("a place that cannot be written to costs the file and nothing else") {
+TEST_CASE("an unwritable place only loses the file") {
   const MachineFile nowhere("/proc/none/machine.json");
   CHECK(!nowhere.keep(two_cores, {1e9, "today", false}).empty());
   CHECK(!nowhere.peak(two_cores));
   CHECK(MachineFile("").keep(two_cores, {1e9, "today", false}) == "neither XDG_CACHE_HOME nor HOME is set");
 }
 
-TEST_CASE("programs that write at once leave a whole file, and nothing else") {
+TEST_CASE("programs that write at the same time leave one complete file") {
   const test::TemporaryFolder folder;
   const MachineFile file(folder / "machine.json");
   REQUIRE(file.keep(two_cores, {1e9, "today", false}).empty());

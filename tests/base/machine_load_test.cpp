@@ -7,7 +7,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a reading adds up what cores worked, and what was stolen from them") {
+TEST_CASE("a reading sums the busy and the stolen time of all cores") {
   const test::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "proc");
   //                                              user nice system idle wait irq softirq steal guest (in user)
@@ -22,7 +22,7 @@ TEST_CASE("a reading adds up what cores worked, and what was stolen from them") 
   CHECK((nothing.worked == 0 && nothing.stolen == 0 && nothing.load == 0));
 }
 
-TEST_CASE("what lies between two readings and is not ours is other programs'") {
+TEST_CASE("busy time between two readings, minus ours, is that of other programs") {
   const MachineReading before{.at = 100, .worked = 50, .stolen = 2, .own = 7, .load = 3.25};
   MachineReading after{.at = 110, .worked = 68, .stolen = 3, .own = 9};
   const OtherWork work = work_between(before, after, 4);
@@ -30,14 +30,14 @@ TEST_CASE("what lies between two readings and is not ours is other programs'") {
   CHECK(work.stolen == Approx(0.025));
   CHECK((work.load == 3.25 && work.of_cores == 4 && work.busy()));
   CHECK(work.text() == "other programs use 1.6 of its 4 cores (load 3.2), the hypervisor takes 2 % of its time");
-  after.own = 40;  // the kernel counts in ticks, and may count us more than itself
+  after.own = 40;  // the kernel counts in ticks and may charge us more than it counts in total
   CHECK(work_between(before, after, 4).cores == 0);
   after.worked = 1e6;
   CHECK(work_between(before, after, 4).cores == 4);
   CHECK(work_between(before, before, 4).cores == 0);
 }
 
-TEST_CASE("a quarter of a core disturbs, or a fiftieth of a large machine, or of the time stolen") {
+TEST_CASE("a quarter of a core disturbs, or a fiftieth of a large machine, or 2 % of stolen time") {
   const auto busy = [](double cores, double stolen, int of_cores) {
     return OtherWork{.cores = cores, .stolen = stolen, .of_cores = of_cores}.busy();
   };
@@ -47,7 +47,7 @@ TEST_CASE("a quarter of a core disturbs, or a fiftieth of a large machine, or of
   CHECK(OtherWork{.cores = 0.3, .load = 1.5, .of_cores = 2}.text() == "other programs use 0.3 of its 2 cores (load 1.5)");
 }
 
-TEST_CASE("a look at the machine takes its moment") {
+TEST_CASE("measuring the load takes look_seconds") {
   VirtualClock clock;
   const OtherWork work = work_now(clock);
   CHECK(clock.seconds() == look_seconds);

@@ -30,7 +30,7 @@ TEST_CASE("rank 0's text reaches every rank", "[spmd]") {
   REQUIRE_ALL(mpi::broadcast(world().world(), "") == "");
 }
 
-TEST_CASE("ranks learn what their clocks are off by", "[spmd]") {
+TEST_CASE("ranks learn the offsets of their clocks", "[spmd]") {
   struct Shifted : SystemClock {
     explicit Shifted(double by) : by_(by) {}
     double seconds() const override { return SystemClock::seconds() + by_; }
@@ -95,5 +95,5 @@ TEST_CASE("signals to stop are collected, not obeyed at once") {
   const int first = signals.pending().value_or(0), second = signals.pending().value_or(0);
   CHECK((first + second == SIGTERM + SIGUSR1));
   CHECK_FALSE(signals.pending());
-  std::raise(SIGUSR1);  // swallowed with the object, not delivered after it
+  std::raise(SIGUSR1);  // consumed by the object, not delivered after it
 }

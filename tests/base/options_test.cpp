@@ -47,7 +47,7 @@ std::string refused(const Words& arguments, const Words& variables = {}) {
   return test::refused([&] { Fields().resolve(arguments, variables, {"ranks", "seed"}); });
 }
 
-// A file that goes with the test.
+// A file in a temporary folder.
 struct FileWith {
   FileWith(const char* name, const std::string& text) : path((folder / name).string()) { std::ofstream(path) << text; }
   operator const std::string&() const { return path; }
@@ -111,7 +111,7 @@ TEST_CASE("the config file that a run keeps gives the same values again") {
   CHECK((g.ranks == 9 && g.rate == 0.125 && g.check && g.backends == Words{"ucx", "shm"}));
 }
 
-TEST_CASE("what cannot be is refused in three lines with the nearest name and the place") {
+TEST_CASE("invalid settings are refused in three lines, with the nearest name and the origin") {
   CHECK(contains(refused({"--rnaks", "3"}), "did you mean --ranks?"));
   CHECK(contains(refused({"--ranks", "0"}), "ranks takes 1 to 64"));
   CHECK(contains(refused({"--ranks", "3.5"}), "ranks takes a whole number"));
@@ -124,7 +124,7 @@ TEST_CASE("what cannot be is refused in three lines with the nearest name and th
   CHECK(contains(refused({"--backend", "mpi,tcp"}), "one of mpi, ucx, shm"));
   CHECK(contains(refused({"--preset", "tyni"}), "did you mean \"tiny\"?"));
   CHECK(contains(refused({}, {"CHORALE_RNAKS=3"}), "did you mean CHORALE_RANKS?"));
-  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command knows it
+  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command has this option
 }
 
 TEST_CASE("mistakes in a file are named with their line") {
@@ -169,7 +169,7 @@ TEST_CASE("a size may be left to the program") {
 
 namespace {
 
-// A momentum that only one rule has, and a floor that is a share of the rate.
+// An option that only some rules use, and one that may be a multiple of the rate.
 struct Rules {
   std::string rule = "adam", model = "one";
   double rate = 2, momentum = 0.9;
@@ -209,7 +209,7 @@ std::string refused_rules(const Words& arguments, const Words& variables = {}) {
 
 }  // namespace
 
-TEST_CASE("what is asked for and has no effect is refused, wherever it stands") {
+TEST_CASE("a setting without effect is refused, whatever its origin") {
   const FileWith file("a.toml", "momentum = 0.5\n");
   for (const auto& [said, place] :
        {std::pair{refused_rules({"--momentum", "0.9"}), "momentum = 0.9 (command line); rule = adam (default)"},
@@ -218,18 +218,19 @@ TEST_CASE("what is asked for and has no effect is refused, wherever it stands") 
     CHECK_THAT(said, says("momentum has no effect here") && says(place) && says("only with rule sgd or lion"));
   CHECK_THAT(refused_rules({"--rule", "sgd", "--momentum", "0", "--model", "two"}), says("momentum is 0"));
   CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
-  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // nobody asked for it
+  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // from the preset, so it is ignored
   CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
 }
 
-TEST_CASE("the config file that a run keeps is taken back, with what has no effect in comments") {
+TEST_CASE("a run's config file can be read again; options without effect are comments in it") {
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);  // before it was so
+  CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate ==
+        2);  // written before such settings were refused
 }
 
-TEST_CASE("another program's setting that has no effect is noted and taken back; its defaults are not spoken of") {
+TEST_CASE("another program's setting without effect is noted and reset; its defaults are not mentioned") {
   Rules r;
   r.resolve({"--other", "7"});
   CHECK((r.momentum == 0.9 && r.rate == 7 && r.options.origin("momentum") == "default"));
@@ -241,7 +242,7 @@ TEST_CASE("another program's setting that has no effect is noted and taken back;
   CHECK((s.momentum == 0.5 && s.rate == 8));
 }
 
-TEST_CASE("a number may be a share of another") {
+TEST_CASE("a number may be a multiple of another") {
   CHECK(Rules().resolve({"--floor", "0.25"}).floor.of(8) == 0.25);
   Rules r;
   CHECK(r.resolve({"--floor", ".25*rate"}).floor.of(8) == 2);
@@ -250,7 +251,7 @@ TEST_CASE("a number may be a share of another") {
   CHECK_THAT(refused_rules({"--floor", "11"}), says("0 to 10"));
 }
 
-TEST_CASE("another program's names set options of ours, expect them, do nothing or are refused") {
+TEST_CASE("another program's names set our options, expect values, do nothing or are refused") {
   Rules r;
   r.resolve({"--sgd-rule", "--momentum", "0.5", "--fused"});
   CHECK((r.rule == "sgd" && r.options.origin("rule") == "sgd-rule (command line)"));
@@ -263,7 +264,8 @@ TEST_CASE("another program's names set options of ours, expect them, do nothing 
              says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
   CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
-  CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));  // its option is another command's
+  CHECK_THAT(refused_rules({"--not-here", "1"}),
+             says("unknown flag --not-here"));  // it would set an option of another command
   CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
 }
 
@@ -287,7 +289,7 @@ TEST_CASE("the launcher is read from the environment") {
   CHECK(with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rank == 2);
   CHECK(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).launcher == "MPICH's mpirun");
   CHECK(with({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}).size == 1);
-  CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a step
+  CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a job step
 
   const Launch launch = with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}});
   CHECK_NOTHROW(require_same_world(launch, 3, "MPICH"));

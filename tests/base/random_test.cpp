@@ -6,7 +6,7 @@
 
 using namespace chorale;
 
-// The known answers that Random123 publishes for philox4x32, 10 rounds.
+// The known answers published with Random123 for philox4x32, 10 rounds.
 TEST_CASE("Philox gives its known answers") {
   CHECK(philox::block({0, 0, 0, 0}, {0, 0}) == philox::Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox::block({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) == philox::Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
@@ -14,7 +14,7 @@ TEST_CASE("Philox gives its known answers") {
         philox::Counter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("an element's value does not depend on how the range is cut") {
+TEST_CASE("an element's value does not depend on how the range is split") {
   const Random random{.seed = 42, .step = 3, .site = 9};
   std::vector<float> whole(1001);
   random.fill_uniform(0, whole);

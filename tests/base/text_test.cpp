@@ -37,7 +37,7 @@ TEST_CASE("numbers become words") {
   CHECK(human_seconds(3700) == "1 h 01 min");
 }
 
-TEST_CASE("text of others stays text inside XML") {
+TEST_CASE("foreign text stays text inside XML") {
   CHECK(escape_xml("a < b && \"c\" > d") == "a &lt; b &amp;&amp; &quot;c&quot; &gt; d");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK_THROWS(table.add({"one cell only"}));
   TextTable ratios({"of the first"});
   ratios.add({"1.00"});
-  ratios.add({"~ 0.98"});  // about as much
+  ratios.add({"~ 0.98"});  // approximate, right-aligned like a number
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
 }
@@ -78,6 +78,6 @@ TEST_CASE("cores are listed as ranges, and shared among the ranks that may use t
   CHECK(cpu_ranges({}) == "");
   CHECK(cpu_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   CHECK(threads_per_rank(8, 2) == 4);
-  CHECK(threads_per_rank(2, 8) == 1);  // never none
+  CHECK(threads_per_rank(2, 8) == 1);  // at least one
   CHECK_FALSE(allowed_cpus().empty());
 }

@@ -14,7 +14,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a condition that holds costs no look at the clock") {
+TEST_CASE("a condition that holds early never reads the clock") {
   struct Unread : VirtualClock {
     double seconds() const override { throw std::runtime_error("the clock was read"); }
   } clock;
@@ -70,16 +70,17 @@ TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or g
   CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 7's flag"),
                     says("asked to stop while waiting for rank 7's flag"));
   CHECK(clock.seconds() < 1130);
-  CHECK(signals.pending() == SIGTERM);  // still there for who reads it
+  CHECK(signals.pending() == SIGTERM);  // still there for the code that reads signals
 }
 
-TEST_CASE("a wait for what goes on is patient anew at every step") {
+TEST_CASE("a wait with progress starts again at every step") {
   VirtualClock clock;
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);  // some short sleeps for each step; a still job's would have grown to 1 ms
-  CHECK(clock.seconds() > 0.0005);                // and longer in all than any step may take
+  CHECK(clock.seconds() <
+        990 / 8 * 2 * 200e-6);      // a few short sleeps per step; without progress they would have grown to 1 ms
+  CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than any step may take
 }
 
 TEST_CASE("a failure detector can end a wait") {

@@ -1,4 +1,4 @@
-// Vocabularies as Hugging Face keeps them, made here: their numbers are theirs.
+// Vocabularies in Hugging Face's formats, with their own numbers, generated here.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ Json vocabulary() {
   return words;
 }
 
-// "the" is 258, " the" 259; 260 is nobody's; <|end|> is 261 and also stands in the vocabulary.
+// "the" is 258, " the" 259; 260 is unused; <|end|> is 261 and also in the vocabulary.
 Json small() {
   Json words = vocabulary();
   words["th"] = 257, words["he"] = 256, words["the"] = 258, words["\u0120the"] = 259, words["<|end|>"] = 261;
@@ -52,7 +52,7 @@ TEST_CASE("a tokenizer of Hugging Face's keeps its numbers") {
   CHECK(t.encode("a !") == Tokens{64, 220, 0});
   CHECK(t.encode("the the he") == Tokens{258, 259, 220, 256});
   CHECK(t.bytes_of(259) == " the");
-  CHECK(t.bytes_of(260).empty());  // nobody's
+  CHECK(t.bytes_of(260).empty());  // unused
   CHECK(t.decode({258, 259, 261, 220, 256}) == "the the<|end|> he");
   for (const std::string text : {"the \xff cat\n\n  the<|end|>the", "", "<", "ünï — 漢"})
     CHECK(t.decode(t.encode(text)) == text);
@@ -66,7 +66,7 @@ TEST_CASE("added tokens stand for themselves, the longest first, and cut the tex
   CHECK(t.encode(" <<the") == Tokens{220, 262, 258});
 }
 
-TEST_CASE("merges go by their order in the file, the leftmost first, and may make one token twice") {
+TEST_CASE("merges apply in file order, the leftmost first, and two merges may make one token") {
   Json file = small();
   auto& model = file["model"];
   model["vocab"]["aa"] = 263, model["vocab"]["aaa"] = 264;
@@ -76,11 +76,11 @@ TEST_CASE("merges go by their order in the file, the leftmost first, and may mak
   CHECK(read(file).encode("aaaaaa") == Tokens{264, 264});
   model["merges"] = {"a a", "aa a"};
   CHECK(read(file).encode("aaaaa") == Tokens{263, 264});
-  model["merges"] = Json::array({Json::array({"a", "a"})});  // as newer files write a merge
+  model["merges"] = Json::array({Json::array({"a", "a"})});  // newer files write a merge like this
   CHECK(read(file).encode("aaa") == Tokens{263, 64});
 }
 
-TEST_CASE("a piece that is a token is that token where the file says so") {
+TEST_CASE("with ignore_merges, a piece that is a token stays whole") {
   Json file = small();
   file["model"]["vocab"]["zebra"] = 265;
   CHECK(read(file).encode("zebra").size() == 5);
@@ -88,7 +88,7 @@ TEST_CASE("a piece that is a token is that token where the file says so") {
   CHECK(read(file).encode("zebra the") == Tokens{265, 259});
 }
 
-TEST_CASE("the patterns of GPT-2 and Llama 3 are known, and digits that stand alone") {
+TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported") {
   Json file = small();
   const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
   const auto split = [](const std::string& pattern) {
@@ -101,8 +101,8 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 are known, and digits that stand al
   file["model"]["vocab"]["12"] = 266, file["model"]["vocab"]["12\u0120"] = 267, file["model"]["vocab"]["the."] = 268;
   file["model"]["merges"] = {"t h", "th e", "1 2", "the ."};
   CHECK(read(file).encode("the.12") == Tokens{258, 13, 266});
-  const std::string llama3 =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+                             R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Tokenizer by_threes = sequence(split(llama3), bytes);
   CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // 121 | 2
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
@@ -127,7 +127,7 @@ TEST_CASE("an opening is kept apart from the text's own tokens") {
   CHECK_THROWS_WITH(processed(), says("after a text"));
 }
 
-TEST_CASE("what a tokenizer asks for beyond this is refused by name") {
+TEST_CASE("unsupported features of a tokenizer are refused by name") {
   const auto refused = [](auto change, const std::string& why) {
     Json file = small();
     change(file);
@@ -152,7 +152,7 @@ TEST_CASE("what a tokenizer asks for beyond this is refused by name") {
       "neither GPT-2's nor Llama 3's: \\w+");
 }
 
-TEST_CASE("a folder is read whichever files it keeps its tokenizer in") {
+TEST_CASE("a folder is read with either kind of tokenizer files") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
   Json words = small()["model"]["vocab"];

@@ -17,17 +17,17 @@ const std::string rhyme =
 }  // namespace
 
 TEST_CASE("training merges the most frequent pair, the smaller one first") {
-  // ab comes three times; then " ab" and "abc" twice, and a space is the smaller; then no pair comes twice.
+  // "ab" occurs three times; then " ab" and "abc" twice, and a space is smaller; then no pair occurs twice.
   const Tokenizer tokenizer = train_bpe("abcd abc ab", 300);
   CHECK(tokenizer.bytes_of(256) == "ab");
   CHECK(tokenizer.bytes_of(257) == " ab");
   CHECK(tokenizer.vocabulary() == 258);
   CHECK(tokenizer.encode("abcd abc ab") == std::vector<std::int32_t>{256, 'c', 'd', 257, 'c', 257});
   CHECK(train_bpe("xyxy", 257).bytes_of(256) == "xy");
-  CHECK(train_bpe("aaaa", 300).vocabulary() == 257);  // aa; aaaa comes but once
+  CHECK(train_bpe("aaaa", 300).vocabulary() == 257);  // aa; aaaa occurs only once
 }
 
-TEST_CASE("what was encoded is decoded, whatever the bytes") {
+TEST_CASE("decoding restores any bytes") {
   const Tokenizer learnt = train_bpe(rhyme, 320);
   REQUIRE(learnt.vocabulary() > 270);
   for (const Tokenizer& tokenizer : {Tokenizer(), learnt}) {
@@ -55,8 +55,8 @@ TEST_CASE("a tokenizer comes back from its file") {
   CHECK_THAT(tokenizer.json(), says("\"\u0120chuck\""));  // Ġ is GPT-2's space
 }
 
-TEST_CASE("training learns what counting everything anew would") {
-  std::string text = rhyme;  // and runs of one letter, where pairs overlap
+TEST_CASE("training learns what a full recount at each step would") {
+  std::string text = rhyme;  // plus runs of one letter, where pairs overlap
   for (std::size_t length = 1; length < 40; ++length)
     text += std::string(length, 'a') + '.' + std::string(length, 'a') + 'b';
   std::vector<std::vector<std::int32_t>> pieces;
@@ -69,7 +69,7 @@ TEST_CASE("training learns what counting everything anew would") {
     for (const auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i) ++counts[{tokens[i], tokens[i + 1]}];
     const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    REQUIRE(learnt == most->first);  // of equals the first, which is the smallest
+    REQUIRE(learnt == most->first);  // on ties the first one, which is the smallest
     const auto token = static_cast<std::int32_t>(256 + (&learnt - tokenizer.merges().data()));
     for (auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
@@ -80,7 +80,7 @@ TEST_CASE("training learns what counting everything anew would") {
   }
 }
 
-TEST_CASE("a file that is no tokenizer says so") {
+TEST_CASE("a file that is not a tokenizer is refused") {
   const auto refused = [](const std::string& text, const std::string& why) {
     CHECK_THROWS_WITH(Tokenizer::from_json(text, "some.bpe"),
                       says("some.bpe is not a supported byte-level tokenizer") && says(why));

@@ -24,7 +24,7 @@ Words llama3(std::string_view text) { return pieces_of(text, Cut::llama3); }
 
 }  // namespace
 
-TEST_CASE("characters have Unicode's classes, and bytes that are none are marks") {
+TEST_CASE("characters have Unicode's classes, and invalid bytes are marks") {
   const auto kind = [](std::string_view text) { return character_at(text, 0).kind; };
   for (const char* letter : {"a", "Z", "ï", "ß", "ª", "Ω", "ж", "ا", "漢", "ﬁ", "𝒳", "가"})
     CHECK(kind(letter) == CharacterKind::letter);
@@ -34,14 +34,14 @@ TEST_CASE("characters have Unicode's classes, and bytes that are none are marks"
   for (const char* mark : {"-", "—", "“", "€", "🙂", "\u0301", "_", "\u200b"}) CHECK(kind(mark) == CharacterKind::mark);
   CHECK(character_at("漢字", 0).bytes == 3);
   CHECK(character_at("x🙂", 1).bytes == 4);
-  // Cut short, out of place, overlong, a surrogate, beyond the last.
+  // Truncated, out of place, overlong, a surrogate, beyond the last code point.
   for (const char* damaged : {"\xe6\xbc", "\xbc", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
     CHECK(kind(damaged) == CharacterKind::mark);
     CHECK(character_at(damaged, 0).bytes == 1);
   }
 }
 
-TEST_CASE("text is cut into pieces as GPT-2 does") {
+TEST_CASE("text is split as GPT-2 splits it") {
   CHECK(gpt2("It's 1984,  said he.") == Words{"It", "'s", " 1984", ",", " ", " said", " he", "."});
   CHECK(gpt2("we'll they've I'd 'tis I'D") == Words{"we", "'ll", " they", "'ve", " I", "'d", " '", "tis", " I", "'", "D"});
   CHECK(gpt2("a\n\nb") == Words{"a", "\n", "\n", "b"});
@@ -54,7 +54,7 @@ TEST_CASE("text is cut into pieces as GPT-2 does") {
              "b") == Words{"a", "\xc2\xa0", "\xc2\xa0", "b"});
 }
 
-TEST_CASE("text is cut into pieces as Llama 3 does") {
+TEST_CASE("text is split as Llama 3 splits it") {
   CHECK(llama3("It's 1984,  said he.") == Words{"It", "'s", " ", "198", "4", ",", " ", " said", " he", "."});
   CHECK(llama3("I'D we'LL (so) -x") == Words{"I", "'D", " we", "'LL", " (", "so", ")", " -", "x"});
   CHECK(llama3("f(x)=1234567;\n\ny") == Words{"f", "(x", ")=", "123", "456", "7", ";\n\n", "y"});
@@ -64,13 +64,13 @@ TEST_CASE("text is cut into pieces as Llama 3 does") {
   CHECK(llama3("naïve—café…\n") == Words{"naïve", "—café", "…\n"});
 }
 
-TEST_CASE("number characters can stand alone, with GPT-2's pieces between") {
+TEST_CASE("number characters can be separate pieces, with GPT-2's in between") {
   CHECK(pieces_of("in 1984, it's ½", Cut::digits) == Words{"in", " ", "1", "9", "8", "4", ",", " it", "'s", " ", "½"});
   CHECK(pieces_of("a  12  b", Cut::digits) == Words{"a", "  ", "1", "2", " ", " b"});
   CHECK(pieces_of("none here", Cut::digits) == Words{"none", " here"});
 }
 
-TEST_CASE("pieces are the text, whatever its bytes") {
+TEST_CASE("the pieces of any bytes concatenate to the text") {
   const Random random{.seed = 9};
   const std::string letters = "aZ9 \n\r'sS.\xc3\xaf\xff\xe2\x80\x94";
   for (std::uint64_t round = 0; round < 400; ++round) {

@@ -8,7 +8,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a permutation meets every element once, whatever the size") {
+TEST_CASE("a permutation of any size reaches every element once") {
   for (std::int64_t size = 1; size <= 70; ++size)
     for (const std::int64_t n : {size, 997 * size}) {
       const Permutation permutation(n, 11, 3);
@@ -28,8 +28,8 @@ TEST_CASE("a permutation of 2^50 elements needs no table") {
   CHECK_THROWS_WITH(permutation(std::int64_t{1} << 50), says("is outside the permutation of"));
 }
 
-TEST_CASE("a permutation sends each place everywhere with equal chance") {
-  // Over 16000 keys each of 10 × 10 (from, to) is met 1600 times; five standard deviations of that is 190.
+TEST_CASE("a permutation maps each index to every index with equal probability") {
+  // Over 16000 keys, each of 10 × 10 pairs (from, to) is expected 1600 times; five standard deviations are 190.
   std::vector<int> met(100);
   for (std::uint64_t seed = 0; seed < 16000; ++seed)
     for (int from = 0; from < 10; ++from) ++met[static_cast<std::size_t>(10 * from + Permutation(10, seed, 0)(from))];
@@ -55,7 +55,7 @@ TEST_CASE("each epoch has every training sample once, in an order of its own") {
   std::vector<std::int64_t> other;
   for (std::int64_t k = 0; k < 93; ++k)
     other.push_back(Sampler(103, 6, 0.1).training_sample(k) - sampler.training_sample(k));
-  CHECK(std::count(other.begin(), other.end(), 0) < 20);  // another seed, another order
+  CHECK(std::count(other.begin(), other.end(), 0) < 20);  // another seed gives another order
 }
 
 TEST_CASE("validation has the samples held out, in order") {

@@ -29,7 +29,7 @@ TEST_CASE("a text of the synthetic language depends on seed and sample alone") {
   CHECK(read(SyntheticLanguage(480, 8), 1000, 257) != text);
 }
 
-TEST_CASE("the synthetic language has the entropy it says, by its own probabilities") {
+TEST_CASE("the synthetic language has the stated entropy, by its own probabilities") {
   for (const std::int64_t vocabulary : {32, 100, 480, 4096})
     for (const std::size_t length : {2u, 65u}) {
       const SyntheticLanguage language(vocabulary, 42);
@@ -49,8 +49,8 @@ TEST_CASE("the synthetic language has the entropy it says, by its own probabilit
     }
 }
 
-TEST_CASE("the synthetic language has the entropy it says, by counting alone") {
-  const SyntheticLanguage language(32, 3);  // few tokens, so that every context is seen often
+TEST_CASE("the synthetic language has the stated entropy, by counting alone") {
+  const SyntheticLanguage language(32, 3);  // few tokens, so that every context occurs often
   constexpr std::size_t length = 1001;
   std::map<std::pair<int, int>, std::vector<double>> with_title;
   std::map<int, std::vector<double>> without;
@@ -89,7 +89,7 @@ TEST_CASE("the synthetic language's probabilities add up to one") {
     }
 }
 
-TEST_CASE("titles stand first and nowhere else, and every token comes") {
+TEST_CASE("titles occur first and nowhere else, and every token occurs") {
   const SyntheticLanguage language(200, 9);
   std::vector<int> seen(200);
   for (std::int64_t sample = 0; sample < 2000; ++sample) {

@@ -54,7 +54,7 @@ TEST_CASE("tokens written are read again, in two bytes or four") {
     CHECK_NOTHROW(source.require_below(largest + 1));
     CHECK_THROWS_WITH(source.require_below(9), says(fmt::format("token {} at position 2", largest)));
   }
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // nothing unfinished is left
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // no temporary file is left
 }
 
 TEST_CASE("the header is llm.c's") {
@@ -65,7 +65,7 @@ TEST_CASE("the header is llm.c's") {
   CHECK(bytes.substr(1024) == raw<std::uint16_t>({258, 5}));
 }
 
-TEST_CASE("a file that holds no tokens says so") {
+TEST_CASE("a file without tokens is refused with the reason") {
   const test::TemporaryFolder folder;
   const auto file = folder / "some.bin";
   CHECK_THROWS_WITH(open_tokens(file), says("No such file"));
@@ -74,7 +74,7 @@ TEST_CASE("a file that holds no tokens says so") {
   CHECK_THROWS_WITH(open_tokens(file), says("it is empty"));
   write(file, "Call me Ishmael.");
   CHECK_THROWS_WITH(open_tokens(file), says("is not a token file") && says("chorale data tokenize"));
-  write(file, raw<std::int32_t>({20240520, 1, 5}));  // a header cut short
+  write(file, raw<std::int32_t>({20240520, 1, 5}));  // a truncated header
   CHECK_THROWS_WITH(open_tokens(file), says("is not a token file"));
 
   write_tokens(file, std::vector<std::int32_t>{1, 2, 3, 4, 5});
@@ -111,7 +111,7 @@ TEST_CASE("Megatron's data sets are read, whatever the type of their tokens") {
   check(8, std::uint16_t{});
 }
 
-TEST_CASE("a Megatron index that is damaged says where") {
+TEST_CASE("a damaged Megatron index is refused with the place") {
   const test::TemporaryFolder folder;
   const auto index = folder / "set.idx";
   write(folder / "set.bin", raw<std::uint16_t>({5, 6, 7, 8, 9}));
@@ -130,7 +130,7 @@ TEST_CASE("a Megatron index that is damaged says where") {
   refused(index_of(8, 2, 2), "version 2");
   refused(index_of(6, 8), "type 6 is not an integer type");
   refused(with(18, ~std::uint64_t{0}), "it declares 18446744073709551615 lengths");
-  refused(with(18, std::uint64_t{1} << 62), "it declares");  // times 4 that is 0
+  refused(with(18, std::uint64_t{1} << 62), "it declares");  // times 4 this is 0
   refused(with(34, std::int32_t{-1}), "sequence 0 has -1 tokens");
   refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens, but only 3 of 5");
   refused(with(46, std::int64_t{2}), "sequence 0 starts at byte 2");

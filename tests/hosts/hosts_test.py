@@ -1,4 +1,4 @@
-"""Ranks on several hosts, which one machine stands for (tests/hosts/hosts)."""
+"""Ranks on several hosts, emulated on one machine (tests/hosts/hosts)."""
 import os
 import subprocess
 import tempfile
@@ -9,7 +9,8 @@ from programs import backends, chorale, start, thorough
 hosts = "tests/hosts/hosts"
 
 
-@unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout, "the hosts are made known to Open MPI's mpirun only")
+@unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
+                     "the emulated hosts work only with Open MPI's mpirun")
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -18,12 +19,13 @@ class Hosts(unittest.TestCase):
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 
     def train(self, layout, backend, runs, meanwhile="", ranks=2, limit=300):
-        """A short training on two hosts; `meanwhile` is a shell command that runs on the switch beside it, with its output in $said."""
+        """A short training on two hosts; meanwhile a shell command runs on the switch, which finds the output in $said."""
         command = f"""
             set -e
             said={runs}/said; touch $said
-            mpirun --bind-to none --map-by node -np {ranks} --host n0:{ranks},n1:{ranks} {chorale} train --preset nano --layout {layout} \
-              --backend {backend} --train-iters 4 --eval-samples 1 --threads 1 --no-save --run-dir {runs} > $said 2>&1 & job=$!
+            mpirun --bind-to none --map-by node -np {ranks} --host n0:{ranks},n1:{ranks} {chorale} train --preset nano \
+              --layout {layout} --backend {backend} --train-iters 4 --eval-samples 1 --threads 1 --no-save \
+              --run-dir {runs} > $said 2>&1 & job=$!
             {meanwhile or "true"}
             code=0; wait $job || code=$?
             cat $said; exit $code"""
@@ -39,7 +41,7 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):
-        # UCX would have the kernel ask after 10 s, and give the connection up after so many questions at 2 s each.
+        # Under UCX the kernel sends keepalive probes after 10 s, every 2 s, and gives up after tcp_keepalive_probes of them.
         cut = f"""
             for host in n0 n1; do {hosts} --enter $host 'echo 1 > /proc/sys/net/ipv4/tcp_keepalive_probes'; done
             until grep -q "loss cannot fall" $said; do kill -0 $job; sleep 0.01; done

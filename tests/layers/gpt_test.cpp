@@ -1,4 +1,4 @@
-// The model as a whole: its gradients, what it keeps, and that ways of computing it that must not matter do not.
+// The whole model: its gradients, the activations it keeps, and choices that must not change its results.
 #include "layers/gpt.hpp"
 
 #include "tests/catch.hpp"
@@ -21,7 +21,7 @@ double slope(SmallModel& m, const ParameterPointer& p, const std::vector<double>
   return (above - below) / (2 * step);
 }
 
-// Every parameter, along its own gradient and along a random direction.
+// Checks every parameter along its own gradient and along a random direction.
 void check_gradients(const ModelShape& shape, std::int64_t samples) {
   SmallModel m(shape, DType::f64, samples);
   m.forward_backward();
@@ -97,7 +97,7 @@ TEST_CASE("f32 and 16-bit types compute the same model as f64") {
   }
 }
 
-TEST_CASE("what is recomputed has the bits of what is kept") {
+TEST_CASE("recomputed activations have the bits of kept ones") {
   for (const ModelShape& shape : {with_dropout(small_gpt()), with_dropout(small_llama())}) {
     SmallModel kept(shape, DType::f32, 3);
     const double loss = kept.forward_backward();
@@ -118,7 +118,7 @@ TEST_CASE("activations take the bytes that the layers declare") {
         m.forward_backward();
         INFO(shape.family << " " << name_of(type) << " " << static_cast<int>(remake));
         CHECK(m.kept_bytes == m.declared_bytes());
-        CHECK(m.desk.ledger.current(Category::activations) == 0);  // nothing stays behind
+        CHECK(m.desk.ledger.current(Category::activations) == 0);  // nothing is left over
       }
 }
 
@@ -130,12 +130,12 @@ TEST_CASE("threads do not change a bit") {
       CHECK(one.forward_backward() == two.forward_backward());
       same_gradients(one, two);
     } else {
-      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may cut its sums by threads
+      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may split its sums by threads
     }
   }
 }
 
-TEST_CASE("weight gradients may be put off") {
+TEST_CASE("weight gradients may be deferred") {
   SmallModel at_once(small_gpt(), DType::f32, 2), later(small_gpt(), DType::f32, 2);
   at_once.forward_backward();
   later.clear();
@@ -150,10 +150,10 @@ TEST_CASE("weight gradients may be put off") {
   c.on_gradient_ready = [&](Parameter& p) { ready.push_back(p.name); };
   for (const auto& piece : work) piece();
   same_gradients(later, at_once);
-  CHECK(ready.size() == later.model.parameters().size());  // each once
+  CHECK(ready.size() == later.model.parameters().size());  // each exactly once
 }
 
-TEST_CASE("parameters are as many as the shape says") {
+TEST_CASE("the number of parameters is that of the shape") {
   for (const ModelPreset& preset : model_presets()) {
     const Model model = build_gpt(preset.shape, Remake::none);
     std::int64_t count = 0;
@@ -185,7 +185,7 @@ TEST_CASE("a phantom model costs what a real one does") {
   CHECK(ledger.current(Category::activations) == 0);
 }
 
-TEST_CASE("shapes that cannot be are refused with the numbers") {
+TEST_CASE("invalid shapes are refused with the numbers") {
   const auto refused = [](ModelShape shape) -> std::string {
     try {
       shape.check();

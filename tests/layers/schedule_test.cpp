@@ -1,4 +1,4 @@
-// What changes from step to step: learning rates and the scale of f16 losses.
+// Values that change from step to step: learning rates and the scale of f16 losses.
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "tests/catch.hpp"
@@ -18,7 +18,7 @@ TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   CHECK(rate("linear").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(35) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
-  CHECK(rate("wsd").at(87) == 1);  // falls in the last fifth: from step 88
+  CHECK(rate("wsd").at(87) == 1);  // decays in the last fifth: from step 88
   CHECK(rate("wsd").at(99) == Approx(0.55));
   for (const char* decay : {"linear", "cosine", "wsd"}) {
     CHECK(rate(decay).at(110) == Approx(0.1));
@@ -40,7 +40,8 @@ TEST_CASE("a warm-up may begin above 0 and rise by the logarithm") {
   CHECK(r.at(0) == 1);
 }
 
-// Steps of DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, worked out by hand: the scheduler counts one step less than the run.
+// DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, computed by hand. The scheduler's counter is one behind the
+// run's step.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   LearningRate r{
       .decay = "WarmupLR", .peak = 1, .minimum = 0.2, .first = 0.1, .warmup_style = "log", .warmup = 8, .steps = 24};
@@ -60,10 +61,10 @@ TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   CHECK((r.at(9) == 1 && r.at(1000) == 1));
   r.decay = "WarmupDecayLR";
   CHECK(r.at(9) == 1);
-  CHECK(r.at(17) == Approx(0.55));  // k = 16: half of the way from 8 to 24
+  CHECK(r.at(17) == Approx(0.55));  // k = 16: halfway from 8 to 24
   CHECK((r.at(25) == 0.1 && r.at(1000) == 0.1));
   r.decay = "WarmupCosineLR";
-  CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8 of 16: half of the way
+  CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8 of 16: halfway
   CHECK(r.at(12) == Approx(0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2));
   CHECK((r.at(24) == Approx(0.2) && r.at(1000) == Approx(0.2)));
 }
@@ -79,13 +80,13 @@ TEST_CASE("a warm-up of DeepSpeed's takes two steps at least, and a schedule may
   CHECK(r.at(11) == Approx(0.25));
 }
 
-TEST_CASE("a loss scale halves when patience is out and doubles after good steps") {
+TEST_CASE("a loss scale halves when patience runs out and doubles after good steps") {
   LossScaler s{.dynamic = true, .scale = 1024, .growth_interval = 3, .hysteresis = 2, .patience = 2};
-  CHECK(s.overflowed(true));  // the first is forgiven
+  CHECK(s.overflowed(true));  // patience allows one
   CHECK(s.scale == 1024);
   CHECK(s.overflowed(true));
   CHECK(s.scale == 512);
-  CHECK(s.overflowed(true));  // no patience left: at once
+  CHECK(s.overflowed(true));  // no patience left: halved at once
   CHECK(s.scale == 256);
   for (int i = 0; i < 2; ++i) CHECK_FALSE(s.overflowed(false));
   CHECK(s.scale == 256);
@@ -95,9 +96,9 @@ TEST_CASE("a loss scale halves when patience is out and doubles after good steps
   LossScaler lowest{.dynamic = true, .scale = 2, .hysteresis = 1, .patience = 1};
   CHECK(lowest.overflowed(true));
   CHECK(lowest.scale == 1);
-  CHECK_FALSE(lowest.overflowed(true));  // no scale is to blame: not a step to skip but an error to name
+  CHECK_FALSE(lowest.overflowed(true));  // at scale 1 the scale is not the cause: report an error, do not skip the step
   LossScaler still;
-  CHECK_FALSE(still.overflowed(true));  // f32 and bf16 have none
+  CHECK_FALSE(still.overflowed(true));  // f32 and bf16 do not scale the loss
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A small model with weights, a batch, and one forward and backward pass: what the tests of layers turn about.
+// A small model with weights, a batch, and one forward and backward pass, shared by the tests of layers.
 #pragma once
 #include <memory>
 
@@ -26,7 +26,7 @@ struct SmallModel {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
       initialise(*p, 0, p->value.slice(), 1);
-      // Gains and biases away from where they start, so that a gradient that ignores them is seen.
+      // Moves gains and biases away from their initial values, so that a gradient that ignores them is noticed.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
           v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));
@@ -101,7 +101,7 @@ struct SmallModel {
   }
 };
 
-// Shapes with every feature, small enough for arithmetic in double by plain loops.
+// Shapes with every feature, small enough for the plain loops in double.
 inline ModelShape small_gpt() { return {"gpt2", 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
   ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};

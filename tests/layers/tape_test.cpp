@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-TEST_CASE("a tape gives back in the opposite order, and complains when there is no more") {
+TEST_CASE("a tape returns tensors in reverse order and throws when it is empty") {
   Desk desk;
   const Tensor a = desk.random({2}, DType::f32), b = desk.random({3}, DType::f32);
   Tape tape;
@@ -18,7 +18,7 @@ TEST_CASE("a tape gives back in the opposite order, and complains when there is 
   CHECK_THROWS_AS(tape.take(), Error);
 }
 
-TEST_CASE("a selective tape keeps the recipe of what can be made again, and nothing of the tensor") {
+TEST_CASE("a selective tape keeps the recipe instead of a tensor that can be recomputed") {
   Desk desk;
   for (const bool selective : {true, false}) {
     Tape tape(selective);

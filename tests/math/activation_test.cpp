@@ -15,7 +15,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("activations: the gradients of the references are those of differences") {
+TEST_CASE("activations: the references' gradients match finite differences") {
   Desk desk;
   const auto x = doubles(desk.random({24}, DType::f64, 3)), dy = doubles(desk.random({24}, DType::f64));
   std::vector<double> y(24), dx(24), half(12), half_dy(dy.begin(), dy.begin() + 12);
@@ -33,7 +33,7 @@ TEST_CASE("activations: the gradients of the references are those of differences
   CHECK(distance(dx, numerical_gradient(swiglu, x)) <= 1e-6);
 }
 
-TEST_CASE("activations: gelu gives the reference's values, on one thread and on two the same bits") {
+TEST_CASE("activations: gelu gives the reference's values, with the same bits on one thread and two") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t count : odd_sizes) {
       INFO(name_of(dtype) << " " << count);
@@ -55,7 +55,7 @@ TEST_CASE("activations: gelu gives the reference's values, on one thread and on 
     }
 }
 
-TEST_CASE("activations: swiglu gives the reference's values, on one thread and on two the same bits") {
+TEST_CASE("activations: swiglu gives the reference's values, with the same bits on one thread and two") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t block : odd_sizes) {
       INFO(name_of(dtype) << " blocks of " << block);
@@ -78,7 +78,7 @@ TEST_CASE("activations: swiglu gives the reference's values, on one thread and o
     }
 }
 
-TEST_CASE("activations: far from 0 they are 0 or a line, and NaN stays") {
+TEST_CASE("activations: far from 0 they are 0 or linear, and NaN stays NaN") {
   Desk desk;
   const Tensor x = desk.filled({6}, DType::f32, 0), y = desk.empty({6}, DType::f32), one = desk.filled({6}, DType::f32, 1);
   const float numbers[] = {-3e38f, -100, -0.0f, 100, 3e38f, NAN};

@@ -40,7 +40,7 @@ struct Case {
   Tensor qkv, dout, out, lse, dqkv;
 };
 
-// The reference in double, on the numbers of the case; backward from its own out.
+// The reference in double, on the inputs of the case; the backward pass uses the case's own out.
 struct Truth {
   explicit Truth(const Case& c) {
     const std::vector<double> qkv = doubles(c.qkv), dout = doubles(c.dout);
@@ -54,7 +54,7 @@ struct Truth {
   std::vector<double> out, lse, dqkv;
 };
 
-// One group's part of a tensor [rows, groups, …], of `rows` rows from `first`.
+// One group's part of a tensor [rows, groups, …]: `rows` rows from `first`.
 Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
             std::int64_t group) {
   const std::int64_t bytes = whole.bytes() / whole.dim(0) / groups;
@@ -66,7 +66,7 @@ Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t ro
   return t;
 }
 
-// Every place where a tile, a register or a group may end.
+// Shapes that end at every edge of a tile, a register or a group.
 template <class F>
 void for_each_shape(F&& f) {
   for (const std::int64_t tokens : {1, 2, 17, 63, 64, 65, 130})
@@ -78,7 +78,7 @@ void for_each_shape(F&& f) {
 
 }  // namespace
 
-TEST_CASE("attention's reference gradient is that of its forward pass") {
+TEST_CASE("attention: the reference's gradient matches its forward pass") {
   Desk desk;
   for (const double probability : {0.0, 0.3})
     for (const std::int64_t queries : {1, 3}) {
@@ -96,7 +96,7 @@ TEST_CASE("attention's reference gradient is that of its forward pass") {
     }
 }
 
-TEST_CASE("attention over tiles is the reference, for every type, shape and dropout") {
+TEST_CASE("attention in tiles gives the reference's values, for every type, shape and dropout") {
   for (const auto& [dtype, near] : {std::pair(DType::f32, 1e-5), std::pair(DType::bf16, 1e-2), std::pair(DType::f16, 2e-3),
                                     std::pair(DType::f64, 1e-14)})
     for (const double probability : {0.0, 0.3})
@@ -113,7 +113,7 @@ TEST_CASE("attention over tiles is the reference, for every type, shape and drop
       });
 }
 
-TEST_CASE("attention of a group has the same bits alone, among others, and on two threads") {
+TEST_CASE("attention: a group has the same bits alone, among others, and on two threads") {
   const std::int64_t tokens = 70;
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const double probability : {0.0, 0.3}) {
@@ -140,7 +140,7 @@ TEST_CASE("attention of a group has the same bits alone, among others, and on tw
     }
 }
 
-TEST_CASE("attention with caches has the bits of attention to the whole, however the tokens come") {
+TEST_CASE("attention with caches has the bits of attention without, however the tokens are split") {
   const std::int64_t samples = 2, tokens = 134, capacity = 140;
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     Desk desk;
@@ -169,7 +169,7 @@ TEST_CASE("attention with caches has the bits of attention to the whole, however
   }
 }
 
-TEST_CASE("attention computes nothing for phantoms, and refuses what does not fit") {
+TEST_CASE("attention computes nothing for phantoms and refuses tensors that do not fit") {
   Desk desk;
   const AttentionShape shape{.groups = 1, .queries = 1, .width = 4};
   const Case c(desk, DType::f32, 1, 6, shape, 0);

@@ -1,4 +1,5 @@
-// What tests of kernels share: tensors of random values, equality of bits, the distance between two, refusals, and gradients by central differences.
+// Shared by tests of kernels: random tensors, bitwise equality, the distance between two tensors, refusals, and gradients
+// by central differences.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -12,7 +13,7 @@
 
 namespace chorale {
 
-// A host, its ledger, and tensors in it.
+// Host memory, its ledger, and tensors in it.
 struct Desk {
   HostMemory memory;
   Ledger ledger;
@@ -62,7 +63,7 @@ inline double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
-// ‖a − b‖ / ‖b‖; NaN anywhere is infinitely far.
+// ‖a − b‖ / ‖b‖; infinite if anything is NaN.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double sum = 0;
@@ -72,7 +73,7 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   return off == 0 ? 0 : whole == 0 ? INFINITY : off / whole;
 }
 
-// The words with which a call is refused; none where it is not.
+// The text of the error that a call throws; "" if it throws none.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();

@@ -7,7 +7,7 @@
 
 using namespace chorale;
 
-TEST_CASE("streamed copies are whole, from any place to any place, and touch nothing beside") {
+TEST_CASE("streamed copies are complete at any alignment and touch nothing else") {
   std::vector<unsigned char> source(1000);
   std::iota(source.begin(), source.end(), static_cast<unsigned char>(1));
   for (const std::int64_t bytes : {0, 1, 31, 32, 63, 64, 65, 127, 128, 500})

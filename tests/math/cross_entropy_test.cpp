@@ -7,7 +7,8 @@ using namespace chorale;
 
 namespace {
 
-// The loss and the gradient of rows whose columns are held in parts, as ranks would: maxima by MAX, sums and hits by addition.
+// The loss and gradient of rows whose columns are split into parts, as between ranks: maxima reduced by MAX, sums and
+// hits by addition.
 struct Parts {
   Desk desk;
   std::vector<Tensor> logits;
@@ -52,7 +53,7 @@ struct Parts {
 
 }  // namespace
 
-TEST_CASE("cross entropy: the gradient of the reference is that of differences") {
+TEST_CASE("cross entropy: the reference's gradient matches finite differences") {
   Desk desk;
   const auto x = doubles(desk.random({9}, DType::f64, 3));
   const auto loss = [&](const std::vector<double>& at) { return reference::cross_entropy(at.data(), 9, 4); };
@@ -64,7 +65,7 @@ TEST_CASE("cross entropy: the gradient of the reference is that of differences")
   CHECK(distance(gradient, numerical_gradient(loss, x)) <= 1e-6);
 }
 
-TEST_CASE("cross entropy: parts of a vocabulary give the loss and the gradient of the whole") {
+TEST_CASE("cross entropy: a split vocabulary gives the loss and gradient of the whole") {
   const double scale = 0.25;
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t columns : {3, 17, 33, 100})

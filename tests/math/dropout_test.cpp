@@ -5,10 +5,10 @@
 
 using namespace chorale;
 
-TEST_CASE("dropout: random bits drawn together are those drawn one by one") {
+TEST_CASE("dropout: random bits are the same in bulk and one by one") {
   const Random random{.seed = 0x123456789abcdef0u, .step = 5, .site = 9};
   for (const std::uint64_t first :
-       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // a counter's carry
+       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // the counter carries into its upper half
     for (const std::size_t count : {1u, 4u, 255u, 256u, 257u, 700u}) {
       std::vector<std::uint32_t> bits(count);
       random.fill_bits(first, bits);
@@ -19,7 +19,7 @@ TEST_CASE("dropout: random bits drawn together are those drawn one by one") {
     }
 }
 
-TEST_CASE("dropout: the fast kernels give the reference's values, on one thread and on two the same bits") {
+TEST_CASE("dropout: the fast kernels give the reference's values, with the same bits on one thread and two") {
   for (const double probability : {0.0, 0.3})
     for (const DType dtype : floating_dtypes)
       for (const std::int64_t width : {1, 3, 33, 100, 300}) {
@@ -37,7 +37,8 @@ TEST_CASE("dropout: the fast kernels give the reference's values, on one thread 
         reference::dropout<double>(in.data(), nullptr, drop, nullptr, wanted.data(), width, 0, rows);
         const auto values = doubles(y);
         CHECK(distance(values, wanted) <= tolerance(dtype));
-        for (std::size_t i = 0; i < values.size(); ++i) REQUIRE((values[i] == 0) == (wanted[i] == 0));  // the very mask
+        for (std::size_t i = 0; i < values.size(); ++i)
+          REQUIRE((values[i] == 0) == (wanted[i] == 0));  // exactly the same mask
         add_residual(x, &bias, drop, around, y, {1});
         reference::dropout(in.data(), b.data(), drop, rest.data(), wanted.data(), width, 0, rows);
         CHECK(distance(doubles(y), wanted) <= tolerance(dtype));
@@ -50,7 +51,7 @@ TEST_CASE("dropout: the fast kernels give the reference's values, on one thread 
       }
 }
 
-TEST_CASE("dropout: the mask of a token is the same however the batch is cut") {
+TEST_CASE("dropout: the mask of a token does not depend on how the batch is split") {
   Desk desk;
   const std::int64_t samples = 3, sequence = 8, width = 37;
   const Tensor ones = desk.filled({samples * sequence, width}, DType::f32, 1), whole = desk.empty(ones.shape(), DType::f32);
@@ -66,7 +67,7 @@ TEST_CASE("dropout: the mask of a token is the same however the batch is cut") {
     REQUIRE((v == 0 || v == 2));
     kept += v / 2;
   }
-  CHECK(kept / static_cast<double>(whole.count()) == Approx(0.5).margin(0.06));  // four deviations
+  CHECK(kept / static_cast<double>(whole.count()) == Approx(0.5).margin(0.06));  // four standard deviations
   const Tensor nans = desk.filled(ones.shape(), DType::f32, NAN);
   dropout(nans, {0.5, {.seed = 8}, {}}, whole, {});
   for (const double v : doubles(whole)) REQUIRE(std::isnan(v));

@@ -5,13 +5,13 @@
 
 using namespace chorale;
 
-TEST_CASE("embedding: rows by number, zeros where another rank has them") {
+TEST_CASE("embedding: gathered rows, and zeros for rows of other ranks") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t width : odd_sizes) {
       INFO(name_of(dtype) << " " << width);
       Desk desk;
       const Tensor table = desk.random({4, width}, dtype), ids = desk.empty({6}, DType::i32);
-      const std::int32_t numbers[] = {10, 13, 9, 14, -1, 12};  // the table has 10 to 13
+      const std::int32_t numbers[] = {10, 13, 9, 14, -1, 12};  // the table has rows 10 to 13
       std::copy(std::begin(numbers), std::end(numbers), ids.values<std::int32_t>().begin());
       const Tensor y = desk.random({6, width}, dtype), again = desk.random({6, width}, dtype);
       gather_rows(ids, table, 10, y, {1});
@@ -25,7 +25,7 @@ TEST_CASE("embedding: rows by number, zeros where another rank has them") {
     }
 }
 
-TEST_CASE("embedding: positions are added to the tokens that are here") {
+TEST_CASE("embedding: positions are added to this rank's tokens") {
   for (const DType dtype : floating_dtypes) {
     Desk desk;
     const Tensor table = desk.random({8, 33}, dtype), y = desk.random({6, 33}, dtype);
@@ -42,7 +42,7 @@ TEST_CASE("embedding: positions are added to the tokens that are here") {
   }
 }
 
-TEST_CASE("embedding: rotary positions turn pairs of queries and keys, and back") {
+TEST_CASE("embedding: rotary positions rotate pairs of queries and keys, and back") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t width : {2, 6, 34, 100}) {
       INFO(name_of(dtype) << " " << width);
@@ -57,10 +57,11 @@ TEST_CASE("embedding: rotary positions turn pairs of queries and keys, and back"
       CHECK(distance(doubles(x), wanted) <= tolerance(dtype));
       CHECK(same_bits(x, twice));
       CHECK_FALSE(same_bits(x, start));
-      for (std::int64_t i = 0; i < width; ++i) CHECK(doubles(x)[2 * width + i] == doubles(start)[2 * width + i]);  // a value
+      for (std::int64_t i = 0; i < width; ++i)
+        CHECK(doubles(x)[2 * width + i] == doubles(start)[2 * width + i]);  // a value, not rotated
       rotate(x, rotary, tokens, true, {1});
       CHECK(distance(doubles(x), doubles(start)) <= 2 * tolerance(dtype));
-      // A token alone turns as it does among others.
+      // A single token is rotated as it is among others.
       const Tensor last = copy_of(desk, start.narrow(7, 1));
       rotate(last, rotary, {.first_sample = 1, .sequence = 200, .first_token = 64, .tokens = 1}, false, {1});
       CHECK(same_bits(last, twice.narrow(7, 1)));

@@ -27,7 +27,7 @@ Tensor ids_of(Desk& desk, std::int64_t rows, std::uint64_t below) {
   return ids;
 }
 
-// What `work` leaves in fresh copies of a tensor, for 1 thread; 2 and 3 must leave the same bits.
+// The result of `work` on a fresh copy of a tensor with 1 thread; 2 and 3 threads must give the same bits.
 std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
                                          const std::function<void(const Tensor&, const Queue&)>& work) {
   std::vector<double> first;
@@ -42,7 +42,7 @@ std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
 
 }  // namespace
 
-TEST_CASE("fast sums over tokens are the reference's, and the threads change no bit") {
+TEST_CASE("fast sums over tokens are the reference's, with the same bits on any number of threads") {
   const auto numerics = fast_numerics();
   Desk desk;
   Site site;
@@ -72,7 +72,7 @@ TEST_CASE("fast sums over tokens are the reference's, and the threads change no 
       }
 }
 
-TEST_CASE("rows are added to the part of a table that is here") {
+TEST_CASE("rows are added to this rank's part of a table") {
   const auto numerics = fast_numerics();
   Desk desk;
   Site site;
@@ -93,7 +93,7 @@ TEST_CASE("rows are added to the part of a table that is here") {
       }
 }
 
-TEST_CASE("exponentials are summed row by row, alike for every thread") {
+TEST_CASE("exponentials are summed row by row, with the same bits on any number of threads") {
   const auto numerics = fast_numerics();
   Desk desk;
   Site site;
@@ -109,7 +109,7 @@ TEST_CASE("exponentials are summed row by row, alike for every thread") {
             [&] { return desk.filled({rows}, sum_type(dtype), NAN); },
             [&](const Tensor& sums, const Queue& q) { numerics->sum_exponentials(logits, maxima, sums, site, q); });
         REQUIRE(distance(fast, wanted) < tolerance(dtype));
-        // A row alone has the bits that it has among others.
+        // A single row has the bits that it has among others.
         const Tensor alone = desk.empty({1}, sum_type(dtype));
         numerics->sum_exponentials(logits.narrow(rows - 1, 1), maxima.narrow(rows - 1, 1), alone, site, {});
         REQUIRE(doubles(alone)[0] == fast.back());
@@ -145,7 +145,7 @@ TEST_CASE("losses and squares are summed in f64") {
   CHECK_NOTHROW(numerics->check(site));
 }
 
-TEST_CASE("a partial product of fast numerics is a product, and settling copies it where it must") {
+TEST_CASE("in fast numerics a partial product is a product, and settle copies it if needed") {
   const auto numerics = fast_numerics();
   Desk desk;
   Site site;
@@ -174,7 +174,7 @@ TEST_CASE("a partial product of fast numerics is a product, and settling copies 
   }
 }
 
-TEST_CASE("fast numerics leaves phantoms alone, and refuses what does not fit") {
+TEST_CASE("fast numerics skips phantoms and refuses tensors that do not fit") {
   PhantomMemory nothing;
   Ledger ledger;
   Allocator allocator(nothing, ledger);

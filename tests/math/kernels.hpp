@@ -1,5 +1,5 @@
-// What tests of kernels of rows and elements share besides checks.hpp: the types they take, how near each must come to the reference in
-// double, and sizes that are no multiple of any vector.
+// Shared by tests of row and element kernels, besides checks.hpp: the types they take, tolerances against the reference in
+// double, and sizes that are not multiples of any vector width.
 #pragma once
 #include <cstring>
 
@@ -32,7 +32,7 @@ inline void put(const Tensor& tensor, std::int64_t i, double value) {
   });
 }
 
-// The name of a benchmark whose bytes say what its time is worth.
+// A benchmark's name, with the bytes it moves.
 inline std::string moving(const char* kernel, const Tensor& x, std::int64_t bytes) {
   return std::string(kernel) + " " + name_of(x.dtype()) + " " + to_string(x.shape()) + ", " + std::to_string(bytes / 1000) +
          " kB";

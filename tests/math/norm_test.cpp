@@ -24,7 +24,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("norms: the gradient of the reference is that of differences") {
+TEST_CASE("norms: the reference's gradient matches finite differences") {
   const std::int64_t rows = 2, width = 7;
   Case c(rows, width, DType::f64);
   const auto x = doubles(c.x), gain = doubles(c.gain), shift = doubles(c.shift), dy = doubles(c.dy);
@@ -43,12 +43,12 @@ TEST_CASE("norms: the gradient of the reference is that of differences") {
   }
 }
 
-TEST_CASE("norms: the fast kernels give the reference's values, on one thread and on two the same bits") {
+TEST_CASE("norms: the fast kernels give the reference's values, with the same bits on one thread and two") {
   for (const NormKind kind : kinds)
     for (const DType dtype : floating_dtypes)
       for (const std::int64_t width : odd_sizes)
         for (const std::int64_t rows : {1, 3, 5}) {
-          if (width == 1) continue;  // what the norm leaves of one number is its sign: a gradient of rounding errors
+          if (width == 1) continue;  // the norm of one number is its sign, so its gradient is only rounding error
           INFO((kind == NormKind::layer ? "layer " : "rms ") << name_of(dtype) << " " << rows << " × " << width);
           Case c(rows, width, dtype);
           const auto x = doubles(c.x), gain = doubles(c.gain), shift = doubles(c.shift);
@@ -84,7 +84,7 @@ TEST_CASE("norms: the fast kernels give the reference's values, on one thread an
         }
 }
 
-TEST_CASE("norms: a large mean does not swallow the variance, and NaN stays in its row") {
+TEST_CASE("norms: a large mean does not cancel the variance, and NaN stays in its row") {
   Case c(3, 100, DType::f32);
   for (float& v : c.x.values<float>()) v += 1000;
   const auto x = doubles(c.x), gain = doubles(c.gain);

@@ -37,7 +37,7 @@ struct Weights {
 
 }  // namespace
 
-TEST_CASE("optimizer steps: the fast kernels give the reference's values, cut anywhere the same bits") {
+TEST_CASE("optimizer steps: the fast kernels give the reference's values, with the same bits for every cut") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const DType gradient : {DType::f32, DType::f64, DType::i64})
       for (const std::int64_t count : odd_sizes) {
@@ -79,7 +79,7 @@ TEST_CASE("optimizer steps: the first step of AdamW by hand, and NaN in a gradie
   last.decays = false;
   adamw(adam, std::array{first, last}, {});
   CHECK(w.values<float>()[0] ==
-        Approx(2 - 1e-2 * (-1 + 0.1 * 2)));  // m·c₁ = g and v·c₂ = g²: a step of the sign, and the decay
+        Approx(2 - 1e-2 * (-1 + 0.1 * 2)));  // m·c₁ = g and v·c₂ = g²: a step by the sign, plus decay
   CHECK(std::isnan(w.values<float>()[1]));
   CHECK(w.values<float>()[2] == Approx(2 + 1e-2));
 
@@ -100,7 +100,7 @@ TEST_CASE("optimizer steps: the first step of AdamW by hand, and NaN in a gradie
   refused(bad);
 }
 
-TEST_CASE("optimizer steps: masters are rounded to their values in the same pass, to nearest") {
+TEST_CASE("optimizer steps: 16-bit values are rounded to nearest from their masters in the same pass") {
   for (const DType narrow : {DType::bf16, DType::f16}) {
     Weights weights(5003, DType::f32, DType::f32);
     const Tensor value = weights.desk.random({5003}, narrow), wanted = weights.desk.random({5003}, narrow);
@@ -113,7 +113,7 @@ TEST_CASE("optimizer steps: masters are rounded to their values in the same pass
   }
 }
 
-TEST_CASE("optimizer steps: a number is rounded by chance to one of its neighbours, as often as it is near") {
+TEST_CASE("optimizer steps: stochastic rounding picks each neighbour with probability by distance") {
   const float low = 1, high = 1 + 0x1p-7f;
   for (const float share : {0.0f, 0.25f, 0.6f}) {
     const float value = low + share * (high - low);
@@ -130,10 +130,10 @@ TEST_CASE("optimizer steps: a number is rounded by chance to one of its neighbou
   CHECK(std::isnan(static_cast<float>(rounded_by(0xffff, NAN))));
 }
 
-TEST_CASE("optimizer steps: bf16 without masters moves by less than its last place, on average, and alike on any slab") {
+TEST_CASE("optimizer steps: bf16 without masters follows small updates on average, identically on any slab") {
   constexpr std::int64_t rows = 40, columns = 130;
   const SgdStep plain{.rate = 1, .momentum = 0, .decay = 0};
-  constexpr double smaller = 0x1p-12;  // than the half of 2^-7, the last place of 1
+  constexpr double smaller = 0x1p-12;  // less than half of 2^-7, the last place of 1
   Desk desk;
   const auto updated = [&](Places places, std::int64_t count, int steps, int threads) {
     const Tensor w = desk.filled({count}, DType::bf16, 1), m = desk.filled({count}, DType::f32, 0);
@@ -160,7 +160,7 @@ TEST_CASE("optimizer steps: bf16 without masters moves by less than its last pla
   }
 }
 
-TEST_CASE("optimizer steps: casts round to the nearest, once, and to even in the middle") {
+TEST_CASE("optimizer steps: casts round once, to nearest, ties to even") {
   Desk desk;
   for (const DType from : floating_dtypes)
     for (const DType to : floating_dtypes) {
@@ -171,7 +171,7 @@ TEST_CASE("optimizer steps: casts round to the nearest, once, and to even in the
       CHECK(distance(doubles(y), doubles(x)) <= std::max(tolerance(to), 1e-7));
       CHECK(same_bits(y, again));
     }
-  // Just above and below the middle of two neighbours, nearer to it than a float can tell.
+  // Just above and below the midpoint of two neighbours, closer to it than a float can represent.
   const double above = 1 + 0x1p-8 + 0x1p-40, middle = 1 + 0x1p-8, below = 1 + 0x3p-8 - 0x1p-40;
   const double numbers[] = {above, middle, below, -above, -middle, -below, 1e300, -1e300, 1e-300, -1e-300, NAN, -0.0};
   const float wanted[] = {1 + 0x1p-7f, 1,         1 + 0x1p-7f, -1 - 0x1p-7f, -1,  -1 - 0x1p-7f,

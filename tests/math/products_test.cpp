@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
-// What a result may be off by: the type it is rounded to, or f32 sums.
+// The tolerance of a result: that of its stored type, or of f32 sums.
 double tolerance(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
@@ -58,7 +58,7 @@ TEST_CASE("products are right for every type, odd shape, transposition and bias,
             }
 }
 
-TEST_CASE("outer products add to what is there, in f32 whatever comes") {
+TEST_CASE("outer products accumulate in f32 for every type") {
   Desk desk;
   Products products;
   for (const DType dtype : floating)
@@ -77,7 +77,7 @@ TEST_CASE("outer products add to what is there, in f32 whatever comes") {
       }
 }
 
-TEST_CASE("one product object serves many places, and the columns of a matrix may have several dims") {
+TEST_CASE("one product object serves many addresses, and a matrix's columns may span several dims") {
   Desk desk;
   Products products;
   for (int place = 0; place < 3; ++place) {
@@ -91,7 +91,7 @@ TEST_CASE("one product object serves many places, and the columns of a matrix ma
 }
 
 TEST_CASE("a product of 16-bit numbers is rounded once") {
-  // 256 + 1 + … + 1: each 1 alone is lost in bf16, all of them together are not.
+  // 256 + 1 + … + 1: in bf16 each single 1 is lost, but their sum is not.
   Desk desk;
   Products products;
   for (const DType dtype : {DType::bf16, DType::f16}) {
@@ -103,7 +103,7 @@ TEST_CASE("a product of 16-bit numbers is rounded once") {
   }
 }
 
-TEST_CASE("phantom products compute nothing, but are checked") {
+TEST_CASE("products of phantoms are checked but not computed") {
   PhantomMemory nothing;
   Ledger ledger;
   Allocator allocator(nothing, ledger);
@@ -123,7 +123,7 @@ TEST_CASE("phantom products compute nothing, but are checked") {
   CHECK_THROWS(products.add_outer(phantom({4, 3}), phantom({2, 5}), phantom({3, 5}, DType::f32), {}));
 }
 
-TEST_CASE("the peak is a rate, of one core or of several") {
+TEST_CASE("the peak is positive on one core and on several") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const int cores : {1, 2}) {
       const double peak = product_peak(dtype, cores, allowed_cpus());
@@ -159,7 +159,7 @@ TEST_CASE("how fast products are", "[!benchmark]") {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype), product_peak(dtype, 1, {}) * 1e-9);
     for (const auto [name, m, k, n] : nano) {
-      const bool tied = std::string(name) == "head";  // [N,K], as the table of embeddings lies
+      const bool tied = std::string(name) == "head";  // [N,K], like the embedding table
       const Tensor x = desk.random({m, k}, dtype), y = desk.random({m, n}, dtype), dx = desk.empty({m, k}, dtype);
       const Tensor w = desk.random(tied ? Shape{n, k} : Shape{k, n}, dtype);
       const Tensor dw = desk.filled(w.shape(), DType::f32, 0);

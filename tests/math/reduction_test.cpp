@@ -16,7 +16,7 @@ namespace {
 
 constexpr Redop all_redops[] = {Redop::sum, Redop::prod, Redop::min, Redop::max, Redop::avg};
 
-// Any bits, one in four of them a value where mistakes live.
+// Random bits; every fourth element is a value at which errors are likely.
 std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t seed) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count * size_of(dtype)));
   const Random random{.seed = seed};
@@ -37,7 +37,7 @@ std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t 
   return bytes;
 }
 
-// Equal bits; a NaN from a sum or product is any NaN, because the machine may keep either payload.
+// Bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep either payload.
 bool same(DType dtype, bool any_nan, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   return visit(dtype, [&]<class T>(Type<T>) {
     for (std::size_t i = 0; i < a.size(); i += sizeof(T)) {
@@ -68,13 +68,13 @@ TEST_CASE("the fast reduction gives the reference's bits, for every type, operat
           reduce_reference(op, dtype, plain.data(), places, count);
           INFO(name_of(dtype) << " " << redop_names[static_cast<std::size_t>(op)] << ", " << count << " of " << sources);
           REQUIRE(same(dtype, op != Redop::min && op != Redop::max, fast, plain));
-          // Into one of its sources, as collectives in place do.
+          // Into one of its sources, as in-place collectives do.
           reduce(op, dtype, inputs.back().data(), places, count);
           REQUIRE(same(dtype, op != Redop::min && op != Redop::max, inputs.back(), plain));
         }
 }
 
-TEST_CASE("min and max do not depend on the order, whatever comes") {
+TEST_CASE("min and max do not depend on the order of any inputs") {
   const float quiet = std::numeric_limits<float>::quiet_NaN();
   const float values[] = {0.0f, -0.0f, INFINITY, -INFINITY, std::bit_cast<float>(0xffc12345u), 1e-45f, -3.0f};
   for (const Redop op : {Redop::min, Redop::max})
@@ -100,8 +100,8 @@ TEST_CASE("min and max do not depend on the order, whatever comes") {
   CHECK_FALSE(std::signbit(out));
 }
 
-TEST_CASE("16-bit sums round once, in the end") {
-  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds back to 1: nine such steps would lose all of them
+TEST_CASE("16-bit sums round once, at the end") {
+  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds back to 1: rounding after each of nine steps would lose them all
   const void* sources[] = {&one, &small, &small, &small, &small, &small, &small, &small, &small};
   bf16 out;
   reduce(Redop::sum, DType::bf16, &out, sources, 1);
@@ -141,7 +141,7 @@ TEST_CASE("how fast vectors are added", "[!benchmark]") {
   }
 }
 
-TEST_CASE("one reduction into several vectors gives each the same bits, sources among them too") {
+TEST_CASE("a reduction into several vectors, sources among them, gives each the same bits") {
   for (const DType dtype : all_dtypes)
     for (const std::size_t sources : {1u, 2u, 3u})
       for (const std::size_t outs : {1u, 2u, 3u}) {
@@ -157,7 +157,7 @@ TEST_CASE("one reduction into several vectors gives each the same bits, sources 
         std::vector<void*> into, onto;
         for (std::size_t o = 0; o < outs; ++o) into.push_back(apart[o].data()), onto.push_back(data[o].data());
         reduce(Redop::max, dtype, into, from, count);
-        reduce(Redop::max, dtype, onto, from, count);  // over the sources themselves
+        reduce(Redop::max, dtype, onto, from, count);  // into the sources themselves
         for (std::size_t o = 0; o < outs; ++o) {
           INFO(name_of(dtype) << ", " << sources << " sources, " << outs << " results");
           CHECK(apart[o] == wanted);

@@ -7,7 +7,7 @@
 
 using namespace chorale;
 
-TEST_CASE("turns: within what the header says of cos, sin and pow") {
+TEST_CASE("turns: errors against cos, sin and pow are within the header's bounds") {
   double worst = 0;
   for (double angle = 1e-6; angle < 1e7; angle *= 1.00037)
     for (const double a : {angle, std::floor(angle)}) {
@@ -17,7 +17,7 @@ TEST_CASE("turns: within what the header says of cos, sin and pow") {
                         static_cast<double>(std::abs(turn.sine - std::sin(exact)))});
     }
   CHECK(worst <= 1.8e-16);
-  CHECK(worst > 1e-17);  // less would be a test that looks at nothing
+  CHECK(worst > 1e-17);  // a smaller error would mean that nothing was compared
   CHECK((math::turn(0).cosine == 1 && math::turn(0).sine == 0));
 
   worst = 0;
@@ -31,7 +31,7 @@ TEST_CASE("turns: within what the header says of cos, sin and pow") {
   CHECK(math::frequency(0, 64, std::log2(1e4)) == 1);
 }
 
-// What a compiler makes of the source alone: another one, or a GPU's, must come to the same bits.
+// Known values for the source alone: every compiler, including a GPU's, must produce these bits.
 TEST_CASE("turns: a position's bits are known") {
   constexpr math::Turn known = math::turn_of(1000, math::frequency(5, 16, 13.287712379549449));
   const math::Turn here = math::turn_of(std::int64_t{1000}, math::frequency(5, 16, std::log2(1e4)));

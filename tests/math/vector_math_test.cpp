@@ -18,7 +18,7 @@ struct Function {
   Single fast;
   Precise precise;
   float from, to;
-  double ulps;  // as the table in the header says
+  double ulps;  // as in the header's table
   void (*loop)(const float*, float*, std::size_t);
 };
 
@@ -39,7 +39,7 @@ const Function functions[] = {
     {"log", one<math::log>, [](double x) { return std::log(x); }, 0.0f, infinity, 0.79, loop<math::log>},
 };
 
-// In units of the last place of the exact value; those of subnormals are all alike.
+// In units in the last place of the exact value; all subnormals have the same unit.
 double ulps_off(float value, double exact) {
   if (static_cast<float>(exact) == value) return 0;
   int exponent = 0;
@@ -47,21 +47,21 @@ double ulps_off(float value, double exact) {
   return std::abs(value - exact) / std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-// Floats of every exponent and either sign: their bits in steps of a prime.
+// Floats of every exponent and both signs: their bits in steps of a prime.
 std::vector<float> floats(float from, float to) {
   std::vector<float> all;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 65521) {
     const float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     if (x >= from && x <= to) all.push_back(x);
   }
-  for (float x = -110; x < 110; x += 0.0137f)  // where most of the values are that differ from 0 and 1
+  for (float x = -110; x < 110; x += 0.0137f)  // the range in which most results differ from 0 and 1
     if (x >= from && x <= to) all.push_back(x);
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("vector functions are within their ulps, in loops and alone the same bits") {
+TEST_CASE("vector functions are within their ulps, with the same bits in loops and alone") {
   for (const Function& f : functions) {
     const std::vector<float> x = floats(f.from, f.to);
     std::vector<float> y(x.size());
@@ -70,12 +70,12 @@ TEST_CASE("vector functions are within their ulps, in loops and alone the same b
     std::size_t different = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double off = ulps_off(y[i], f.precise(x[i]));
-      worst = off <= worst ? worst : off;  // NaN is the worst
+      worst = off <= worst ? worst : off;  // NaN counts as the worst
       different += std::bit_cast<std::uint32_t>(y[i]) != std::bit_cast<std::uint32_t>(f.fast(x[i]));
     }
     INFO(f.name << " of " << x.size() << " numbers");
     CHECK(worst <= f.ulps);
-    CHECK(worst > 0.4);  // fewer would be an exact function, or a test that looks at nothing
+    CHECK(worst > 0.4);  // a smaller error would mean an exact function or a test that compares nothing
     CHECK(different == 0);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t megabyte = 1 << 20;
 }
 
-TEST_CASE("an arena lends aligned pieces, takes them back, and joins what is free") {
+TEST_CASE("an arena lends aligned pieces, takes them back, and merges free ranges") {
   Arena arena(8 * megabyte);
   std::vector<void*> pieces;
   for (int i = 0; i < 8; ++i) {
@@ -27,11 +27,11 @@ TEST_CASE("an arena lends aligned pieces, takes them back, and joins what is fre
   CHECK(arena.take(1) == nullptr);
   CHECK(errno == ENOMEM);
   for (const int i : {1, 3, 2, 0, 7, 5, 6, 4}) arena.give_back(pieces[static_cast<std::size_t>(i)], megabyte);
-  void* const whole = arena.take(8 * megabyte);  // only if all neighbours were joined
+  void* const whole = arena.take(8 * megabyte);  // succeeds only if all neighbours were merged
   CHECK(whole == arena.mapping().start());
 }
 
-TEST_CASE("pieces of no bytes are places of their own") {
+TEST_CASE("pieces of zero bytes have distinct addresses") {
   Arena arena(megabyte);
   void *const a = arena.take(0), *const b = arena.take(0);
   CHECK(a != b);
@@ -50,7 +50,7 @@ TEST_CASE("large pieces start on a huge page, and their memory goes back to the 
   arena.give_back(small, 100);
 }
 
-TEST_CASE("the memory of every piece that starts on a huge page goes back, the smallest and those of odd lengths too") {
+TEST_CASE("every piece that starts on a huge page returns its memory, also the smallest and those of odd lengths") {
   Arena arena(16 * megabyte);
   void* const small = arena.take(100);
   for (const std::int64_t bytes : {2 * megabyte - 1, 2 * megabyte, 2 * megabyte + 8192, 4 * megabyte - 128}) {

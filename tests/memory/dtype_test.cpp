@@ -20,7 +20,7 @@ TEST_CASE("types have names and sizes, and a misspelt one is refused") {
 
 namespace {
 
-// The nearest 16-bit value by searching all of them, ties to the even pattern: slow, and obviously right.
+// The nearest 16-bit value by exhaustive search, ties to the even pattern: slow but obviously correct.
 template <class T>
 std::uint16_t rounded_by_search(float value) {
   static const std::vector<std::pair<double, std::uint16_t>> finite = [] {
@@ -30,7 +30,7 @@ std::uint16_t rounded_by_search(float value) {
       small.bits = static_cast<std::uint16_t>(bits);
       if (std::isfinite(static_cast<float>(small))) all.emplace_back(static_cast<float>(small), small.bits);
     }
-    // One more step beyond the largest: what rounds to it is infinity.
+    // One more step beyond the largest value: results that round to it are infinity.
     all.emplace_back(2 * all.back().first - all[all.size() - 2].first, static_cast<std::uint16_t>(all.back().second + 1));
     return all;
   }();
@@ -79,7 +79,7 @@ void rounds_as_the_search_does() {
 
 }  // namespace
 
-TEST_CASE("bf16 and f16 keep every value they can hold, and round others to the nearest, ties to even") {
+TEST_CASE("bf16 and f16 represent their values exactly and round others to nearest, ties to even") {
   holds_for_all_patterns<bf16>();
   holds_for_all_patterns<f16>();
   rounds_as_the_search_does<bf16>();

@@ -23,7 +23,7 @@ TEST_CASE("every byte is accounted for, by category, now and at its peak") {
     const Buffer a = allocator.allocate(1000, Category::params);
     Buffer b = allocator.allocate(500, Category::grads);
     CHECK((ledger.current(Category::params) == 1000 && ledger.total() == 1500));
-    b = allocator.allocate(200, Category::grads);  // the old one goes when the new one is there
+    b = allocator.allocate(200, Category::grads);  // the old buffer is freed once the new one exists
     CHECK((ledger.current(Category::grads) == 200 && ledger.peak(Category::grads) == 700));
     CHECK(ledger.summary() == "params 1000 B, grads 200 B");
     const Buffer c = std::move(b);
@@ -49,7 +49,7 @@ TEST_CASE("memory that the machine refuses is a named error too") {
   HostMemory memory;
   Ledger ledger;
   Allocator allocator(memory, ledger);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these map terabytes of their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers map terabytes themselves
   rlimit before{};
   getrlimit(RLIMIT_AS, &before);
   const rlimit tight{rlim_t{2} << 30, before.rlim_max};
@@ -122,7 +122,7 @@ TEST_CASE("a phantom tensor has a shape and a cost, but no values") {
   CHECK_THROWS_WITH(huge.values<float>(), says("a phantom tensor of shape [175000, 1000000] has no values"));
 }
 
-TEST_CASE("CUDA memory lends where a device is, and is refused by name where none is") {
+TEST_CASE("CUDA memory works with a device and is refused by name without one") {
   const DevicePlugin plugin;
   if (!plugin.loaded()) {
     CHECK_THROWS_WITH(cuda_memory(plugin, 0), says("CUDA is not available"));
@@ -143,13 +143,13 @@ TEST_CASE("CUDA memory lends where a device is, and is refused by name where non
   }
 }
 
-// Else tests of devices would find none, and pass.
+// Without this test, tests of devices would find none and pass.
 TEST_CASE("a CUDA plugin that is named can be loaded", "[gpu]") {
   const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
   if (named) CHECK(DevicePlugin().why_not() == "");
 }
 
-TEST_CASE("the ranks of a host take its devices in turn") {
+TEST_CASE("the ranks of a host take its devices round-robin") {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (int devices = 1; devices <= 4; ++devices) {
       std::array<int, 4> sharers{};
@@ -163,18 +163,18 @@ TEST_CASE("the ranks of a host take its devices in turn") {
     }
 }
 
-TEST_CASE("CUDA memory takes what the host writes at once, in order, and whole", "[gpu]") {
+TEST_CASE("CUDA memory receives host writes at once, in order and completely", "[gpu]") {
   const DevicePlugin plugin;
   std::string why_none;
   if (cuda_devices(plugin, &why_none).empty()) return;
   const auto memory = cuda_memory(plugin, 0);
   Ledger ledger;
-  const std::int64_t large = (1 << 20) + 4, small = 40;  // the first is larger than what is staged
+  const std::int64_t large = (1 << 20) + 4, small = 40;  // the first exceeds a staging slot
   const Buffer there(*memory, ledger, large, Category::workspace);
   std::vector<std::int32_t> host(large / 4), back(large / 4);
   std::iota(host.begin(), host.end(), 7);
   memory->copy_in(there.data(), host.data(), large);
-  for (std::int32_t i = 0; i < 100; ++i) {  // more than there are slots, and some of them to the same places
+  for (std::int32_t i = 0; i < 100; ++i) {  // more than there are slots, some to the same addresses
     std::array<std::int32_t, small / 4> few;
     few.fill(i);
     const std::int64_t first = i % 60 * (small / 4);

@@ -1,4 +1,4 @@
-"""A record survives its writer: SIGKILL at random moments loses no row that was acknowledged, and stock h5dump opens the
+"""A record survives its writer: SIGKILL at random moments loses no acknowledged row, and stock h5dump opens the
 file. KILLS=500 tests/… repeats it more often than `make test` does."""
 import os
 import random
@@ -16,7 +16,7 @@ from programs import chorale, finish, spawn, start, tests_run, until
 
 
 def record_until(signal_number, seconds, folder):
-    """Starts the endless writer, signals it after so many seconds, and returns what it had acknowledged and its exit code."""
+    """Starts the endless writer and signals it after some seconds. Returns the acknowledged rows and the exit code."""
     with open(os.path.join(folder, "said"), "w+") as said:
         writer = spawn([tests_run, "[endless-record]"], stdout=said, env={**os.environ, "TEST_FOLDER": folder})
         until(lambda: os.path.getsize(said.name) > 0, writer)

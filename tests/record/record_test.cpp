@@ -37,7 +37,7 @@ std::string text_of(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("what is recorded is read back, tables of several dimensions and words included") {
+TEST_CASE("records are read back, including tables with several dimensions and labels") {
   const TemporaryFolder folder;
   write_sample_record(folder);
   const Reader reader(folder / "run.h5");
@@ -59,13 +59,13 @@ TEST_CASE("what is recorded is read back, tables of several dimensions and words
   CHECK(named(phases, "phase").cells == std::vector<std::string>{"forward", "backward"});
 
   const auto bench = reader.variables("/bench");
-  CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // numbered by the table itself
+  CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // the table numbers its rows itself
   CHECK(named(bench, "op").cells[2] == "all_gather");
   CHECK(named(reader.variables("/ranks"), "host").cells == std::vector<std::string>{"north", "søuth", ""});
   CHECK(named(reader.variables("/config"), "toml").cells[0] == "ranks = 3\n");
 }
 
-TEST_CASE("a live table's rows reach metrics.jsonl at once, between what the root says of the run") {
+TEST_CASE("a live table's rows reach metrics.jsonl at once, between the root's attributes") {
   const TemporaryFolder folder;
   VirtualClock clock;
   Recorder recorder(folder, {{"user", "a \"b\""}}, clock);
@@ -93,7 +93,7 @@ TEST_CASE("a flush is due after 50 steps or 10 seconds") {
   CHECK(recorder.due(51));
 }
 
-TEST_CASE("only what was flushed is seen; a record that is not finished says so") {
+TEST_CASE("readers see only flushed rows; an unfinished record is marked") {
   const TemporaryFolder folder;
   VirtualClock clock;
   {
@@ -103,7 +103,7 @@ TEST_CASE("only what was flushed is seen; a record that is not finished says so"
     CHECK_FALSE(fs::exists(folder / "run.h5"));
     recorder.flush();
     for (std::int64_t i = 10; i < 15; ++i) recorder.append(train, train_row(i));
-    train.write();  // in the image, but not published
+    train.write();  // in the image but not published
     CHECK(Reader(folder / "run.h5").rows("/train") == 10);
     CHECK(named(Reader(folder / "run.h5").variables("/train"), "step").cells.size() == 10);
   }
@@ -111,7 +111,7 @@ TEST_CASE("only what was flushed is seen; a record that is not finished says so"
   CHECK(reader.rows("/train") == 15);
   const auto facts = reader.attributes();
   CHECK(std::count(facts.begin(), facts.end(), std::pair<std::string, std::string>{"status", "failed"}) == 1);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5 and metrics.jsonl: no spare copy stays
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5 and metrics.jsonl; the spare copy is gone
 }
 
 TEST_CASE("rows beyond the committed ones are left out") {
@@ -134,7 +134,7 @@ TEST_CASE("a row that does not fit its table is refused") {
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
   recorder.append(train, train_row(0));
   CHECK_THROWS(recorder.append(train, BenchRow{}));
-  struct Almost {  // fits in its first two columns
+  struct Almost {  // matches in its first two columns
     std::int64_t step = 77;
     double time = 77, loss = 77;
     std::uint8_t skipped = 0;
@@ -158,7 +158,7 @@ TEST_CASE("a row that does not fit its table is refused") {
   CHECK_THROWS(recorder.dimension({.name = "bad", .labels = {"two words"}}));
 }
 
-TEST_CASE("files that are not ours are refused in words") {
+TEST_CASE("foreign and damaged files are refused with a reason") {
   const TemporaryFolder folder;
   write_sample_record(folder);
   const auto refused = [](const fs::path& path) -> std::string {
@@ -190,7 +190,7 @@ TEST_CASE("files that are not ours are refused in words") {
   CHECK(refused(folder / "newer.h5").find("its schema version is 2") != std::string::npos);
 }
 
-TEST_CASE("a record that leads outside itself, or in a circle, does no harm") {
+TEST_CASE("a record with links to other files or with cycles does no harm") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name) {
     h5::File made(H5Fcreate((folder / name).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
@@ -217,7 +217,7 @@ TEST_CASE("a record that leads outside itself, or in a circle, does no harm") {
   CHECK_THROWS_WITH(Reader(folder / "outside.h5").variables("/g"), says("refers to other files"));
 }
 
-TEST_CASE("a flipped bit in the data is noticed, not believed") {
+TEST_CASE("a flipped bit in the data is detected") {
   const TemporaryFolder folder;
   write_sample_record(folder);
   std::string bytes = text_of(folder / "run.h5");
@@ -244,7 +244,7 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
     setrlimit(RLIMIT_FSIZE, &tight);
     for (std::int64_t i = 0; i < 20'000; ++i) recorder.append(train, train_row(i));
     CHECK_THROWS(recorder.flush());
-    CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // what was published before is whole
+    CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // the published record is intact
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_NOTHROW(recorder.flush());  // the rows were kept, and there is room again
     CHECK_NOTHROW(recorder.finish("ok"));
@@ -253,11 +253,11 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
   CHECK(Reader(folder / "run.h5").rows("/train") == 20'000);
 }
 
-TEST_CASE("run folders are never overwritten, and latest is the newest") {
+TEST_CASE("run folders are never overwritten, and `latest` is the newest") {
   const TemporaryFolder folder;
   const fs::path parent = folder / "deep" / "er";
   require_writable(parent);
-  VirtualClock clock;  // the same second every time
+  VirtualClock clock;  // always the same second
   std::vector<fs::path> folders;
   for (int i = 0; i < 5; ++i) folders.push_back(make_run_folder(parent, "train", clock));
   std::sort(folders.begin(), folders.end());

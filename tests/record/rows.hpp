@@ -1,4 +1,4 @@
-// Rows that the record's tests write, with values a reader in another language can work out again.
+// Rows that the record tests write, with values that a reader in another language can recompute.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -49,7 +49,7 @@ inline TrainRow train_row(std::int64_t step) {
   return {step, 0.25 * static_cast<double>(step), loss_at(step), static_cast<std::uint8_t>(step % 7 == 3)};
 }
 
-// Every kind of table there is.
+// Writes one of every kind of table.
 void write_sample_record(const std::filesystem::path& folder);
 
 }  // namespace chorale::test

@@ -61,7 +61,7 @@ TEST_CASE("the checksum is CRC-32C, in one piece or in many, with the instructio
   }
 }
 
-TEST_CASE("what is written as safetensors is read again") {
+TEST_CASE("a written safetensors file is read back") {
   const TemporaryFolder folder;
   const safetensors::File file(sample(folder));
   CHECK(file.metadata() == safetensors::Metadata{{"format", "pt"}});
@@ -79,7 +79,7 @@ TEST_CASE("what is written as safetensors is read again") {
   }
 }
 
-TEST_CASE("a writer keeps its promises or throws") {
+TEST_CASE("a writer writes what its header declares or throws") {
   const TemporaryFolder folder;
   safetensors::Writer writer(folder / "a", {{"x", DType::f32, {2}}});
   CHECK_THROWS_WITH(writer.finish(), says("8 bytes that the header declares were not written"));
@@ -88,7 +88,7 @@ TEST_CASE("a writer keeps its promises or throws") {
   CHECK_THROWS_WITH(safetensors::Writer(folder / "a", {}), says("File exists"));
 }
 
-TEST_CASE("a file that lies about its tensors is refused, and says why") {
+TEST_CASE("a file with a wrong header is refused with the reason") {
   const TemporaryFolder folder;
   const auto path = folder / "bad";
   const auto refusal = [&](const std::string& text) -> std::string {
@@ -118,7 +118,7 @@ TEST_CASE("a file that lies about its tensors is refused, and says why") {
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("but -8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("but 8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[4611686018427387904,4]", "[0,0]"), 0)),
-             says("but 0 bytes"));  // wraps round to 0
+             says("but 0 bytes"));  // overflows to 0
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("starts at byte 4"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, but the file holds 7"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, but the file holds 9"));
@@ -129,7 +129,7 @@ TEST_CASE("a file that lies about its tensors is refused, and says why") {
   CHECK_THROWS_WITH(safetensors::File(folder.path()), says("not a regular file"));
 }
 
-TEST_CASE("mutated tensor files are read or refused, never worse") {
+TEST_CASE("mutated tensor files are read or refused, and never crash") {
   const TemporaryFolder folder;
   const std::string good = contents(sample(folder));
   const auto path = folder / "mutated";
@@ -138,7 +138,7 @@ TEST_CASE("mutated tensor files are read or refused, never worse") {
   int refused = 0, read = 0;
   for (int round = 0; round < 5000; ++round) {
     std::string bad = good;
-    const std::size_t header = 700;  // most mutations where the meaning is
+    const std::size_t header = 700;  // most mutations hit the header
     for (std::size_t times = 1 + any(3); times > 0; --times) {
       const std::size_t at = any(any(4) ? std::min(header, bad.size()) : bad.size());
       switch (any(5)) {
@@ -154,7 +154,7 @@ TEST_CASE("mutated tensor files are read or refused, never worse") {
     try {
       const safetensors::File file(path);
       ++read;
-      unsigned sum = 0;  // every byte can be looked at
+      unsigned sum = 0;  // reads every byte
       for (const auto& [name, entry] : file.entries())
         for (const std::byte byte : file.data(entry)) sum += static_cast<unsigned>(byte);
       CHECK(sum < 1'000'000);

@@ -1,4 +1,4 @@
-// Programs for the tests in Python: one writes a record with every kind of table, one writes rows until it is killed.
+// Programs for the Python tests: one writes a record with every kind of table, the other writes rows until it is killed.
 #include <cstdio>
 
 #include "src/base/signals.hpp"
@@ -40,7 +40,7 @@ void write_sample_record(const std::filesystem::path& folder) {
 
 TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") { write_sample_record(needed("TEST_FOLDER")); }
 
-// Says on stdout how many rows have been acknowledged: what may never be lost again. Ends well when told to stop.
+// Prints on stdout how many rows are acknowledged; these must never be lost. Ends cleanly on a request to stop.
 TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
   Signals signals;
   SystemClock clock;

@@ -1,4 +1,4 @@
-// Products behind src/math/cuda/blas.cuh where there is no cuBLASLt: plain loops, each element one chain of sums over k.
+// The products of src/math/cuda/blas.cuh without cuBLASLt: plain loops, each element one chain of sums over k.
 #include "src/math/cuda/blas.cuh"
 
 #include "src/math/kernel.hpp"
@@ -11,7 +11,7 @@ struct Blas::Library {};
 Blas::Blas() = default;
 Blas::~Blas() = default;
 
-std::int64_t Blas::workspace_bytes() { return 4096; }  // it needs none, but accounts are to show some
+std::int64_t Blas::workspace_bytes() { return 4096; }  // not needed, but the memory accounts should show some
 
 void Blas::run(const Matmul& p, const void* x, const void* w, const void* bias, void* y, const Queue&) {
   emulation::advance();

@@ -1,5 +1,5 @@
-// Fibers, and what they wait for. Switching saves what the System V ABI of x86-64 asks a function to keep, and swaps the stacks: some
-// nanoseconds, where swapcontext makes two calls into the kernel.
+// Fibers and what they wait for. A switch saves the registers that the System V ABI of x86-64 requires a function to
+// preserve, and swaps stacks. It takes a few nanoseconds; swapcontext makes two system calls.
 #include "tests/cuda/emulation/block.hpp"
 
 #include <sys/mman.h>
@@ -61,10 +61,10 @@ void copy_now(const Copy& copy) {
 }
 
 struct Fiber {
-  std::vector<Copy> copies;  // that nobody has waited for
+  std::vector<Copy> copies;  // not yet waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
-  bool odd = false;  // which half of the exchange is next: lanes that run ahead do not overwrite what others still read
+  bool odd = false;  // which half of the exchange is next, so that early lanes do not overwrite what others still read
 };
 
 struct Block {
@@ -72,8 +72,8 @@ struct Block {
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
   bool backwards =
-      false;  // every second block begins with its last thread: a barrier that is missing shows in one of the two
-  bool last_first = false;  // every second grid begins with its last block: none may rest on another's results
+      false;  // every second block starts with its last thread, so that a missing barrier shows in one of the two
+  bool last_first = false;  // every second grid starts with its last block: no block may depend on another's results
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -81,7 +81,7 @@ struct Block {
   alignas(1024) std::byte shared[most_shared_bytes];
 };
 
-// Made once for each thread of the host that launches, and left to the end.
+// One per host thread that launches kernels, kept to the end.
 thread_local std::unique_ptr<Block> block;
 
 [[noreturn]] void fail(const char* what) {
@@ -98,14 +98,14 @@ void wait_for(Waits what) {
 void enter() {
   (*block->kernel)();
   wait_for(Waits::ended);
-  fail("an ended thread ran on");
+  fail("an ended thread continued");
 }
 
 void start(unsigned thread) {
   Fiber& fiber = block->fibers[thread];
   fiber = {};
   auto* top = reinterpret_cast<void**>(block->stacks + (thread + 1) * stack_bytes);
-  *--top = nullptr;  // where enter would return to, which keeps the stack aligned as after a call
+  *--top = nullptr;  // the return address of enter; keeps the stack aligned as after a call
   *--top = reinterpret_cast<void*>(&enter);
   top -= 6;
   std::memset(top, 0, 6 * sizeof(void*));
@@ -119,7 +119,7 @@ void resume(unsigned thread) {
   chorale_emulation_switch(&block->scheduler, block->fibers[thread].stack_pointer);
 }
 
-// Until its lanes have ended or wait for the block; which of the two.
+// Runs a warp until all its lanes have ended or wait for the block; returns which.
 Waits run_warp(unsigned first) {
   for (;;) {
     for (unsigned lane = 0; lane < warp; ++lane) resume(first + (block->backwards ? warp - 1 - lane : lane));
@@ -155,7 +155,7 @@ const void* exchange(const void* mine, std::size_t bytes) {
 }
 
 void require_sixteen(const void* place) {
-  if (reinterpret_cast<std::uintptr_t>(place) % 16 != 0) fail("sixteen bytes at once do not begin on sixteen");
+  if (reinterpret_cast<std::uintptr_t>(place) % 16 != 0) fail("an access of 16 bytes is not aligned to 16");
 }
 
 void copy_later(void* to, const void* from, std::size_t bytes) {

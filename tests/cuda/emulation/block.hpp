@@ -1,7 +1,9 @@
-// One block of threads, run as fibers: each thread has a stack of its own and runs until it waits for its warp or its block.
+// One block of threads, run as fibers. Each thread has its own stack and runs until it waits for its warp or its block.
 //
-//   warp 0   lane 0 ──▶ waits   lane 1 ──▶ waits …  all 32 wait for the warp: on with lane 0      until all wait for the block, or have ended
-//   warp 1   …                                                                               then on with warp 0
+//   warp 0   lane 0 ──▶ waits   lane 1 ──▶ waits …  when all 32 wait for the warp: lane 0 again      until all have
+// ended or wait
+//   warp 1   …                                                                                       for the block;
+// then warp 1
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,15 +15,15 @@ namespace emulation {
 
 inline constexpr std::size_t most_shared_bytes = 227 << 10;
 
-// Runs kernel() for every thread of every block. Throws what a GPU would refuse.
+// Runs kernel() for every thread of every block. Throws if a GPU would refuse the launch.
 void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
-std::byte* shared_memory();  // of the block that runs, poisoned before it
+std::byte* shared_memory();  // of the running block, poisoned at its start
 
-// Copies of this thread into shared memory, of zeros where `from` is null: in one block when they are waited for, in the next at once, so that
-// a wait that was forgotten shows, and a place that is still read.
+// Copies of this thread into shared memory; a null `from` writes zeros. In every second block a copy happens at the wait,
+// in the others at once. This reveals a forgotten wait, and a copy to a place that is still being read.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void wait_for_copies();
 
-void require_sixteen(const void* place);  // of who reads or writes sixteen bytes at once
+void require_sixteen(const void* place);  // checks the alignment of a 16-byte access
 
 }  // namespace emulation

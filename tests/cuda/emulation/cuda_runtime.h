@@ -1,11 +1,15 @@
-// CUDA on the host, as far as we use it: a block's threads are fibers on one thread, blocks run one after another, streams stand in
-// streams.hpp. So the device's sources, compiled by g++ with this folder before CUDA's, can be tested where no GPU is. It is stricter than a GPU:
+// The part of CUDA that we use, on the host. A block's threads are fibers on one thread, and blocks run one after
+// another; streams are in streams.hpp. So g++ can compile the device sources, with this folder before CUDA's, and the
+// tests need no GPU. It is stricter than a GPU:
 //
-//   memory   cudaMalloc and dynamic shared memory are poisoned (every float a NaN), so that what was never written shows; the host cannot
-//            touch it while no kernel runs, and a guard behind what was lent is looked at when it is given back
-//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; what is read or written at once begins on
-//            a multiple of its size; threads of a block that wait for different things end the program
-//   order    of a block's threads: first to last in one block, last to first in the next; of blocks: so in one grid, and in the next
+//   memory   cudaMalloc and dynamic shared memory are poisoned (every float is NaN), so that reads of unwritten memory
+// show; the host
+//            cannot access device memory while no kernel runs; cudaFree checks a guard after each allocation
+//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; every access
+// must be aligned
+//            to its size; threads of a block that wait for different things end the program
+//   order    the threads of a block run first to last in one block and last to first in the next; the blocks of grids
+// likewise
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -18,7 +22,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static thread_local  // one block at a time runs on a thread of the host
+#define __shared__ static thread_local  // a host thread runs one block at a time
 #define __restrict__
 
 struct dim3 {
@@ -31,7 +35,7 @@ void __syncthreads();
 void __syncwarp();
 
 namespace emulation {
-// What each lane of this warp put; returns once all have.
+// What each lane of this warp contributed; returns once all lanes have.
 const void* exchange(const void* mine, std::size_t bytes);
 inline constexpr std::size_t most_exchanged = 64;
 inline unsigned lane() { return threadIdx.x % 32; }
@@ -54,7 +58,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline long long __float2ll_rn(float value) { return std::llrint(static_cast<double>(value)); }
 template <class T>
-T atomicAdd(T* place, T value) {  // one thread runs at a time
+T atomicAdd(T* place, T value) {  // only one thread runs at a time
   return std::exchange(*place, *place + value);
 }
 template <class T>

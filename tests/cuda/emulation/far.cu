@@ -1,6 +1,6 @@
-// One range of address space, closed; what is given back waits by its size for the next who wants as much.
+// One inaccessible address range. Freed blocks are kept by size and reused.
 //
-//   [ what was lent ][ a guard ]      looked at when it is given back
+//   [ block ][ guard ]      the guard is checked when the block is freed
 #include "tests/cuda/emulation/far.hpp"
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace emulation {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
-constexpr int poison = 0xff;  // floats of it are NaN
+constexpr int poison = 0xff;  // as floats these are NaN
 
 std::size_t bytes_in(const char* variable, std::size_t otherwise) {
   const char* const bytes = std::getenv(variable);
@@ -31,7 +31,7 @@ struct Far {
   std::size_t used = 0;
   int open = 0;
   std::map<std::size_t, std::vector<std::byte*>> free;  // by size
-  std::map<void*, std::size_t> lent;                    // bytes that were asked for
+  std::map<void*, std::size_t> lent;                    // bytes requested
 
   std::size_t left() const;
   const bool is_open = std::getenv("EMULATED_OPEN") != nullptr;
@@ -40,7 +40,7 @@ struct Far {
     mprotect(start, (used + huge_page - 1) / huge_page * huge_page, is_open ? PROT_READ | PROT_WRITE : how);
   }
 
-  // In huge pages, of which few have to be opened and closed.
+  // Uses huge pages, so that only few must be opened and closed.
   static std::byte* reserved() {
     void* const place = mmap(nullptr, most_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) / huge_page * huge_page;
@@ -49,7 +49,7 @@ struct Far {
   }
 };
 Far& far() {
-  static Far one;  // of the emulated device, as its memory is
+  static Far one;  // static, like the emulated device
   return one;
 }
 
@@ -101,7 +101,7 @@ void give_back(void* place) {
   const std::scoped_lock lock(far().mutex);
   const std::size_t bytes = far().lent.at(place), size = size_with_guard(bytes);
   if (!std::all_of(start + bytes, start + size, [](std::byte b) { return b == std::byte{poison}; })) {
-    std::fprintf(stderr, "emulated kernel: something was written beyond the %zu bytes it was lent\n", bytes);
+    std::fprintf(stderr, "emulated kernel: a write beyond the end of an allocation of %zu bytes\n", bytes);
     std::abort();
   }
   far().free[size].push_back(start);

@@ -1,17 +1,17 @@
-// The emulated device's memory: the host cannot touch it, but while a kernel or a copy runs. Who reads a device's bytes with the host's
-// hands is ended by the kernel, here as there. EMULATED_OPEN in the environment leaves it open, for libraries that reach a device themselves.
+// The emulated device's memory. The host can access it only while a kernel or a copy runs; any other access is a fault
+// that ends the program. EMULATED_OPEN in the environment leaves it open, for libraries that access a device themselves.
 #pragma once
 #include <cstddef>
 
 namespace emulation {
 
-void* take(std::size_t bytes);  // aligned to 256, poisoned; null where there is no more
+void* take(std::size_t bytes);  // aligned to 256, poisoned; null if out of memory
 void give_back(void* place);
 bool is_far(const void* place);
 std::size_t total_bytes();  // 4 GiB, or EMULATED_BYTES
-std::size_t free_bytes();   // less EMULATED_BYTES_OF_OTHERS, which come as soon as something was taken here
+std::size_t free_bytes();   // minus EMULATED_BYTES_OF_OTHERS, which appear as soon as something was allocated here
 
-// While one lives, the memory is open to this process.
+// The memory is open to this process while an Open lives.
 class Open {
  public:
   Open();

@@ -1,5 +1,5 @@
-// NCCL's calls as messages of MPI_COMM_WORLD, which nobody else uses. Both ends of a message have a copy of it on the host: MPI moves bytes
-// whenever it is called, and the device's memory is closed then.
+// NCCL's calls as messages of MPI_COMM_WORLD, which nothing else uses. Both ends copy a message to the host, because MPI
+// moves bytes in any of its calls, when the device's memory is closed.
 #include <nccl.h>
 
 #include <cstring>
@@ -30,18 +30,18 @@ int rank_in_world() {
   return rank;
 }
 
-// What a communicator's id says: who made it, and as his how many-th.
+// The contents of a communicator's id: its maker, and its number among the maker's communicators.
 struct Id {
   int maker, number;
 };
 
-// Messages that were called for together, and what is done when all are over.
+// Messages that were started together, and what to do when all are complete.
 struct Exchange {
   struct Line {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;  // and a byte that says whether this end's buffer is registered
+    std::vector<std::byte> copy;  // with a byte that says whether this end's buffer is registered
     std::byte registered;
   };
   std::vector<Line> lines;
@@ -68,7 +68,7 @@ class EmulatedComm {
         tag_((id.number * most_ranks + id.maker) % most_comms),
         world_ranks_(static_cast<std::size_t>(size), -1) {
     world_ranks_[static_cast<std::size_t>(rank)] = rank_in_world();
-    if (rank == 0)  // hears of all, and then tells all
+    if (rank == 0)  // rank 0 hears from all, then tells all
       for (int peer = 1; peer < size; ++peer) receive(who_[peer], 2, MPI_ANY_SOURCE);
     else
       mine_[0] = rank, mine_[1] = rank_in_world(), send(mine_, 2, id.maker), receive(world_ranks_.data(), size, id.maker);
@@ -126,7 +126,7 @@ class EmulatedComm {
     const Open open;
     for (const auto& [peer, incoming, place, copy, registered] : exchange->lines) {
       if (!incoming || copy.size() == 1) continue;
-      if (copy.back() != registered) misuse_of_nccl("a message's buffers are registered on one end alone");
+      if (copy.back() != registered) misuse_of_nccl("a message's buffers are registered on one end only");
       std::memcpy(place, copy.data(), copy.size() - 1);
     }
     for (const auto& then : exchange->then) then();
@@ -149,11 +149,11 @@ class EmulatedComm {
     return requests;
   }
 
-  // A message of another length is not taken for the one that is expected, so ranks whose calls differ hang. (Open MPI 4.1 would write all of
-  // a long message behind a short buffer, whatever lies there.)
+  // The tag includes the length, so messages of different lengths never match and ranks whose calls differ hang.
+  // (Otherwise Open MPI 4.1 would write a long message past the end of a short buffer.)
   int tag_of(int bytes) const { return tag_ + most_comms * (bytes % 4093); }
 
-  // MPI takes receives back. Of sends we let go, and keep what they send.
+  // Receives can be cancelled in MPI. Sends are abandoned, and their data are kept.
   bool forget(const std::shared_ptr<Exchange>& exchange, std::vector<MPI_Request>& requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (requests[i] == MPI_REQUEST_NULL) continue;
@@ -174,7 +174,7 @@ class EmulatedComm {
   std::vector<MPI_Request> set_up_;
   bool has_told_ = false, is_connected_ = false;
   std::shared_ptr<Exchange> exchange_;
-  cudaStream_t pending_ = nullptr;  // of the exchange that has been called for and is not on it yet
+  cudaStream_t pending_ = nullptr;  // the stream of an exchange that was started but is not yet in the stream
   std::vector<std::shared_ptr<Exchange>> given_up_;
   int polls_ = 0;
 };
@@ -183,7 +183,7 @@ bool emulation::is_at_work(ncclComm_t comm) { return comm->is_at_work(); }
 
 namespace {
 
-// A call of its own, or one of a group.
+// A single call, or one within a group.
 template <class Add>
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   ncclGroupStart();
@@ -192,7 +192,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   return ncclGroupEnd();
 }
 
-// `buffer`: the caller's, where the message does not go there at once.
+// `buffer`: the caller's buffer, if the message does not go there directly.
 ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream,
                      const void* buffer = nullptr) {
   const std::byte registered{is_registered(comm, buffer ? buffer : place)};
@@ -228,11 +228,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) { return *state = comm->poll(), ncclSuccess; }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  if (knows_something(comm)) misuse_of_nccl("a communicator is finalized that still knows of memory");
+  if (knows_something(comm)) misuse_of_nccl("a communicator with registered memory is finalized");
   return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
-// It stays where it is: messages may still come for it.
+// It is not deleted: messages may still arrive for it.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
   forget_all(comm);
@@ -255,7 +255,7 @@ ncclResult_t ncclRecv(void* into, std::size_t count, ncclDataType_t type, int pe
   return message(peer, true, into, bytes_of(count, type), comm, stream);
 }
 
-// Everybody's contributions come to the root, whose own is among them.
+// The root receives all contributions and adds its own.
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream) {
   if (comm->rank != root) return ncclSend(in, count, type, root, comm, stream);

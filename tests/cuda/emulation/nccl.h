@@ -1,6 +1,6 @@
-// As much of NCCL as its backend uses, emulated over MPI, and as strict as it: what is called has not happened yet (ncclInProgress) until it
-// was asked after a few times, whoever calls more meanwhile is refused, and a group of messages is over only when each has met its other
-// end, so that those who group them badly hang.
+// The part of NCCL that its backend uses, emulated over MPI, and as strict as the real one. A call stays in progress
+// (ncclInProgress) until it was polled a few times; another call meanwhile is refused. A group of messages completes only
+// when each has met its other end, so that wrong groups hang.
 #pragma once
 #include <cuda_runtime.h>
 

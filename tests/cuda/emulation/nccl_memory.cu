@@ -1,4 +1,4 @@
-// A list of what is lent, which every call is held against.
+// A list of the lent memory, against which every call is checked.
 #include "tests/cuda/emulation/nccl_memory.hpp"
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace {
 
 struct Lent {
   std::size_t bytes;
-  std::map<ncclComm_t, void*> known_to;  // and by which handle
+  std::map<ncclComm_t, void*> known_to;  // and the registration's handle
 };
 struct Memory {
   std::map<const std::byte*, Lent> lent;
-  std::int64_t registrations = 0;  // that there ever were
+  std::int64_t registrations = 0;  // ever made
 };
 Memory& memory() {
-  static Memory one;  // of the emulated device
+  static Memory one;  // static, like the emulated device
   return one;
 }
 
@@ -60,14 +60,15 @@ void forget_all(ncclComm_t comm) {
 
 using namespace emulation;
 
-// How many communicators know the block where this place lies now; of none, how many registrations there ever were.
+// The number of communicators with which the block at this address is registered; for a null address, all registrations
+// ever made.
 extern "C" std::int64_t chorale_emulated_registrations(const void* place) {
   if (!place) return memory().registrations;
   const Lent* const block = holding(place);
   return block ? static_cast<std::int64_t>(block->known_to.size()) : 0;
 }
 
-// EMULATED_NCCL_LENDS=no: as where the driver has no virtual memory management.
+// EMULATED_NCCL_LENDS=no emulates a driver without virtual memory management.
 ncclResult_t ncclMemAlloc(void** place, std::size_t bytes) {
   const char* const lends = std::getenv("EMULATED_NCCL_LENDS");
   if (lends && *lends == 'n') return ncclInvalidUsage;
@@ -76,11 +77,11 @@ ncclResult_t ncclMemAlloc(void** place, std::size_t bytes) {
   return ncclSuccess;
 }
 
-// It does not wait for what kernels and copies still do there.
+// Does not wait for kernels and copies that still use the memory.
 ncclResult_t ncclMemFree(void* place) {
   const auto found = memory().lent.find(static_cast<std::byte*>(place));
-  if (found == memory().lent.end()) misuse_of_nccl("memory is freed that was not lent");
-  if (!found->second.known_to.empty()) misuse_of_nccl("memory is freed that a communicator still knows");
+  if (found == memory().lent.end()) misuse_of_nccl("freed memory was not lent");
+  if (!found->second.known_to.empty()) misuse_of_nccl("freed memory is still registered with a communicator");
   memory().lent.erase(found);
   count_wait();
   give_back(place);
@@ -89,7 +90,7 @@ ncclResult_t ncclMemFree(void* place) {
 
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* place, std::size_t bytes, void** handle) {
   Lent* const block = holding(place, bytes);
-  if (!block) misuse_of_nccl("memory is registered that is not lent");
+  if (!block) misuse_of_nccl("registered memory was not lent");
   if (is_at_work(comm)) misuse_of_nccl("memory is registered with a communicator that is at work");
   if (block->known_to.contains(comm)) misuse_of_nccl("memory is registered twice");
   *handle = reinterpret_cast<void*>(++memory().registrations);
@@ -98,12 +99,12 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* place, std::size_t bytes, v
 }
 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
-  if (is_at_work(comm)) misuse_of_nccl("memory is taken from a communicator that is at work");
+  if (is_at_work(comm)) misuse_of_nccl("memory is deregistered from a communicator that is at work");
   for (auto& [start, block] : memory().lent) {
     const auto known = block.known_to.find(comm);
     if (known == block.known_to.end() || known->second != handle) continue;
     block.known_to.erase(known);
     return ncclSuccess;
   }
-  misuse_of_nccl("a registration is ended that there is not");
+  misuse_of_nccl("deregistered memory is not registered");
 }

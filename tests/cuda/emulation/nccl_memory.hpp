@@ -1,12 +1,13 @@
-// What the emulated NCCL lends, and which communicators were told of it. Real ones say nothing of most mistakes here, and write elsewhere later;
-// this ends the program:
+// The memory that the emulated NCCL lends, and the communicators it is registered with. With real NCCL most of these
+// mistakes go unnoticed and corrupt memory later; here they end the program:
 //
-//   register     memory that is not lent, or more of it; while the communicator is at work, whose thread looks at the same list
-//   deregister   what is not registered
-//   free         what a communicator still knows
-//   destroy      a communicator that still knows something
+//   register     memory that was not lent, or beyond its end; or while the communicator is at work, whose thread reads
+// the same list
+//   deregister   memory that is not registered
+//   free         memory that is still registered with a communicator
+//   destroy      a communicator that still has registered memory
 //
-// And the buffers of a message are registered on both its ends or on neither.
+// A message's buffers must be registered on both ends or on neither.
 #pragma once
 #include <nccl.h>
 
@@ -16,6 +17,6 @@ namespace emulation {
 bool is_at_work(ncclComm_t comm);  // nccl.cu
 bool is_registered(ncclComm_t comm, const void* place);
 bool knows_something(ncclComm_t comm);
-void forget_all(ncclComm_t comm);  // it is aborted
+void forget_all(ncclComm_t comm);  // called when the communicator is aborted
 
 }  // namespace emulation

@@ -1,4 +1,4 @@
-// The emulated runtime: one device.
+// The emulated CUDA runtime, with one device.
 #include <cstdlib>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Sorting behind src/math/cuda/sort.cuh where there is no CUB.
+// The sort of src/math/cuda/sort.cuh without CUB.
 #include "src/math/cuda/sort.cuh"
 
 #include <algorithm>

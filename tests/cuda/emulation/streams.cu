@@ -1,4 +1,4 @@
-// Streams, and events: a flag each time one is recorded, which its task raises.
+// Streams and events. Each recording of an event has a flag, which its task in the stream sets.
 #include "tests/cuda/emulation/streams.hpp"
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "tests/cuda/emulation/far.hpp"
 
 struct EmulatedEvent {
-  struct Record {  // each has one of its own: who waits, waits for that
+  struct Record {  // each recording has its own, so that a waiter waits for that recording
     bool passed = true, late = false;
     std::chrono::steady_clock::time_point when;
   };
@@ -21,12 +21,12 @@ struct EmulatedEvent {
 namespace emulation {
 namespace {
 
-struct Streams {  // of the emulated device, as its memory is
+struct Streams {  // static, like the emulated device's memory
   std::vector<cudaStream_t> made;
   std::deque<Task>
-      late;  // of the default stream: copies from pinned memory, and the events behind them; all, where it is held
+      late;  // tasks of the default stream: copies from pinned memory and the events after them; if held, all tasks
   bool held = false;
-  std::map<const std::byte*, std::size_t> pinned;  // where, bytes
+  std::map<const std::byte*, std::size_t> pinned;  // address → bytes
   std::int64_t waits = 0;
 
   bool is_pinned(const void* place) const {
@@ -90,7 +90,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   const bool is_pageable = !emulation::is_far(from) && !streams().is_pinned(from);
   const bool to_pageable =
-      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // of the default stream, who asks waits behind it
+      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // in the default stream the caller waits anyway
   if (is_pageable || to_pageable) emulation::count_wait();
   put(stream, copy);
   return cudaSuccess;
@@ -148,7 +148,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 namespace {
 
-// One that stands behind late copies has not passed when it is first asked for: a device may be that late.
+// An event after late copies is not yet complete at the first query: a device may be that late.
 bool passed(cudaEvent_t event) {
   if (!std::exchange(event->record->late, false)) emulation::advance();
   return event->record->passed;

@@ -1,11 +1,13 @@
-// Streams of an emulated device, as late as a GPU could be where that is cheap to emulate:
+// Streams of an emulated device. They run as late as a GPU's could, where that is cheap to emulate:
 //
-//   a stream             [ kernel ][ messages ][ event ]   goes on only when somebody polls; a task that cannot end yet holds up those behind it
-//   the default stream   is done before a call returns, but for copies from pinned memory, which wait until something else is asked:
-//                        so pinned memory that is used again too early shows
-//   the same, held       does nothing but queue up, until it is let go or waited for: as if a long kernel were ahead of all
+//   a stream             [ kernel ][ messages ][ event ]   progresses only when polled; a task that cannot complete yet
+// blocks the later ones
+//   the default stream   completes before each call returns, except copies from pinned memory, which wait until the
+// next call;
+//                        so reusing pinned memory too early shows
+//   the same, held       queues all tasks until it is released or waited for, as if a long kernel were running
 //
-// It counts how often a real device would make the host wait.
+// The emulation counts how often a real device would make the host wait.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -14,12 +16,13 @@
 
 namespace emulation {
 
-using Task = std::function<bool()>;  // true: it is over; else it is asked again
+using Task = std::function<bool()>;  // returns true when complete; otherwise it is called again
 
 void put(cudaStream_t stream, Task task);
-void advance();                             // all streams, as far as they go
-cudaError_t remembered(cudaError_t error);  // as the last one: cudaGetLastError tells it, after the next launch too
-void count_wait();                          // `chorale_emulated_waits` tells how many there were
+void advance();  // runs all streams as far as they go
+cudaError_t remembered(
+    cudaError_t error);  // sets the last error, which cudaGetLastError returns, also after the next launch
+void count_wait();       // `chorale_emulated_waits` returns the count
 
 }  // namespace emulation
 

@@ -2,7 +2,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: gelu and swiglu are those of the host", "[gpu]") {
+TEST_CASE("device: gelu and swiglu match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)
@@ -24,7 +24,7 @@ TEST_CASE("device: gelu and swiglu are those of the host", "[gpu]") {
     }
 }
 
-TEST_CASE("device: a kernel wants its tensors on the device, and where they begin does not matter", "[gpu]") {
+TEST_CASE("device: a kernel needs its tensors on the device, at any alignment", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;

@@ -6,7 +6,7 @@ using namespace chorale;
 
 namespace {
 
-// Two samples; a length that ends within a tile, and one longer than a tile.
+// Two samples: lengths within a tile, and one longer than a tile.
 constexpr std::int64_t lengths[] = {1, 19, 130};
 
 Dropout drops(double probability, std::int64_t tokens) {
@@ -15,7 +15,7 @@ Dropout drops(double probability, std::int64_t tokens) {
 
 }  // namespace
 
-TEST_CASE("device: attention and its gradient are those of the host", "[gpu]") {
+TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)
@@ -33,7 +33,7 @@ TEST_CASE("device: attention and its gradient are those of the host", "[gpu]") {
           const Tensor qkv = desk.random({rows, shape.columns()}, dtype, 2), dqkv = desk.random(qkv.shape(), dtype);
           const Tensor out = desk.random({rows, shape.heads() * width}, dtype), dout = desk.random(out.shape(), dtype);
           const Tensor lse = desk.random({rows, shape.heads()}, statistic_of(dtype));
-          const double near = 3 * nearness(dtype);  // 16 bits: probabilities are rounded before they weigh values
+          const double near = 3 * nearness(dtype);  // in 16 bits, probabilities are rounded before they weight the values
           gpu.compare({qkv, out, lse}, near,
                       [&](const auto& t, const Queue& queue) { attention_forward(t[0], shape, drop, t[1], t[2], queue); });
           attention_forward(qkv, shape, drop, out, lse, {});
@@ -43,7 +43,7 @@ TEST_CASE("device: attention and its gradient are those of the host", "[gpu]") {
         }
 }
 
-TEST_CASE("device: attention to cached keys is that of the host, and so are the caches", "[gpu]") {
+TEST_CASE("device: attention to cached keys, and the caches, match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)

@@ -4,7 +4,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: the loss of a part of a vocabulary, and its gradient, are those of the host", "[gpu]") {
+TEST_CASE("device: the loss of a part of a vocabulary and its gradient match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   const auto host = fast_numerics();
@@ -16,7 +16,7 @@ TEST_CASE("device: the loss of a part of a vocabulary, and its gradient, are tho
       const std::int64_t rows = 9, first = 30;
       const DType wide = statistic_of(dtype);
       const Tensor logits = desk.random({rows, columns}, dtype, 4), targets = desk.empty({rows}, DType::i32);
-      for (std::int64_t row = 0; row < rows; ++row) put(targets, row, row == 4 ? -1 : 25 + row);  // some are not here
+      for (std::int64_t row = 0; row < rows; ++row) put(targets, row, row == 4 ? -1 : 25 + row);  // some are on other ranks
       const auto one = [&] { return desk.random({rows}, wide); };
       const Tensor maxima = one(), sums = one(), hits = one(), losses = one();
       gpu.compare({logits, maxima}, 0, [](const auto& t, const Queue& queue) { row_maxima(t[0], t[1], queue); });
@@ -35,7 +35,7 @@ TEST_CASE("device: the loss of a part of a vocabulary, and its gradient, are tho
     }
 }
 
-TEST_CASE("device: the greatest logit may be a zero of either sign or no number, sums may be in fixed point", "[gpu]") {
+TEST_CASE("device: the largest logit may be ±0 or NaN, and sums may be in fixed point", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;

@@ -4,7 +4,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: rows of tables and positions, added and turned, are those of the host", "[gpu]") {
+TEST_CASE("device: gathered rows, learned and rotary positions match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)
@@ -13,7 +13,7 @@ TEST_CASE("device: rows of tables and positions, added and turned, are those of 
       Desk desk;
       const Tensor ids = desk.empty({21}, DType::i32), table = desk.random({13, width}, dtype);
       const Tensor y = desk.random({21, width}, dtype);
-      for (std::int64_t row = 0; row < 21; ++row) put(ids, row, row);  // rows 5 to 17 are here
+      for (std::int64_t row = 0; row < 21; ++row) put(ids, row, row);  // rows 5 to 17 are in this table
       gpu.compare({ids, table, y}, 0, [](const auto& t, const Queue& queue) { gather_rows(t[0], t[1], 5, t[2], queue); });
       const Tokens tokens{.first_sample = 2, .sequence = 12, .first_token = 4, .tokens = 7, .first_row = 3};
       gpu.compare({table, y}, 0, [&](const auto& t, const Queue& queue) { add_positions(t[0], tokens, t[1], queue); });

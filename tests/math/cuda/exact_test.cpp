@@ -1,4 +1,4 @@
-// Exact numerics of a device have the bits of the host's, in every sum and in the greatest addend of every site.
+// Exact numerics on a device have the host's bits, in every sum and in the largest addend of every site.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -7,7 +7,7 @@ using namespace chorale;
 
 namespace {
 
-// compare() for calls that raise a site: its watermark must be the same too.
+// compare() for calls that raise a site's `highest`, which must be the same too.
 template <class Call>
 void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call call) {
   const auto host = exact_numerics();
@@ -20,7 +20,7 @@ void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call 
   CHECK(there.highest > 0);
 }
 
-// Sums that something has been added to before.
+// Nonzero sums, to which the call adds.
 Tensor begun(Desk& desk, Shape shape) { return desk.filled(std::move(shape), DType::i64, 12345); }
 
 }  // namespace
@@ -71,7 +71,7 @@ TEST_CASE("device: exact sums over tokens, exponentials and losses have the host
     const Tensor dy = desk.random({rows, width}, DType::f32), x = desk.random({rows, width}, DType::f32, 3);
     const Tensor stats = desk.random({rows, 2}, DType::f32), row = desk.random({rows}, DType::f32);
     const Tensor ids = desk.empty({rows}, DType::i32);
-    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some twice, some beyond the table
+    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, some are beyond the table
     const auto sums = [&](Shape shape) { return begun(desk, std::move(shape)); };
     compare_sums(gpu, SumOf::token_gradients, {dy, sums({width})},
                  [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
@@ -97,7 +97,7 @@ TEST_CASE("device: exact sums over tokens, exponentials and losses have the host
   }
 }
 
-TEST_CASE("device: the exact norm has the host's bits, and stops at its limit", "[gpu]") {
+TEST_CASE("device: the exact norm has the host's bits and saturates at its limit", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   const auto host = exact_numerics();
@@ -117,15 +117,14 @@ TEST_CASE("device: the exact norm has the host's bits, and stops at its limit", 
     both(values, 0.3);
     both(wholes, 0x1p-40);
   }
-  SquareSum of_none{.exact = 17};  // a rank may hold nothing that counts
+  SquareSum of_none{.exact = 17};  // a rank may have no gradients in the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
-  for (const float bad : {NAN, -INFINITY, 3e38f})
-    both(desk.filled({4096}, DType::f32, bad), 1);  // 2^128, were it not stopped
-  both(desk.filled({1024}, DType::f32, 8192), 1);   // the sum is at its limit, though no element
+  for (const float bad : {NAN, -INFINITY, 3e38f}) both(desk.filled({4096}, DType::f32, bad), 1);  // 2^128 without saturation
+  both(desk.filled({1024}, DType::f32, 8192), 1);  // the sum reaches the limit although no element does
 }
 
-TEST_CASE("device: an addend that is too large is named, once it is asked for", "[gpu]") {
+TEST_CASE("device: check() names the site of an addend that is too large", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;
@@ -145,5 +144,5 @@ TEST_CASE("device: an addend that is too large is named, once it is asked for", 
   CHECK_NOTHROW(gpu.exact().check(other));
   large.highest = 0;
   add(2, large);
-  CHECK_NOTHROW(gpu.exact().check(large));  // what was asked for is forgotten
+  CHECK_NOTHROW(gpu.exact().check(large));  // check() cleared what it reported
 }

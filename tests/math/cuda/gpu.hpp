@@ -1,10 +1,10 @@
-// What tests of device kernels share. A call is made twice, on the host's tensors and on copies of them on the device, and every tensor that
-// either was given is compared: what a kernel should write, and what it should leave alone.
+// Shared by tests of device kernels. Each call is made twice: on host tensors and on copies of them on the device. Then
+// all tensors that were passed are compared, both those that a kernel should write and those that it should not touch.
 //
 //   gpu.compare({x, y}, tolerance(dtype), [&](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
 //
-// Tests tagged [gpu] run on the first device of the plugin: the emulated one under `make test` (CHORALE_CUDA_PLUGIN), else a real one; where
-// there is none they have nothing to do.
+// Tests tagged [gpu] run on the plugin's first device: under `make test` the emulated one (CHORALE_CUDA_PLUGIN),
+// otherwise a real one. Without a device they do nothing.
 #pragma once
 #include <optional>
 
@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// The same bits; but a NaN is like any other, since a GPU makes 7fff ffff of each and a processor keeps what it was given.
+// Bitwise equal, but any NaN matches any other: a GPU makes every NaN 7fff ffff, and a CPU keeps the payload.
 inline bool same_numbers(const Tensor& a, const Tensor& b) {
   bool same = a.bytes() == b.bytes();
   visit(a.dtype(), [&]<class T>(Type<T>) {
@@ -58,7 +58,7 @@ class Gpu {
     return host;
   }
 
-  // With a tolerance of 0 they must be the same numbers.
+  // With a tolerance of 0, the numbers must be identical.
   template <class Call>
   void compare(const std::vector<Tensor>& tensors, double tolerance, Call call) {
     Desk desk;
@@ -88,10 +88,10 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
-// f32 has the host's bits wherever every operation and its order is ours; the other types take the processor's exp.
+// f32 has the host's bits if all operations and their order are ours. The other types use the GPU's exp.
 inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
 
-// Longer than a block of threads, and no multiple of what a thread takes at once, beside some that are.
+// One size is longer than a block of threads, and some are not multiples of a thread's pack.
 inline constexpr std::int64_t device_sizes[] = {1, 7, 64, 300, 4099};
 
 }  // namespace chorale

@@ -1,10 +1,11 @@
-// What the kernels of a device reach, each beside what bounds it in the same minute: bytes a second beside a copy within the device, products
-// and attention beside a product of 8192³. Tensors that fit into the second cache may pass the copy.
+// The speed of device kernels, each relative to its bound measured in the same minute: bandwidth relative to a copy
+// within the device, products and attention relative to a product of 8192³. Tensors that fit in the L2 cache may exceed
+// 100 % of the copy.
 //
 //   build/tests_run '[gpu][!benchmark]'
 //
-// Each is queued many times between two marks of the stream, so that the host's calls cost nothing; the best of five such rows counts. On an
-// emulated device the shapes are small and the ratios say nothing.
+// Each kernel is enqueued many times between two events, so that the host's calls cost nothing; the best of five such
+// runs counts. On an emulated device the shapes are small and the ratios mean nothing.
 #include <fmt/format.h>
 #include <array>
 
@@ -25,7 +26,7 @@ class Bench {
 
   template <class Work>
   double seconds(Work&& work) const {
-    work();  // makes ready what is kept
+    work();  // warm-up
     double best = 1e9;
     for (int row = 0; row < rows_; ++row) {
       const auto begun = gpu_.kernels().mark(gpu_.queue());
@@ -36,7 +37,7 @@ class Bench {
     }
     return best;
   }
-  // `amount` of bytes or operations; `of` so many of them a second are 100 %.
+  // `amount` is bytes or operations; a rate of `of` per second is 100 %.
   template <class Work>
   double print(const std::string& what, double amount, double of, const char* unit, Work&& work) const {
     const double took = seconds(work), rate = amount / took;
@@ -52,7 +53,7 @@ class Bench {
 
 }  // namespace
 
-TEST_CASE("device: how near memory-bound kernels come to a copy", "[gpu][!benchmark]") {
+TEST_CASE("device: memory-bound kernels relative to a copy", "[gpu][!benchmark]") {
   Gpu gpu;
   if (!gpu) return;
   const bool real = !gpu.emulated();
@@ -64,7 +65,7 @@ TEST_CASE("device: how near memory-bound kernels come to a copy", "[gpu][!benchm
   Site site;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 
-  const std::int64_t large = real ? std::int64_t{1} << 28 : 1 << 12;  // beyond the second cache
+  const std::int64_t large = real ? std::int64_t{1} << 28 : 1 << 12;  // larger than the L2 cache
   const Tensor from = gpu.empty({large}, DType::f32), to = gpu.empty({large}, DType::f32);
   const double copy = bench.print("copy within the device", 2.0 * static_cast<double>(from.bytes()), 0, "GB/s",
                                   [&] { queue.device->copy(to.slice().data, from.slice().data, from.bytes(), queue); });
@@ -121,7 +122,7 @@ TEST_CASE("device: how near memory-bound kernels come to a copy", "[gpu][!benchm
   });
 }
 
-TEST_CASE("device: how near products and attention come to the peak", "[gpu][!benchmark]") {
+TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchmark]") {
   Gpu gpu;
   if (!gpu) return;
   const bool real = !gpu.emulated();
@@ -132,7 +133,7 @@ TEST_CASE("device: how near products and attention come to the peak", "[gpu][!be
   const DType type = DType::bf16;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 
-  // What NVIDIA promises an H200 of bf16 is 989 TFLOP/s; what long products reach of it is the peak here.
+  // NVIDIA specifies 989 TFLOP/s of bf16 for an H200; the peak here is what long products reach.
   const std::int64_t side = real ? 8192 : 32;
   const Tensor square = on_device({side, side}, type), result = on_device({side, side}, type);
   const double peak = bench.print("product of 8192³", 2.0 * static_cast<double>(side * side * side), 0, "GFLOP/s",
@@ -161,7 +162,7 @@ TEST_CASE("device: how near products and attention come to the peak", "[gpu][!be
     const Tensor qkv = on_device({rows, shape.columns()}, type), dqkv = gpu.empty(qkv.shape(), type);
     const Tensor out = gpu.empty({rows, shape.heads() * width}, type), dout = on_device(out.shape(), type);
     const Tensor lse = gpu.empty({rows, shape.heads()}, DType::f32);
-    // Of the products under the diagonal, half of all; the gradient is told as 5/2 of that, as others tell it.
+    // Operations below the diagonal, half of the full products; by convention the gradient counts 5/2 of that.
     const double operations = 2.0 * static_cast<double>(rows * sequence * shape.heads() * width);
     bench.print(fmt::format("attention {}×{}", heads, width), operations, peak, "GFLOP/s",
                 [&] { attention_forward(qkv, shape, none, out, lse, queue); });

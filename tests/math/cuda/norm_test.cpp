@@ -3,7 +3,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: norms, their gradients and the gradients of their weights are those of the host", "[gpu]") {
+TEST_CASE("device: norms and all their gradients match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)
@@ -27,7 +27,7 @@ TEST_CASE("device: norms, their gradients and the gradients of their weights are
         gpu.compare({dy, x, gain, stats, added, dx}, near, [&](const auto& t, const Queue& queue) {
           norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[5], queue);
           norm_backward(kind, t[0], t[1], t[2], t[3], nullptr, t[0], queue);
-          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4], queue);  // dx may be what is added
+          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4], queue);  // dx may be `added`
         });
         const Tensor dgain = desk.random({width}, statistic_of(dtype)), dshift = desk.random({width}, statistic_of(dtype));
         gpu.compare({dy, x, stats, dgain, dshift}, tolerance(dtype), [&](const auto& t, const Queue& queue) {
@@ -37,7 +37,7 @@ TEST_CASE("device: norms, their gradients and the gradients of their weights are
       }
 }
 
-TEST_CASE("device: columns and rows of tables are summed as on the host, the same bits every time", "[gpu]") {
+TEST_CASE("device: sums of columns and table rows match the host's, with the same bits every time", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)
@@ -52,7 +52,8 @@ TEST_CASE("device: columns and rows of tables are summed as on the host, the sam
       CHECK(same_bits(gpu.fetched(desk, first), gpu.fetched(desk, second)));
 
       const Tensor ids = desk.empty({rows}, DType::i32), table = desk.random({20, width}, statistic_of(dtype));
-      for (std::int64_t row = 0; row < rows; ++row) put(ids, row, row * row % 31);  // some twice, some beyond the table
+      for (std::int64_t row = 0; row < rows; ++row)
+        put(ids, row, row * row % 31);  // some ids repeat, some are beyond the table
       gpu.compare({ids, dy, table}, 0, [](const auto& t, const Queue& queue) { add_rows(t[0], 3, t[1], t[2], queue); });
     }
 }

@@ -4,7 +4,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: products, with a bias and without, and outer products are those of the host", "[gpu]") {
+TEST_CASE("device: products with and without bias, and outer products, match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   const auto host = fast_numerics();
@@ -32,7 +32,7 @@ TEST_CASE("device: products, with a bias and without, and outer products are tho
     }
 }
 
-TEST_CASE("device: losses and squares are summed in f64, the same bits every time", "[gpu]") {
+TEST_CASE("device: losses and squares are summed in f64, with the same bits every time", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   const auto host = fast_numerics();
@@ -60,7 +60,7 @@ TEST_CASE("device: losses and squares are summed in f64, the same bits every tim
     }
 }
 
-TEST_CASE("device: squares of more gradients than a launch takes", "[gpu]") {
+TEST_CASE("device: squares of more gradients than one launch takes", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;

@@ -12,7 +12,8 @@ constexpr AdamStep adam{
     .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .correction1 = 1.9, .correction2 = 2.7};
 constexpr SgdStep plain{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
 
-// Ranges of weights, moments, gradients and values, of lengths from 0 to 9 and one long one: more than a launch takes, few of them aligned.
+// Ranges of weights, moments, gradients and values, with lengths 0 to 9 and one long: more than one launch takes, few of
+// them aligned.
 std::vector<UpdateRange> many_of(const std::vector<Tensor>& t) {
   std::vector<UpdateRange> ranges;
   for (std::int64_t first = 0, i = 0; first < t[0].count(); ++i) {
@@ -31,7 +32,7 @@ std::vector<UpdateRange> many_of(const std::vector<Tensor>& t) {
 
 }  // namespace
 
-TEST_CASE("device: optimizers give the host's bits, of any number of ranges", "[gpu]") {
+TEST_CASE("device: optimizers give the host's bits for any number of ranges", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   const auto compare = [&](const std::vector<Tensor>& tensors, double near) {
@@ -46,7 +47,7 @@ TEST_CASE("device: optimizers give the host's bits, of any number of ranges", "[
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
       const Tensor w = desk.random({count}, dtype), m = desk.random({count}, wide), v = desk.filled({count}, wide, 0.3);
       const Tensor gradient = desk.random({count}, of_gradient, 1 << 20);
-      compare({w, m, v, gradient}, dtype == DType::f64 ? 1e-15 : 0);  // the host's reference in f64 does not fuse
+      compare({w, m, v, gradient}, dtype == DType::f64 ? 1e-15 : 0);  // the host's f64 reference uses no FMA
       for (const DType narrow : {DType::bf16, DType::f16})
         if (dtype == DType::f32) compare({w, m, v, gradient, desk.random({count}, narrow)}, 0);
     }
@@ -60,7 +61,7 @@ TEST_CASE("device: casts give the host's bits", "[gpu]") {
       INFO(name_of(from) << " to " << name_of(to));
       Desk desk;
       const Tensor in = desk.random({4099}, from, 300), out = desk.random({4099}, to);
-      put(in, 0, 1.00390625000001);  // to bf16: just above the middle of two
+      put(in, 0, 1.00390625000001);  // in bf16, just above the midpoint of two neighbours
       put(in, 1, -0.0);
       put(in, 2, 1e-7);
       put(in, 3, INFINITY);

@@ -12,7 +12,7 @@
 
 using namespace chorale;
 
-TEST_CASE("exponents follow from the kind of a sum and its addends alone") {
+TEST_CASE("exponents follow from the kind of a sum and its number of addends alone") {
   const auto exponent = [](SumOf sum, std::int64_t addends) {
     return exact::exponent({.name = "s", .sum = sum, .addends = addends});
   };
@@ -30,7 +30,7 @@ TEST_CASE("exponents follow from the kind of a sum and its addends alone") {
   CHECK(exact_numerics()->unit({.name = "s", .sum = SumOf::losses, .addends = 9}) == 0x1p-30);
 }
 
-TEST_CASE("numbers are rounded to the nearest whole unit, ties to even, over the whole range") {
+TEST_CASE("numbers are rounded to the nearest integer unit, ties to even, over the whole range") {
   const float most = 0x1p62f;
   std::vector<float> all = {0.0f,        -0.0f,      0.5f,       -0.5f,  1.5f, 2.5f, -2.5f,
                             0.49999997f, 8388607.5f, 8388608.0f, 1e-40f, most, -most};
@@ -46,7 +46,7 @@ TEST_CASE("numbers are rounded to the nearest whole unit, ties to even, over the
   CHECK(wrong == 0);
 }
 
-TEST_CASE("minus zero adds nothing, and does not come back") {
+TEST_CASE("−0 adds nothing and never appears in a result") {
   Desk desk;
   const auto exact = exact_numerics();
   Site site{.name = "s", .addends = 1};
@@ -58,7 +58,7 @@ TEST_CASE("minus zero adds nothing, and does not come back") {
   for (const float v : y.values<float>()) CHECK(std::bit_cast<std::uint32_t>(v) == 0);
 }
 
-TEST_CASE("as many addends as a site has, all at its limit, add up without overflow; one above it is named") {
+TEST_CASE("a site's maximum number of addends, all at its limit, do not overflow; one above it is named") {
   Desk desk;
   const auto exact = exact_numerics();
   for (const std::int64_t addends : {1, 3, 7, 64, 100, 1023}) {
@@ -79,11 +79,11 @@ TEST_CASE("as many addends as a site has, all at its limit, add up without overf
   }
 }
 
-TEST_CASE("numbers that are not finite are named wherever they come in") {
+TEST_CASE("NaN and Inf are reported wherever they enter") {
   Desk desk;
   const auto exact = exact_numerics();
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // the last is not finite in units
+  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // the last one overflows in units
   for (const float bad : special)
     for (const int threads : {1, 2}) {
       const Queue queue{threads};
@@ -100,7 +100,7 @@ TEST_CASE("numbers that are not finite are named wherever they come in") {
     }
 }
 
-TEST_CASE("a norm that is too large or no number is refused by every rank alike") {
+TEST_CASE("a norm that is NaN or too large is refused on every rank") {
   Desk desk;
   const auto exact = exact_numerics();
   const auto sum = [&](float value, std::int64_t count) {
@@ -112,11 +112,11 @@ TEST_CASE("a norm that is too large or no number is refused by every rank alike"
   CHECK_THROWS(exact->root(sum(262144.0f, 1)));
   CHECK_THROWS(exact->root(sum(NAN, 1)));
   CHECK_THROWS(exact->root(sum(-INFINITY, 3)));
-  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));                // the sum, though no element
-  CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));  // it stops, where 4096 on each thread would wrap to 0
+  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));                // the sum is too large although no element is
+  CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));  // it saturates; 4096 elements on each thread would wrap to 0
 }
 
-TEST_CASE("exact numerics say what they cannot do") {
+TEST_CASE("exact numerics refuse what they do not support") {
   Desk desk;
   const auto exact = exact_numerics();
   CHECK(exact->gradient_type(DType::f32) == DType::i64);
@@ -129,7 +129,8 @@ TEST_CASE("exact numerics say what they cannot do") {
   }
 #ifdef __x86_64__
   const unsigned int before = _mm_getcsr();
-  for (const unsigned int mode : {0x8000u, 0x0040u, 0x2000u}) {  // subnormal results, subnormal operands, rounding down
+  for (const unsigned int mode :
+       {0x8000u, 0x0040u, 0x2000u}) {  // flush subnormal results, flush subnormal operands, round down
     _mm_setcsr(before | mode);
     const std::string said = refusal([] { exact_numerics(); });
     _mm_setcsr(before);
@@ -138,7 +139,7 @@ TEST_CASE("exact numerics say what they cannot do") {
 #endif
 }
 
-TEST_CASE("phantom tensors are left alone by exact numerics") {
+TEST_CASE("exact numerics skip phantom tensors") {
   PhantomMemory memory;
   Ledger ledger;
   Allocator allocator(memory, ledger);

@@ -9,7 +9,7 @@ using namespace chorale;
 
 namespace {
 
-// y[m,n] = Σ over blocks of k of the chain of the block, rounded: by definition.
+// y[m,n] = Σ over blocks of k of the block's rounded chain, by definition.
 void plain_blocks(const float* x, std::int64_t along, std::int64_t across, const float* w, std::int64_t m, std::int64_t n,
                   std::int64_t k, std::int64_t block, double scale, std::int64_t* y) {
   for (std::int64_t i = 0; i < m; ++i)
@@ -54,13 +54,14 @@ std::vector<double> product_in_double(const Tensor& x, const Tensor& w) {
 struct Size {
   std::int64_t m, k, n, block;
 };
-// Edges of tiles in every direction, blocks that end short, and k beyond one piece, so that chains and sums are carried.
+// Edges of tiles in every direction, short last blocks, and k longer than one piece, so that chains and sums are carried
+// over.
 constexpr Size sizes[] = {{1, 1, 1, 1},     {1, 33, 100, 8},    {3, 17, 31, 5},     {6, 64, 64, 64},   {7, 100, 65, 32},
                           {31, 48, 33, 16}, {100, 31, 17, 100}, {13, 1100, 70, 64}, {20, 1537, 5, 700}};
 
 }  // namespace
 
-TEST_CASE("an exact product is a chain over k, whatever the tiles, the threads and the order of the weights") {
+TEST_CASE("an exact product is a chain over k, for any tiles, threads and order of the weights") {
   Desk desk;
   const auto exact = exact_numerics();
   for (const auto& [m, k, n, block] : sizes) {
@@ -99,7 +100,7 @@ TEST_CASE("an exact partial product is the sum of its blocks' chains") {
   }
 }
 
-TEST_CASE("partial products of ranks add up to that of one, where ranks hold whole blocks") {
+TEST_CASE("partial products of ranks add up to that of one rank if ranks hold whole blocks") {
   Desk desk;
   const auto exact = exact_numerics();
   const std::int64_t m = 19, n = 70, block = 8, blocks = 11, k = blocks * block - 3;  // the last block is short
@@ -107,7 +108,7 @@ TEST_CASE("partial products of ranks add up to that of one, where ranks hold who
   Site site{.name = "y", .sum = SumOf::activations, .addends = blocks};
   exact->partial_product(x, w, false, block, whole, site, Queue{});
 
-  // Ranks hold so many columns from a multiple of `unit`; `settles` adds floats instead, as a wrong wire would.
+  // Each rank holds columns from a multiple of `unit`. With `settles`, ranks add floats instead, as a wrong wire type would.
   const auto over_ranks = [&](std::int64_t ranks, std::int64_t unit, bool settles) {
     Site of_rank{.name = "y", .sum = SumOf::activations, .addends = blocks};
     const std::int64_t units = (k + unit - 1) / unit;
@@ -129,14 +130,14 @@ TEST_CASE("partial products of ranks add up to that of one, where ranks hold who
     CHECK(same_bits(sum, expected));
     CHECK(highest == site.highest);
   }
-  // The controls: shards that cut blocks, and floats on the wire, are found out.
+  // Controls: shards that cut blocks, and floats on the wire, change the bits.
   const auto [cut, expected, highest] = over_ranks(2, 3, false);
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);
   CHECK_FALSE(same_bits(floats, settled));
 }
 
-TEST_CASE("exact gradients of weights are the same however sequences are cut into micro-batches") {
+TEST_CASE("exact weight gradients do not depend on the split into micro-batches") {
   Desk desk;
   const auto exact = exact_numerics();
   const std::int64_t samples = 8, tokens = 48, rows = samples * tokens, k = 21, n = 75;
@@ -157,7 +158,7 @@ TEST_CASE("exact gradients of weights are the same however sequences are cut int
   CHECK(same_bits(whole, plain));
   for (const std::int64_t splits : {1, 2, 4, 8, 24})
     for (const int threads : {1, 2}) CHECK(same_bits(gradient(splits, 16, splits % 4 == 0, threads), whole));
-  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // the control: another leaf, other bits
+  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: another leaf size gives other bits
 
   Site site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
   std::vector<double> values = doubles(whole);

@@ -11,7 +11,7 @@ using namespace chorale;
 
 namespace {
 
-// Rows of a batch in another order, and the same in pieces.
+// The rows of a batch in another order, split into pieces.
 struct Rows {
   std::vector<std::int64_t> order;
   std::int64_t pieces;
@@ -21,7 +21,7 @@ std::vector<Rows> ways_to_go_through(std::int64_t rows) {
   std::vector<std::int64_t> forward(static_cast<std::size_t>(rows)), backward, mixed;
   std::iota(forward.begin(), forward.end(), 0);
   backward.assign(forward.rbegin(), forward.rend());
-  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // rows has no factor 7
+  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // coprime, since rows is not a multiple of 7
   return {{forward, 1}, {forward, 2}, {backward, 1}, {mixed, 4}, {mixed, 8}};
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("exact sums over tokens are the same in any order, in any pieces, on a
       CHECK(again.highest == first.highest);
     }
 
-  // Against sums in double.
+  // Compare with sums in double.
   const auto g = doubles(dy), v = doubles(x), s = doubles(stats), l = doubles(losses);
   std::vector<double> bias(width), gain(width), table(words * width);
   for (std::size_t i = 0; i < rows; ++i)
@@ -105,7 +105,7 @@ TEST_CASE("exact sums over tokens are the same in any order, in any pieces, on a
   CHECK(doubles(first.loss)[0] * 0x1p-30 == Approx(std::accumulate(l.begin(), l.end(), 0.0)).epsilon(1e-6));
 }
 
-TEST_CASE("f32 sums over tokens do differ with the order: the test above can fail") {
+TEST_CASE("f32 sums over tokens depend on the order, so the test above can fail") {
   Desk desk;
   const auto values = doubles(desk.random({96 * 131}, DType::f32));
   const auto sum = [&](auto first, auto last) {
@@ -144,7 +144,7 @@ TEST_CASE("exact sums of exponentials are the same over any parts of the vocabul
   CHECK(distance(times(doubles(whole), exact->unit(site)), expected) < 1e-6);
 }
 
-TEST_CASE("the exact norm is the same over any shards, and keeps what is small beside what is great") {
+TEST_CASE("the exact norm is the same for any shards and keeps small squares beside large ones") {
   Desk desk;
   const auto exact = exact_numerics();
   const std::int64_t count = 5001;
@@ -169,7 +169,7 @@ TEST_CASE("the exact norm is the same over any shards, and keeps what is small b
     CHECK((sum.exact == whole.exact));
   }
 
-  SquareSum small;  // 10⁴ squares of 2^-26 beside one of 2^13: the double sum would have lost each of them
+  SquareSum small;  // 10⁴ squares of 2^-26 beside one of 2^13: a sum in double would lose each of them
   exact->add_squares(std::array{ScaledSlice{desk.filled({1}, DType::f32, 0x1p13).slice(), 1}}, small, Queue{});
   exact->add_squares(std::array{ScaledSlice{desk.filled({10000}, DType::f32, 0x1p-26).slice(), 1}}, small, Queue{2});
   CHECK((small.exact == (static_cast<__int128>(1) << 106) + 10000 * (static_cast<__int128>(1) << 28)));

@@ -1,4 +1,5 @@
-// A launch on the host: the kernel is called for every thread of every block, in fibers. Stands before src/math/cuda/launch.cuh on the path.
+// A launch on the host calls the kernel for every thread of every block, in fibers. This file precedes
+// src/math/cuda/launch.cuh on the include path.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -17,7 +18,7 @@ struct Grid {
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue, Arguments... arguments) {
-  static_assert((sizeof(Parameters) + ... + 0) <= 4096, "more than a launch may carry on every GPU");
+  static_assert((sizeof(Parameters) + ... + 0) <= 4096, "kernel arguments exceed 4 KiB, the limit on every GPU");
   if (grid.blocks == 0) return;
   emulation::put(stream_of(queue), [=] {
     const emulation::Open open;
