@@ -9,8 +9,8 @@ Dropout Attention::dropout(const Context& context) const {
 Tensor Attention::forward(const Tensor& qkv, Context& context) {
   const AttentionShape& shape = options_.shape;
   if (options_.rotary)
-    rotate(qkv, *options_.rotary, context.tokens, false,
-           context.queue);  // in place: the layer that made qkv does not keep it
+    // In place: the layer that made qkv does not keep it.
+    rotate(qkv, *options_.rotary, context.tokens, false, context.queue);
   const Tensor out = context.tensor({qkv.dim(0), shape.heads() * shape.width});
   if (context.cache) {
     KeyValueCache::Layer& mine = context.cache->layers[options_.cache_slot];

@@ -42,8 +42,8 @@ struct Context {
   const Joint* joint = &Joint::alone();  // connects the ranks that share the layers
 
   Tape* tape = nullptr;  // null: no backward pass follows
-  KeyValueCache* cache =
-      nullptr;  // for generation: the tokens follow those in the cache, and the head returns the next logits
+  // For generation: the tokens follow those in the cache, and the head returns the next logits.
+  KeyValueCache* cache = nullptr;
   // Weight gradients can wait, since no other layer needs them: a strategy may defer them. Null: they are computed at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};

@@ -72,8 +72,8 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
                   const std::filesystem::path& errors, Clock& clock, const std::function<void(int pid)>& meanwhile) const {
   const Inheritance inheritance(output, errors);
   std::vector<char*> words;
-  for (const std::string& word : command)
-    words.push_back(const_cast<char*>(word.c_str()));  // posix_spawnp does not change them
+  // posix_spawnp does not change them.
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   pid_t child = 0;
   if (const int why = posix_spawnp(&child, words[0], inheritance.files(), inheritance.attributes(), words.data(), environ))

@@ -53,9 +53,8 @@ class Option {
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
   // Two options that exclude each other. One on the command line replaces the other one from a config file.
   Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
-  Option& words(std::string placeholder) {
-    return metavar = std::move(placeholder), *this;
-  }  // the placeholder in the help: FILE, N, …
+  // The placeholder in the help, such as FILE or N.
+  Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }
 
   Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
@@ -106,8 +105,8 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field,
-                    const std::string& about);                                            // no value: auto
+  // An empty value means auto.
+  Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
   // A source of settings, such as --config. `resolve` reads it by name and merges its settings into the other options.

@@ -133,8 +133,8 @@ std::optional<double> parse_seconds(std::string_view text) {
 std::string human_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e15) return fmt::format("{} s", seconds);
   if (seconds < 0) return "-" + human_seconds(-seconds);
-  if (seconds < 999.5e-9)
-    return fmt::format("{:.0f} ns", seconds * 1e9);  // a value that would print as 1000 uses the next unit
+  // A value that would print as 1000 uses the next unit.
+  if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);
   if (seconds < 999.5e-6) return fmt::format("{:.3g} µs", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);

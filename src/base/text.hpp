@@ -8,8 +8,8 @@
 
 namespace chorale {
 
-std::string escape_control(
-    std::string_view text);  // makes control characters visible: foreign text cannot steer the terminal or break a line
+// Makes control characters visible: foreign text cannot steer the terminal or break a line.
+std::string escape_control(std::string_view text);
 std::string escape_xml(std::string_view text);  // safe in an XML element or a double-quoted attribute
 
 std::vector<std::string> split(std::string_view text, char separator);  // "a,b" → {"a", "b"}; "" → {}

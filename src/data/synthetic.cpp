@@ -11,8 +11,8 @@ namespace chorale {
 namespace {
 
 constexpr std::uint32_t text_site = 0x0da7a7e7;  // random site of the texts, used nowhere else
-constexpr double exponent =
-    2;  // of the power law; rare tokens contribute little, so a model comes near the floor without them
+// The exponent of the power law. Rare tokens contribute little, so a model comes near the floor without them.
+constexpr double exponent = 2;
 
 struct Rule {
   double probability;

@@ -34,9 +34,8 @@ class SyntheticLanguage final : public TokenSource {
   // Losses in nats per token.
   double floor(std::int64_t sequence) const;     // the lowest possible mean loss over a sample's targets
   double entropy_rate() const { return rate_; }  // the limit of the floor for long texts
-  double without_attention() const {
-    return without_attention_;
-  }  // the same limit for a model that sees only the last token
+  // The same limit for a model that sees only the last token.
+  double without_attention() const { return without_attention_; }
   // The language's own probability of `next`. For the first token, `last` is the title.
   double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 

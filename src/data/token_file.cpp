@@ -140,8 +140,8 @@ void StoredTokens::require_below(std::int64_t vocabulary) const {
 }
 
 StoredTokens open_tokens(const fs::path& path) {
-  for (fs::path index : {fs::path(path).replace_extension(".idx"),
-                         fs::path(path.string() + ".idx")})  // FILE may also be the prefix that Megatron uses
+  // FILE may also be the prefix that Megatron uses.
+  for (fs::path index : {fs::path(path).replace_extension(".idx"), fs::path(path.string() + ".idx")})
     if (fs::exists(index)) return open_megatron(index);
   return open_llm_c(path);
 }

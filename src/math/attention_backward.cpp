@@ -103,8 +103,8 @@ void backward_group(const T* dout, const T* qkv, const T* out, const float* lse,
     const std::int64_t head = group * shape.queries + query, place = (start * shape.heads() + head) * width;
     widen(qkv + units + query * width, columns, g.tokens, width, scale, g.q.data());
     widen(dout + place, outs, g.tokens, width, 1, g.dout.data());
-    widen(out + place, outs, g.tokens, width, 1,
-          g.dq.data());  // g.dq briefly holds `out` for one sum; dq itself starts afterwards
+    // g.dq briefly holds `out` for one sum; dq itself starts afterwards.
+    widen(out + place, outs, g.tokens, width, 1, g.dq.data());
     for (std::int64_t t = 0; t < g.tokens; ++t) {
       g.both.data()[t] = dot(g.dout.data() + t * g.row, g.dq.data() + t * g.row, g.row);
       g.lse.data()[t] = lse[(start + t) * shape.heads() + head];

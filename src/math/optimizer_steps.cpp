@@ -117,9 +117,8 @@ void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64
 template <class Gradient, class Rule>
 void update_piece(const Rule& rule, const UpdateRange& range, std::int64_t first, std::int64_t count) {
   const auto run = [&]<class T>(T* weights) {
-    const auto moment = [&](const Slice& slice) {
-      return slice.data ? pointer<T>(slice) + first : nullptr;
-    };  // sgd has only one
+    // SGD has only one moment.
+    const auto moment = [&](const Slice& slice) { return slice.data ? pointer<T>(slice) + first : nullptr; };
     rule(weights, std::array{moment(range.moments[0]), moment(range.moments[1])}, pointer<Gradient>(range.gradient) + first,
          range.scale, count);
   };

@@ -31,8 +31,8 @@ struct Exponential {
 [[gnu::always_inline]] constexpr Exponential exponential(float x) {
   constexpr float shift = 0x1.8p23f;
   const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, shift), n = shifted - shift;
-  const float high =
-      __builtin_fmaf(n, -0x1.62e400p-1f, x);  // ln 2 in two parts; the first is short enough for exact products
+  // Uses ln 2 in two parts; the first is short enough for exact products.
+  const float high = __builtin_fmaf(n, -0x1.62e400p-1f, x);
   const float r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, high);
   float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // (e^r − 1 − r)/r², minimax: 3e-9
   p = __builtin_fmaf(p, r, 0x1.55545cp-5f);

@@ -123,8 +123,8 @@ extern "C" int chorale_cuda_devices(CudaDevice* devices, int most, char* reason)
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     int driver = 0;
-    const bool no_driver =
-        cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;  // CUDA's own message is misleading here
+    // CUDA's own message is misleading here.
+    const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
     std::snprintf(reason, 256, "%s", no_driver ? "no NVIDIA driver on this machine" : cudaGetErrorString(error));
     return -1;
   }

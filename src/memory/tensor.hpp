@@ -31,9 +31,8 @@ class Tensor {
   Device device() const { return storage_ ? storage_->device() : Device{}; }
   bool phantom() const { return storage_ && storage_->phantom(); }
   explicit operator bool() const { return storage_ != nullptr; }
-  const void* storage() const {
-    return storage_.get();
-  }  // identifies the storage: equal for all views of one tensor, stored or phantom
+  // Identifies the storage: equal for all views of one tensor, stored or phantom.
+  const void* storage() const { return storage_.get(); }
 
   Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, the only cut that stays contiguous
   Tensor view(Shape shape) const;                                // one dim may be -1: inferred

@@ -226,8 +226,8 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate ==
-        2);  // written before such settings were refused
+  // Written before such settings were refused.
+  CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 
 TEST_CASE("another program's setting without effect is noted and reset; its defaults are not mentioned") {
@@ -264,8 +264,8 @@ TEST_CASE("another program's names set our options, expect values, do nothing or
              says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
   CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
-  CHECK_THAT(refused_rules({"--not-here", "1"}),
-             says("unknown flag --not-here"));  // it would set an option of another command
+  // It would set an option of another command.
+  CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));
   CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
 }
 

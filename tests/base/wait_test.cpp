@@ -78,8 +78,8 @@ TEST_CASE("a wait with progress starts again at every step") {
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  CHECK(clock.seconds() <
-        990 / 8 * 2 * 200e-6);      // a few short sleeps per step; without progress they would have grown to 1 ms
+  // A few short sleeps per step; without progress they would have grown to 1 ms.
+  CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);
   CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than any step may take
 }
 

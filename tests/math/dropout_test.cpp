@@ -37,8 +37,8 @@ TEST_CASE("dropout: the fast kernels give the reference's values, with the same 
         reference::dropout<double>(in.data(), nullptr, drop, nullptr, wanted.data(), width, 0, rows);
         const auto values = doubles(y);
         CHECK(distance(values, wanted) <= tolerance(dtype));
-        for (std::size_t i = 0; i < values.size(); ++i)
-          REQUIRE((values[i] == 0) == (wanted[i] == 0));  // exactly the same mask
+        // Exactly the same mask.
+        for (std::size_t i = 0; i < values.size(); ++i) REQUIRE((values[i] == 0) == (wanted[i] == 0));
         add_residual(x, &bias, drop, around, y, {1});
         reference::dropout(in.data(), b.data(), drop, rest.data(), wanted.data(), width, 0, rows);
         CHECK(distance(doubles(y), wanted) <= tolerance(dtype));

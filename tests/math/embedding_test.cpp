@@ -57,8 +57,8 @@ TEST_CASE("embedding: rotary positions rotate pairs of queries and keys, and bac
       CHECK(distance(doubles(x), wanted) <= tolerance(dtype));
       CHECK(same_bits(x, twice));
       CHECK_FALSE(same_bits(x, start));
-      for (std::int64_t i = 0; i < width; ++i)
-        CHECK(doubles(x)[2 * width + i] == doubles(start)[2 * width + i]);  // a value, not rotated
+      // A value, not rotated.
+      for (std::int64_t i = 0; i < width; ++i) CHECK(doubles(x)[2 * width + i] == doubles(start)[2 * width + i]);
       rotate(x, rotary, tokens, true, {1});
       CHECK(distance(doubles(x), doubles(start)) <= 2 * tolerance(dtype));
       // A single token is rotated as it is among others.

@@ -115,8 +115,8 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  std::map<std::pair<Matmul, bool>, Ready>
-      ready;  // key: the product, and whether all operands are 16-byte aligned, which slices need not be
+  // The key is the product and whether all operands are 16-byte aligned; slices may not be.
+  std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 
 Blas::Blas() : library_(std::make_unique<Library>()) {}

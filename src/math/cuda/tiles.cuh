@@ -120,10 +120,8 @@ template <int width, int n, int columns, class T>
 __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& sum) {
   const int lane = this_lane();
   int right = place_of_piece<width>(lane % 16, lane / 16);
-  asm volatile(
-      ""
-      : "+r"(
-          right));  // keeps nvcc from computing the four addresses before the loop over tiles, which would spill registers
+  // Keeps nvcc from computing the four addresses before the loop over tiles, which would spill registers.
+  asm volatile("" : "+r"(right));
 #pragma unroll
   for (int k = 0; k < n; k += 16)
 #pragma unroll

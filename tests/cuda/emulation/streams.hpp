@@ -20,9 +20,9 @@ using Task = std::function<bool()>;  // returns true when complete; otherwise it
 
 void put(cudaStream_t stream, Task task);
 void advance();  // runs all streams as far as they go
-cudaError_t remembered(
-    cudaError_t error);  // sets the last error, which cudaGetLastError returns, also after the next launch
-void count_wait();       // `chorale_emulated_waits` returns the count
+// Sets the last error, which cudaGetLastError returns, also after the next launch.
+cudaError_t remembered(cudaError_t error);
+void count_wait();  // `chorale_emulated_waits` returns the count
 
 }  // namespace emulation
 

@@ -129,8 +129,8 @@ TEST_CASE("exact numerics refuse what they do not support") {
   }
 #ifdef __x86_64__
   const unsigned int before = _mm_getcsr();
-  for (const unsigned int mode :
-       {0x8000u, 0x0040u, 0x2000u}) {  // flush subnormal results, flush subnormal operands, round down
+  // Flush subnormal results, flush subnormal operands, round down.
+  for (const unsigned int mode : {0x8000u, 0x0040u, 0x2000u}) {
     _mm_setcsr(before | mode);
     const std::string said = refusal([] { exact_numerics(); });
     _mm_setcsr(before);
