@@ -16,9 +16,9 @@ void alive();
 enum class Doing { nothing, its_case, waiting };
 Doing doing(Doing now);  // returns the previous state
 
-// A thread that gives up after `limit` seconds without a sign of life, if the process computed for half of that time:
-// then it is caught in a loop. A rank that waits or sleeps gets five times as long, because a busy machine may not have
-// let the other ranks run. While there are signs of life, still_moves is called every few seconds.
+// A thread that gives up after `limit` seconds without a sign of life if the process computed for half of that time: it
+// is caught in a loop. A rank that waits or sleeps gets five times as long, because a busy machine may not have let the
+// other ranks run. While there are signs of life, still_moves is called every few seconds.
 class Watchdog {
  public:
   Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what));

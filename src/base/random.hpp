@@ -1,6 +1,6 @@
 // Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter holds
-// the *global* index of an element, so no value depends on the rank or thread that asks, on the order, or on how work is
-// split. Cost: about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are used together.
+// the *global* index of an element. So a value does not depend on the rank, the thread, the order or the split of the
+// work. Cost: about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are used together.
 //
 //   key     = seed                                  64 bits
 //   counter = ( index / 4 : 64 | site : 32 | step : 32 )

@@ -46,8 +46,8 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
     std::stable_sort(tokens.begin(), tokens.end(), [](auto& a, auto& b) { return a.text.size() > b.text.size(); });
 }
 
-// Merges the pair that was learnt first; among its places, the leftmost. A heap holds the mergeable pairs and may hold
-// stale ones, whose tokens are already merged. Cost: n log n for a piece of n bytes.
+// Merges the pair that was learnt earliest, at its leftmost place, until no pair is left. A heap holds the mergeable
+// pairs and may hold stale ones, whose tokens are already merged. Cost: n log n for a piece of n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
   const auto merge_of = [&](std::int32_t left, std::int32_t right) {

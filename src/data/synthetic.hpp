@@ -2,7 +2,7 @@
 // It is endless, needs no files, and has so little to learn that a small model reaches the floor in minutes.
 //
 // A text starts with its title, a token that occurs nowhere else. Every other token belongs to a class. Five rules with
-// fixed probabilities choose the class of the next token from the last token's class or from the title; each rule is a
+// fixed probabilities choose the class of the next token from the last token's class or from the title. Each rule is a
 // permutation drawn from the seed. The token is then drawn from its class by a power law:
 //
 //   title  ──────────────┬─ 0.25 ── permutation 3 ──┐

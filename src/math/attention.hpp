@@ -29,8 +29,8 @@ void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dro
 void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out, const Tensor& lse,
                         const AttentionShape& shape, const Dropout& dropout, const Tensor& dqkv, const Queue& queue);
 
-// Generation: qkv holds `tokens` new tokens of each sample, whose keys and values are appended to the caches
-// [samples, capacity, groups, width] at `past`; each new token attends to everything up to itself.
+// Generation: qkv holds `tokens` new tokens of each sample. Their keys and values are appended at `past` to the caches
+// [samples, capacity, groups, width]. Each new token attends to all tokens up to itself.
 void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Tensor& values,
                       std::int64_t past, const Tensor& out, const Queue& queue);
 

@@ -1,5 +1,5 @@
-// Shared by the attention kernels: sequences widened to f32 and cut into tiles of 64 tokens, dropout factors for a row of
-// probabilities, and the forward pass of one group over keys that are already tiled.
+// Shared by the attention kernels: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
+// probabilities; and one group's forward pass over tiled keys.
 //
 //                     keys 0–63    64–127
 //   queries 0–63      ░            ·            tiles above the diagonal are skipped; in those on it, each block of 8
@@ -106,7 +106,8 @@ struct KeyTiles {
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
 // The queries of one group of one sample: `tokens` rows of qkv from `row`, preceded by `past` tokens. Row n of the tiles
-// is token n % tokens of query head n / tokens, so that few tokens of many heads also fill a tile. lse may be null.
+// is token n % tokens of query head n / tokens; so few tokens of many heads also fill a tile. The pointer lse may be
+// null.
 template <class T>
 void attend_group(const T* qkv, std::int64_t row, std::int64_t tokens, std::int64_t past, const AttentionShape& shape,
                   std::int64_t group, const KeyTiles& keys, const Drops& drops, QueryTile& queries, T* out, float* lse) {

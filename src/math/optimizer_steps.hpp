@@ -4,8 +4,8 @@
 //                                      w ← w − rate·(m·c₁/(√(v·c₂) + ε) + decay·w)      c₁ = 1/(1−β₁ᵗ), c₂ = 1/(1−β₂ᵗ)
 //   sgd with momentum                  m ← μm + g + decay·w    w ← w − rate·m
 //
-// One call takes all ranges of a step: on a device this takes few launches, and 16-bit parameters are rounded from their
-// masters in the same pass. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
+// One call takes all ranges of a step, so a device needs few launches. The same pass rounds 16-bit parameters from their
+// masters. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
 #pragma once
 #include <array>
 #include <span>

@@ -41,8 +41,8 @@ class Squares {
     seconds_of_one();
   }
   // The time of the fastest product that ends within the window; all cores share the window. If none does, the time of
-  // the first. A single product is short enough to run undisturbed even on a busy machine; a mean over the window would
-  // not show what the core can do.
+  // the first. A single product is short enough to run undisturbed even on a busy machine. A mean over the window would
+  // not show the core's peak.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {

@@ -1,5 +1,5 @@
-// Where bytes come from. A Memory lends bytes of one kind: the heap, a file, a GPU, or none at all (phantom:
-// counted but not stored, so that the real code can run to plan a layout). Every byte has a category.
+// Where bytes come from. A Memory lends bytes of one kind: the heap, a file, a GPU or phantom. Phantom bytes are counted
+// but not stored, so that the real code can run to plan a layout. Every byte has a category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit

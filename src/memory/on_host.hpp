@@ -1,5 +1,5 @@
-// Access to a slice's elements from the host: the slice itself if it is on the host, else a copy, which is written back
-// unless it is only read. All code that reads or writes single elements goes through this, for every kind of memory.
+// Access to a slice's elements from the host. A slice on the host is used directly. Otherwise a copy is used, and written
+// back unless it is only read. All code that reads or writes single elements goes through this, for every kind of memory.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });

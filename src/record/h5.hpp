@@ -1,5 +1,5 @@
-// A thin layer over HDF5: identifiers that close themselves, calls whose results are all checked, and the few kinds of
-// attributes that netCDF-4 readers understand (scalars and 1-D; text of fixed length, which can be rewritten in place).
+// A thin layer over HDF5: identifiers that close themselves, calls whose results are all checked, and attributes that
+// netCDF-4 readers understand. These are scalars, 1-D arrays, and texts of fixed length, which can be rewritten in place.
 #pragma once
 #define H5_USE_110_API 1  // the HDF5 1.10 interface, also from newer libraries
 #include <hdf5.h>

@@ -1,6 +1,6 @@
-// netCDF-4's conventions on top of HDF5, so that xarray, pandas, ncdump and h5dump read our files without our code.
-// Every dimension is a coordinate variable and a dimension scale; every variable has a scale on each of its dimensions;
-// a column of words is stored as small integers with CF's flag_values and flag_meanings.
+// netCDF-4's conventions on top of HDF5, so that xarray, pandas, ncdump and h5dump read our files without our code. Every
+// dimension is a coordinate variable and a dimension scale. Every variable has a scale on each of its dimensions. A
+// column of words is stored as small integers with CF's flag_values and flag_meanings.
 #pragma once
 #include <string>
 #include <vector>

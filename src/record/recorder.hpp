@@ -12,9 +12,9 @@
 //
 //   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //
-// HDF5 rewrites its trees and last chunks in place, so a kill between two writes would cost rows that were safe before. So
-// the file is built in memory, and each flush publishes its image atomically. A process killed at any moment loses only
-// unflushed rows. Cost: the file in memory.
+// HDF5 rewrites its trees and last chunks in place, so a kill between two writes would cost rows that were safe before.
+// So the file is built in memory, and each flush publishes its image atomically. A process killed at any moment loses
+// only unflushed rows. Cost: a copy of the file in memory.
 #pragma once
 #include <cstdio>
 #include <deque>

@@ -1,5 +1,5 @@
-// Shared by tests of row and element kernels, besides checks.hpp: the types they take, tolerances against the reference in
-// double, and sizes that are not multiples of any vector width.
+// Shared by tests of row and element kernels, besides checks.hpp: their types, tolerances against the reference in
+// double, and sizes that are no multiple of a vector.
 #pragma once
 #include <cstring>
 

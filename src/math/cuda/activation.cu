@@ -60,8 +60,8 @@ __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t 
   store<width>(y + at, result);
 }
 
-// `dups` equals `dgates` plus one block, but is passed separately: nvcc 13 splits the second of two pack stores through
-// one pointer into words.
+// `dups` is `dgates` plus one block, but has its own pointer. With a single pointer, nvcc 13 splits the second pack store
+// into words.
 template <class T, int width>
 __global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dgates, T* dups, std::int64_t count) {
   using W = Statistic<T>;

@@ -4,9 +4,9 @@
 //   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v      now each lane holds some columns
 // of out
 //
-// The backward pass makes two such passes, without atomics: over the keys of each query for dq, and over the queries of
-// each key for dk and dv. A warp's row has two vectors, "own"; each row it passes has two, "other". Queries are scaled by
-// 1/√width.
+// The backward pass makes two such passes, without atomics. One goes over the keys of each query for dq, the other over
+// the queries of each key for dk and dv. A warp's row has two vectors, "own"; each row it passes has two, "other".
+// Queries are scaled by 1/√width.
 //
 //   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)
 //   d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)

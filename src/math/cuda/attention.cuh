@@ -1,6 +1,5 @@
-// Layout of the vectors of attention, and its two implementations: one warp per row for any width and type
-// (attention.cu), and tiles on tensor cores for 16-bit heads of width 64 or 128 (attention_tiles.cu,
-// attention_gradient_tiles.cu).
+// The layout of attention's vectors, and its two implementations. Any width and type: one warp per row (attention.cu).
+// 16-bit heads of width 64 or 128: tiles on tensor cores (attention_tiles.cu, attention_gradient_tiles.cu).
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"

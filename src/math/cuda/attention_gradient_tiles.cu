@@ -83,8 +83,8 @@ __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float b
   });
 }
 
-// The slot in which a warp leaves values for the warp that shares its rows; each lane writes for the same lane of the
-// other warp.
+// The slot in which a warp leaves values for the warp that shares its rows. Each lane writes for the same lane of that
+// warp.
 template <int n>
 __device__ Pack<std::uint32_t, 4>* slot_of(void* exchange, int of_warp, int kind, int f, int k) {
   const int slot = ((of_warp * 2 + kind) * 2 + f) * (n / 16) + k;

@@ -11,8 +11,8 @@
 // Operations: 2·rows·tokens·heads·width; at 1024 tokens, 6 % more for masked scores. A warp makes 2·width products
 // (multiply) per tile. A product needs 3/8 load for s or 1/4 for out: 1.25 cycles of shared memory on average, plus 0.25
 // for copies. The product itself takes about 1.6 cycles. One barrier per tile suffices. It comes after the wait for this
-// tile's copies, so that all warps see them, and before the copies into the buffer of the previous tile, so that no warp
-// still reads it. The queries arrive with the first tile.
+// tile's copies, so that all warps see them. It comes before the copies into the previous tile's buffer, so that no warp
+// still reads that buffer. The queries arrive with the first tile.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"

@@ -1,5 +1,5 @@
-// The loops of exact numerics on a device, with the same bits as the host's (src/math/exact): the same chains of f32 and
-// the same rounding to integer units. Integer sums have no order, so they are added with atomics.
+// The loops of exact numerics on a device, with the bits of the host's (src/math/exact). Chains of f32 and rounding to
+// integer units are the same. Integer sums have no order, so they are added with atomics.
 #pragma once
 #include <optional>
 #include <vector>

@@ -1,6 +1,6 @@
-// Products as chains on a device: each element is one sequence of fused multiply-adds over ascending k, from zero,
-// computed by one thread. k is never split, so an element's bits depend only on its row and column and equal the host's
-// (src/math/exact/chains.hpp).
+// Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending
+// k, from zero. The sequence is never split, so an element's bits depend only on its row and column. They equal the
+// host's (src/math/exact/chains.hpp).
 //
 //             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers. Both
 // sides

@@ -38,9 +38,11 @@ __device__ inline float reciprocal(float x) {
 
 // ── tensor cores: matrices of 16-bit numbers, distributed over the lanes of a warp ──
 
-// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds these pairs of a, along its rows: from (g, 2t), (g + 8, 2t), (g, 2t +
-// 8), (g + 8, 2t + 8); of b, along its columns: from (2t, g), (2t + 8, g); and these elements of d: (g, 2t), (g, 2t + 1),
-// (g + 8, 2t), (g + 8, 2t + 1).
+// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds
+//
+//   of a    the pairs along a row that start at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)
+//   of b    the pairs along a column that start at (2t, g), (2t + 8, g)
+//   of d    the elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
 __device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b, Type<bf16>) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

@@ -1,5 +1,5 @@
-// Reduces the values of all threads of a warp or block to one, in an order that depends only on their number, so sums
-// keep their bits.
+// Reduces the values of all threads of a warp or block to one. The order depends only on their number, so sums keep their
+// bits.
 //
 //   a warp    a butterfly: after five exchanges all 32 lanes have the result; with fewer exchanges, groups of
 // neighbours have theirs

@@ -1,5 +1,5 @@
-// Numerics whose losses, gradients and weights have the same bits on every layout of ranks, threads and micro-batches,
-// with any collective and any order of sums. Two rules suffice:
+// Numerics whose losses, gradients and weights have the same bits on every layout of ranks, threads and micro-batches.
+// Collectives and the order of sums do not matter. Two rules suffice:
 //
 //   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
 //     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as

@@ -1,6 +1,6 @@
-// The speed of device kernels, each relative to its bound measured in the same minute: bandwidth relative to a copy
-// within the device, products and attention relative to a product of 8192³. Tensors that fit in the L2 cache may exceed
-// 100 % of the copy.
+// The speed of device kernels, each relative to its bound measured in the same minute. Bandwidth is relative to a copy
+// within the device; products and attention are relative to a product of 8192³. Tensors that fit in the L2 cache may
+// exceed 100 % of the copy.
 //
 //   build/tests_run '[gpu][!benchmark]'
 //
