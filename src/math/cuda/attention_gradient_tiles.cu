@@ -162,8 +162,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
   const auto gradients = of_head(dout + start * shape.heads() * width, shape, first_head);
   T *own = shared_memory<T>(), *own_too = own + W::own_rows * width, *others = own_too + W::own_rows * width;
   T* const exchange = others + 4 * length;
-  // lse and D of the queries (own rows or others)
-  auto* const numbers = reinterpret_cast<float*>(exchange + W::exchanged);
+  auto* const numbers = reinterpret_cast<float*>(exchange + W::exchanged);  // lse and D of the queries
 
   const auto load_numbers = [&](float* to, int head, int from) {
     const std::int64_t at = start * shape.heads() + first_head + head;
@@ -186,8 +185,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
   Step step{0, first_tile};
   load_others(0, step);
 
-  // The warp's first row, and its index among the sharers.
-  const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;
+  const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;  // first row; sharer's index
   Sums<W::columns> of_own = {}, of_own_too = {};
   for (int n = 0; step.head < heads; ++n) {
     wait_for_copies();
