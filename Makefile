@@ -22,7 +22,7 @@ SHELL := /bin/bash
 #: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH as everywhere
 MPICXX    ?= mpicxx
 MPIRUN    ?= $(subst mpicxx,mpirun,$(MPICXX))
-ARCH      ?= native
+ARCH      ?= $(if $(portable),x86-64-v3,native)
 CXXFLAGS  ?= $(if $(SANITIZE),-O1 -g -fno-omit-frame-pointer,-O3)
 NP        ?= 4
 BUDGET    ?= 45s
@@ -33,7 +33,7 @@ BUNDLES   ?= $(if $(SANITIZE),,$(PCH))
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
 NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
-CUDA_ARCH ?= $(if $(device),native,sm_90)# 8.0 is the least: attention wants its tensor cores
+CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the least: attention wants its tensor cores
 
 # ── Debian packages; `make SETUP= …` leaves the machine alone ───────────────────────────────────────────────────────
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
@@ -41,12 +41,15 @@ run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
 test_packages := catch2 librapidcheck-dev iproute2 python3 python3-h5py python3-xarray python3-h5netcdf python3-netcdf4 hdf5-tools netcdf-bin strace python3-torch
 lint_packages := git python3 clang-format
-packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench setup,$(MAKECMDGOALS)),$(test_packages)) \
+packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
+
+# A bundle for another machine is built for many processors, in a folder of its own.
+portable := $(filter %gpu-bundle,$(MAKECMDGOALS))
 
 # ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
 space    := $() $()
-B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE))))
+B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE) $(if $(portable),portable))))
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
@@ -137,15 +140,15 @@ onednn  = $(shell awk '/define DNNL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3;
             $(firstword $(wildcard $(addsuffix /include/oneapi/dnnl/dnnl_version.h,/usr /usr/local)) /dev/null))
 version = $(shell $(firstword $(MPIRUN)) --version 2>/dev/null | head -n 1)
 launch  = $(MPIRUN) $(if $(findstring Open MPI,$(version)),$(if $(root),--allow-run-as-root) --bind-to none --map-by slot:OVERSUBSCRIBE)
-worked  = all examples run test test-all bench experiments report data lint format install
-.PHONY: say-run written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
+worked  = all examples run test test-all bench experiments report data lint format install gpu-bundle
+.PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
 .NOTPARALLEL:                    # two goals would build the same files at once; each is parallel within itself
 endif
 # What was not there when this page was read may be there now: read it again. What builds is first counted, by a make that only says what it would
 # do; the stamps and bundles are made before, so that it knows what is out of date.
-make = $(MAKE) --no-print-directory
+make = $(MAKE) --no-print-directory $(if $(portable),portable=yes)
 $(worked): setup
 	@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
 	$(make) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) steps=$$steps do-$@
@@ -212,6 +215,14 @@ do-install: do-all
 	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
 	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
 
+## gpu-bundle  all that a machine with a GPU and little else needs to test and time this build, in one folder: build/gpu-bundle/run does it there
+do-gpu-bundle: $B/chorale $B/tests_run $(plugin) $B/emulated/chorale_cuda.so
+	@/usr/bin/python3 experiments/gpu_bundle/pack.py $B build/gpu-bundle
+say-gpu-bundle:
+	@$(if $(plugin),,printf '%s\n' 'error: a bundle for a GPU needs the CUDA Toolkit, which builds its plugin' \
+	  '  CUDA is $(or $(CUDA),not found: no nvcc on PATH or in /usr/local/cuda)' \
+	  '  install the toolkit, or name its folder: make gpu-bundle CUDA=/opt/cuda-13'; exit 2)
+
 ## lint        folder order, sizes, formatting
 do-lint:
 	@/usr/bin/python3 tests/lint.py
@@ -222,7 +233,7 @@ do-format:
 	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 ## setup       install what is missing (Debian, as root or through sudo)
-setup: $(filter say-run,$(MAKECMDGOALS:%=say-%))
+setup: $(filter say-run say-gpu-bundle,$(MAKECMDGOALS:%=say-%))
 ifeq ($(SETUP),yes)
 	@command -v dpkg-query >/dev/null || { echo "not a Debian machine: install the like of $(packages)"; exit 0; }; \
 	have=" $$(dpkg-query -W -f='$${db:Status-Abbrev}$${Package} ' $(packages) 2>/dev/null) "; missing=; \

@@ -1,0 +1,87 @@
+"""Parts that check whether the device computes what the host computes: tests, losses, bits."""
+import hashlib
+import os
+import re
+import shutil
+
+from machine import Failure, gpu
+
+small = ["--train-iters", "5", "--eval-samples", "1", "--threads", "1"]
+layouts = ((1, "dp1"), (2, "dp2.z2"), (2, "tp2.sp"), (2, "pp2"), (4, "dp2.tp2"))
+
+
+def held(good, figure):
+    return ("held" if good else "missed"), figure
+
+
+def environment(session):
+    torch = session.torch_version or "none that sees a GPU"
+    glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
+    session.run([session.path("build/chorale"), "info"])  # into the log
+    figure = f"{gpu('name,driver_version,memory.total') or 'no GPU'}; glibc {glibc}; PyTorch {torch}"
+    return ("FAILED", session.no_gpu) if session.no_gpu else ("held", figure)
+
+
+def counted(text):
+    """Numbers of passed and failed tests, from the last line that our tests print."""
+    found = re.search(r"^(\d+) passed, (\d+) failed$", text, re.MULTILINE)
+    if not found:
+        raise Failure("the tests did not end")
+    return int(found[1]), int(found[2])
+
+
+def tests(filters, ranks=0):
+    def body(session):
+        command = [session.path("build/tests_run"), filters]
+        text = session.mpirun(ranks, command, check=False) if ranks else session.run(command, check=False)
+        passed, failed = counted(text)
+        return held(passed and not failed, f"{passed} passed, {failed} failed")
+    return body
+
+
+def losses(session):
+    """Compares the device's f32 losses under each kind of layout with the host's losses on one rank."""
+    worst = 0.0
+    for preset in ("tiny", "tiny-llama"):
+        words = ["--preset", preset, *small, "--no-save"]
+        host = session.column(session.train("cpu", words), "loss")
+        for ranks, layout in layouts:
+            seen = session.column(session.train("cuda", [*words, "--layout", layout], ranks), "loss")
+            if len(seen) != len(host):
+                raise Failure(f"{preset} {layout}: {len(seen)} losses, {len(host)} on the host")
+            worst = max([worst, *(abs(a - b) / abs(b) for a, b in zip(seen, host))])
+    return held(worst <= 1e-5, f"{worst:.1e} at most, {2 * len(layouts)} runs")
+
+
+def weights(folder):
+    with open(os.path.join(folder, "checkpoints", "latest", "rank-0.safetensors"), "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:16]
+
+
+def exact(session):
+    """On one rank the device must have the host's bits, and every layout must have the bits of one rank."""
+    hashes = []
+    for preset in ("tiny", "tiny-llama"):
+        words = ["--preset", preset, *small, "--numerics", "exact"]
+        host, device = (weights(session.train(where, words)) for where in ("cpu", "cuda"))
+        if host != device:
+            raise Failure(f"{preset}: weights of the host hash to {host}, of the device to {device}")
+        hashes.append(host)
+    text = session.mpirun(4, [session.path("build/chorale"), "prove", "--device", "cuda", "--steps", "2", "--layouts", "all", "--run-dir",
+                              session.path("runs")], check=False)
+    found = re.search(r"(\d+) of (\d+) equal to one rank", text)
+    if not found:
+        raise Failure("chorale prove did not end")
+    return held(found[1] == found[2], f"{found[1]} of {found[2]} layouts; host = device: {' and '.join(hashes)}")
+
+
+def sanitizer(session):
+    places = [shutil.which("compute-sanitizer"), "/usr/local/cuda/bin/compute-sanitizer"]
+    tool = next((path for path in places if path and os.path.exists(path)), None)
+    if not tool:
+        return "cannot run", "no compute-sanitizer on this machine"
+    text = session.run([tool, "--tool", "memcheck", session.path("build/tests_run"), "device: *~[!benchmark]"], check=False)
+    found = re.search(r"ERROR SUMMARY: (\d+) error", text)
+    if not found:
+        raise Failure("compute-sanitizer gave no summary")
+    return held(found[1] == "0" and counted(text)[1] == 0, f"{found[1]} errors in {counted(text)[0]} tests")

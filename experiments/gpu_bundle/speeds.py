@@ -1,0 +1,76 @@
+"""Parts that time the device. Ours and a peer take turns, so that both meet the same clocks."""
+import re
+import statistics
+import time
+
+from checks import held
+from machine import Failure
+
+turns = 3  # or fewer, if the part's time allows no more
+steps = "20"
+# Both sides use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
+shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}), "llama-1b": ([], {})}
+
+
+def training(preset, peer, batch):
+    """Tokens/s of training in bf16, ours and compiled PyTorch's."""
+    def body(session):
+        shape, same = shapes[preset]
+        words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps, "--eval-samples",
+                 "1", "--no-save"]
+        mine, peers = [], []
+        longest = 0.0
+        for turn in range(turns):
+            began = time.monotonic()
+            if turn and began + longest > session.part_ends:
+                break
+            mine += session.column(session.train("cuda", words), "tokens_per_s")[5:]
+            said = session.peer(peer, DEVICE="cuda", B=str(batch), STEPS=steps, **same)
+            peers.append(float(re.search(r"tokens/s=(\d+)", said)[1]))
+            longest = max(longest, time.monotonic() - began)
+        ours, theirs = statistics.median(mine), statistics.median(peers)
+        return held(ours >= theirs, f"{ours:.0f} tokens/s, PyTorch {theirs:.0f}: {ours / theirs:.2f} times")
+    return body
+
+
+def benchmark(session, case):
+    """Rows that kernels_benchmark.cpp prints: name, rate in giga-units, unit, per cent. Below a kernel stands its gradient."""
+    text = session.run([session.path("build/tests_run"), f"device: how near {case}*"])
+    rows = re.findall(r"^(.{28}) +[\d.]+ us +([\d.]+) (GB/s|GFLOP/s) +(\d+) %$", text, re.MULTILINE)
+    if not rows:
+        raise Failure("the benchmark printed no rates")
+    named, kernel = [], ""
+    for name, rate, unit, share in rows:
+        kernel = name.strip() if not name.startswith(" ") else kernel
+        named.append((kernel if not name.startswith(" ") else f"{kernel} gradient", float(rate), unit, int(share)))
+    return named
+
+
+def beside_torch(session, kernels, share):
+    """TFLOP/s of the kernels with these prefixes, ours and PyTorch's: the best of two turns each."""
+    mine, peers = {}, {}
+    for _ in range(2):
+        for name, rate, _, _ in benchmark(session, "products"):
+            mine[name] = max(rate / 1000, mine.get(name, 0))
+        for name, rate in re.findall(r"^(.+): ([\d.]+)$", session.peer("torch_kernels.py"), re.MULTILINE):
+            peers[name] = max(float(rate), peers.get(name, 0))
+    both = [name for name in mine if name in peers and name.startswith(kernels)]
+    if not both:
+        raise Failure(f"nothing is named alike: {', '.join(mine)}; {', '.join(peers)}")
+    rows = [f"{name} {mine[name]:.0f} to {peers[name]:.0f}" for name in both]
+    return held(all(mine[name] >= share * peers[name] for name in both), f"TFLOP/s, ours to theirs: {', '.join(rows)}")
+
+
+def attention(session):
+    return beside_torch(session, ("attention",), 0.8)
+
+
+def products(session):
+    return beside_torch(session, ("product", "qkv", "up", "down", "head"), 0.95)
+
+
+def bandwidth(session):
+    moved = [(name, share) for name, _, unit, share in benchmark(session, "memory-bound") if unit == "GB/s"]
+    copy, kernels = moved[0], sorted(moved[1:], key=lambda row: row[1])
+    middle = statistics.median(share for _, share in kernels)
+    return held(middle >= 80, f"{middle:.0f} % of a copy in the middle; least {kernels[0][0]}, {kernels[0][1]} %")

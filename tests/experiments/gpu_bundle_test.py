@@ -1,0 +1,67 @@
+"""Packs the bundle for a machine with a GPU and runs it on the emulated GPU: failing parts, missing time, an old driver."""
+import os
+import re
+import tempfile
+import unittest
+
+from programs import build, start
+
+
+class GpuBundle(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.folder = f"{cls.place.name}/bundle"
+        packed = start(["experiments/gpu_bundle/pack.py", build, cls.folder])
+        assert packed.returncode == 0, packed.stdout + packed.stderr
+        cls.packed = packed.stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def run_it(self, *flags, **environment):
+        """Exit code, and result and figure of each part."""
+        results = tempfile.mkdtemp(dir=self.place.name)
+        ended = start([f"{self.folder}/run", "--results", results, *flags], folder=results, **environment)
+        table = ended.stdout[ended.stdout.find("\npart "):]
+        with open(f"{results}/table.txt") as file:
+            self.assertEqual(table, file.read())
+        return ended.returncode, {cells[0]: cells[1:3] for cells in (re.split(r" {2,}", line) for line in table.splitlines()[2:])}
+
+    def test_the_bundle_is_small_enough_to_be_carried(self):
+        self.assertLess(float(re.search(r": ([\d.]+) MiB", self.packed)[1]), 60)
+
+    def test_a_part_that_fails_does_not_stop_the_next(self):
+        code, rows = self.run_it("--emulated", "--only", "environment,kernels,nccl-2,attention", "--fail", "kernels")
+        self.assertEqual(code, 1)
+        self.assertEqual(rows["environment"][0], "held")
+        self.assertEqual(rows["kernels"], ["FAILED", "on purpose (--fail)"])
+        self.assertEqual(rows["nccl-2"][0], "held", rows)
+        self.assertRegex(rows["nccl-2"][1], r"^[1-9]\d* passed, 0 failed$")
+        self.assertEqual(rows["attention"], ["cannot run", "no PyTorch that sees this device"])
+
+    def test_what_ten_minutes_leave_out_is_said(self):
+        code, rows = self.run_it("--emulated", "--only", "environment,kernels", "--minutes", "0.05")
+        self.assertEqual(rows["kernels"][0], "left out")
+        self.assertRegex(rows["kernels"][1], r"s were left, it takes \d+ or more")
+
+    def test_a_driver_that_is_too_old_is_named(self):
+        with tempfile.TemporaryDirectory() as programs:
+            with open(f"{programs}/nvidia-smi", "w") as file:
+                file.write("#!/bin/sh\necho 535.183.01\n")
+            os.chmod(f"{programs}/nvidia-smi", 0o755)
+            code, rows = self.run_it(PATH=f"{programs}:{os.environ['PATH']}")
+        why = "driver 535.183.01 is too old for CUDA 13: 580 or newer"
+        self.assertEqual(code, 1)
+        self.assertEqual(rows["environment"], ["FAILED", why])
+        self.assertEqual({tuple(row) for name, row in rows.items() if name != "environment"}, {("cannot run", why)})
+
+    def test_a_part_that_does_not_exist_is_refused(self):
+        ended = start([f"{self.folder}/run", "--only", "kernel"])
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("no part is called kernel; there are environment, kernels", ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
