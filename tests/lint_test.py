@@ -1,4 +1,4 @@
-"""The linter, tested: each rule finds what breaks it, and nothing in a tree that keeps it."""
+"""Tests the linter: each rule finds what breaks it, and complains about nothing else."""
 import os
 import tempfile
 import unittest
@@ -42,7 +42,8 @@ class Lint(unittest.TestCase):
         self.assertIn("a function of 82 lines", self.complaints(src__base__a_cpp=wrapped))
         constructor = "S::S(int a)\n    : a_(a) {\n" + body + "}\n"
         self.assertIn("a function of 82 lines", self.complaints(src__base__a_cpp=constructor))
-        self.assertEqual(self.complaints(src__base__a_cpp="struct S {\n" + "  int x;\n" * 90 + "};\nnamespace {\n" + "int y;\n" * 90 + "}\n"), "")
+        names = "struct S {\n" + "  int x;\n" * 90 + "};\nnamespace {\n" + "int y;\n" * 90 + "}\n"
+        self.assertEqual(self.complaints(src__base__a_cpp=names), "")
         method = "struct S {\n  void run(int a) const {\n" + "  " + body.replace("\n", "\n  ") + "}\n};\n"
         self.assertIn("a function of 81 lines", self.complaints(src__base__a_cpp=method))
 
@@ -52,6 +53,13 @@ class Lint(unittest.TestCase):
         self.assertIn("spaces at the end", self.complaints(src__base__a_cpp="int x; \n"))
         self.assertIn("one newline", self.complaints(src__base__a_cpp="int x;"))
 
+    def test_no_line_has_more_than_125_columns(self):
+        for name, comment in [("cpp", "// "), ("hpp", "// "), ("cu", "// "), ("h", "// "), ("py", '"""x"""  # ')]:
+            longest = comment.ljust(124, "x") + "µ"  # 125 columns, 126 bytes
+            found = self.complaints(**{f"src__base__a.{name}": f"{longest}\n{longest}x\n"})
+            self.assertEqual(found, f"src/base/a.{name}:2: 126 columns; 125 at most")
+        self.assertEqual(self.complaints(docs__a_md="x" * 126 + "\n"), "")
+
     def test_nothing_unknown_stands_at_the_root(self):
         self.assertEqual(self.complaints(**{"data__README.md": "# Data\n", "Makefile": "all:\n"}), "")
         found = self.complaints(**{"latest": "", "step-30__manifest.json": "{}", "Makefile": "all:\n"})
@@ -60,7 +68,8 @@ class Lint(unittest.TestCase):
 
     def test_no_type_is_defined_by_two_files(self):
         part = "namespace chorale {{\n{}\n}}\n"
-        for what, name in [("struct Part { int a; };", "Part"), ("template <class T>\nclass Part final : public Base<T> {};", "Part"),
+        for what, name in [("struct Part { int a; };", "Part"),
+                           ("template <class T>\nclass Part final : public Base<T> {};", "Part"),
                            ("struct alignas(64) Part {};", "Part"), ("enum class Part : int { one };", "Part"),
                            ("class [[nodiscard]] Part {};", "Part"), ("struct A { struct Part {}; };", "A::Part")]:
             found = self.complaints(src__base__a_cpp=part.format(what), layers__a_cpp="\n" + part.format(what))
@@ -68,16 +77,21 @@ class Lint(unittest.TestCase):
 
     def test_no_inline_function_is_defined_by_two_files(self):
         for one, other in [("inline int f(int x) { return x; }", "inline double f(int y) { return y; }"),
-                           ("template <class T>\nT f(const T& x, int n = 3) { return x; }", "template <class T> T f(const T& y, int m) { return y; }")]:
-            found = self.complaints(src__base__a_cpp=f"namespace n {{\n{one}\n}}\n", layers__a_cpp=f"namespace n {{\n{other}\n}}\n")
+                           ("template <class T>\nT f(const T& x, int n = 3) { return x; }",
+                            "template <class T> T f(const T& y, int m) { return y; }")]:
+            found = self.complaints(src__base__a_cpp=f"namespace n {{\n{one}\n}}\n",
+                                    layers__a_cpp=f"namespace n {{\n{other}\n}}\n")
             self.assertIn("defines n::f(", found, one)
 
     def test_what_belongs_to_one_file_may_have_any_name(self):
-        for one in ["namespace { struct Part {}; }", "void f() { struct Part {}; }", "// struct Part {};", 'auto t = "struct Part {";',
+        for one in ["namespace { struct Part {}; }", "void f() { struct Part {}; }", "// struct Part {};",
+                    'auto t = "struct Part {";',
                     "struct Part;", "static inline int f(int x) { return x; }", "#define PART struct Part {"]:
             self.assertEqual(self.complaints(src__base__a_cpp=f"{one}\n", layers__a_cpp=f"{one}\n"), "", one)
-        self.assertEqual(self.complaints(src__base__a_cpp="namespace a { struct Part {}; }\n", layers__a_cpp="namespace b { struct Part {}; }\n"), "")
-        self.assertEqual(self.complaints(src__base__a_cpp="inline int f(int x) { return x; }\n", layers__a_cpp="inline int f(long x) { return x; }\n"), "")
+        self.assertEqual(self.complaints(src__base__a_cpp="namespace a { struct Part {}; }\n",
+                                         layers__a_cpp="namespace b { struct Part {}; }\n"), "")
+        self.assertEqual(self.complaints(src__base__a_cpp="inline int f(int x) { return x; }\n",
+                                         layers__a_cpp="inline int f(long x) { return x; }\n"), "")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""How often does `chorale report B.h5 --check A.h5` call a program slower than itself? At most one time in twenty, as docs/experiments.md says.
+"""How often does `chorale report B.h5 --check A.h5` call a program slower than itself?
+At most one time in twenty, as docs/experiments.md claims.
 
    experiments/analysis/false_alarms.py --comparisons 100 --out alarms
 
-Each comparison is a benchmark of several cases against the same program (`bench --against`), so there are two records whose launches alternate. They are
-checked against each other; and each is checked against its predecessor as well, which shows what the machine changed between records made one after the
-other. A comparison counts once, however many of its cases are called slower. Records stay in the folder, and a run that was stopped goes on there.
-Costs 12 launches a comparison: 10 s on a quiet machine.
+Each comparison is a benchmark of several cases against the same program (`bench --against`). It gives two records whose
+launches alternate, and the script checks one against the other. It also checks each record against its predecessor, which
+shows the effect of changes in the machine. A comparison counts once, however many of its cases are called slower.
+Records stay in the folder, where an interrupted run continues. Cost: 12 launches a comparison, 10 s on a quiet machine.
 """
 import argparse
 import collections
@@ -14,12 +15,14 @@ import os
 import subprocess
 import sys
 
-cases = ["all_reduce", "all_gather", "--backend", "shm", "-b", "1K", "-e", "64K", "-f", "8", "--in-place", "no", "--ceiling", "0"]
+cases = ["all_reduce", "all_gather", "--backend", "shm", "-b", "1K", "-e", "64K", "-f", "8", "--in-place", "no", "--ceiling",
+         "0"]
 answers = {3: "slower", 0: "not slower", 2: "too few runs to tell"}  # by exit code
 
 
 def measure(asked, record, seed):
-    words = [asked.program, "bench", *cases, "-n", str(asked.repetitions), "--ranks-per-launch", str(asked.ranks), "--launches", str(asked.launches),
+    words = [asked.program, "bench", *cases, "-n", str(asked.repetitions), "--ranks-per-launch", str(asked.ranks),
+             "--launches", str(asked.launches),
              "--seed", str(seed), "--against", os.path.realpath(asked.program), "--out", record]
     result = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if result.returncode != 0:
@@ -27,7 +30,8 @@ def measure(asked, record, seed):
 
 
 def check(asked, record, reference):
-    result = subprocess.run([asked.program, "report", record, "--check", reference, "--threshold", asked.threshold], capture_output=True, text=True)
+    result = subprocess.run([asked.program, "report", record, "--check", reference, "--threshold", asked.threshold],
+                            capture_output=True, text=True)
     if result.returncode not in answers:
         sys.exit(f"report {record} --check {reference} ended with {result.returncode}\n{result.stderr}")
     return answers[result.returncode]

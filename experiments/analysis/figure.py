@@ -1,4 +1,4 @@
-"""A small picture in SVG: axes with round numbers, lines, bars, a legend. For scripts that shall run where no plotting library is."""
+"""A small SVG picture: axes with round numbers, lines, bars, a legend. For scripts without a plotting library."""
 import html
 import math
 
@@ -37,15 +37,19 @@ class Figure:
         return height - bottom - (value - low) / (high - low) * (height - top - bottom)
 
     def text(self, x, y, words, anchor="start", size=12):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{html.escape(str(words))}</text>')
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+                          f'font-size="{size}">{html.escape(str(words))}</text>')
 
     def line(self, points, colour, dash="", thickness=2):
         path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{thickness}" stroke-dasharray="{dash}"/>')
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{thickness}" '
+                          f'stroke-dasharray="{dash}"/>')
 
     def bar(self, x, thick, low, high, colour, about):
-        self.parts.append(f'<rect x="{self.x(x - thick / 2):.1f}" y="{self.y(high):.1f}" width="{self.x(thick) - self.x(0):.1f}" '
-                          f'height="{self.y(low) - self.y(high):.1f}" fill="{colour}"><title>{html.escape(about)}</title></rect>')
+        self.parts.append(f'<rect x="{self.x(x - thick / 2):.1f}" y="{self.y(high):.1f}" '
+                          f'width="{self.x(thick) - self.x(0):.1f}" '
+                          f'height="{self.y(low) - self.y(high):.1f}" '
+                          f'fill="{colour}"><title>{html.escape(about)}</title></rect>')
 
     def entry(self, words, colour, dash=""):
         y = top + 10 + 18 * len(self.legend)
@@ -56,7 +60,8 @@ class Figure:
 
     def save(self, path):
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">\n'
+            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+                       f'font-family="sans-serif">\n'
                        f"<title>{html.escape(self.title)}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
                        + "\n".join(self.parts) + "\n</svg>\n")
         print(f"picture {path}")

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Where a step's time goes on each rank, as a stack, from a record alone: one of the report's figures, remade in a page of Python.
+"""Where a step's time goes on each rank, as a stack, from a record alone: one of the report's figures in a page of Python.
 
    experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
    experiments/analysis/step_time.py suite.h5 --group /runs/dp4-r1 --skip 5
 
-The first steps, which warm caches up, are left out; communication that ran beside arithmetic takes no time of its own, and is
-printed and not drawn.
+The first steps are left out, because they warm up caches. Communication that overlaps computation takes no extra time, so it
+is printed but not drawn.
 """
 import argparse
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Our collectives against the MPI libraries' own, fairly: processes of each alternate A B C A B C …, and per size the best median counts.
+"""Compares our collectives with the MPI libraries'. Processes alternate A B C A B C …; per size the best median counts.
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md
 
-   ours      build/chorale bench --backend …              on Open MPI's launcher, which the backends other than mpi use to meet only
+   ours      build/chorale bench --backend …              under Open MPI's launcher, which other backends use only for set-up
    rivals    bench --backend mpi --algorithm native       built with Open MPI and with MPICH
              mpi_native.cpp                               which shares no code with bench, built with both
 
-Same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the sizes where we lose, the geometric means.
+All use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the sizes where we lose,
+and the geometric means.
 """
 import argparse
 import json
@@ -103,7 +104,8 @@ def report(options, best, ceilings):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ops", nargs="+", default=["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
+    parser.add_argument("--ops", nargs="+",
+                        default=["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
     parser.add_argument("--backends", default="shm", help="ours, by commas")
     parser.add_argument("--algorithm", default="auto", help="of ours: auto, all, or names by commas; the best counts")
     parser.add_argument("--ranks", type=int, default=2)

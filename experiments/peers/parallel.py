@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""The preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two (torch_gpt.py), taking turns, so that what else
-the machine does meets all of them.
+"""The preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two ranks (torch_gpt.py). They
+take turns, so that other load on the machine affects all of them alike.
 
   experiments/peers/parallel.py [--turns 3] [--steps 12] [--dtype bf16] [--layouts dp1,dp2,tp2,…] [--no-peer]
 
-Prints the table of experiments/findings/parallel.md: the median tokens/s of all steps of all turns, and against what is its mark.
+Prints the table of experiments/findings/parallel.md: the median tokens/s over all steps of all turns, and its ratio to the
+references.
 """
 import argparse
 import json
@@ -31,8 +32,8 @@ def ours(layout, dtype, steps):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             ["mpirun", "-np", str(ranks), os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype,
-             "--train-iters", str(steps), "--layout", layout, "--global-batch-size", str(max(8, 4 * ranks)), "--threads", "1",
-             "--eval-samples", "1", "--no-save", "--run-dir", folder],
+             "--train-iters", str(steps), "--layout", layout, "--global-batch-size", str(max(8, 4 * ranks)), "--threads",
+             "1", "--eval-samples", "1", "--no-save", "--run-dir", folder],
             check=True, capture_output=True, text=True, env={**os.environ, **as_root})
         with open(os.path.join(folder, "latest", "metrics.jsonl")) as lines:
             return [row["tokens_per_s"] for row in map(json.loads, lines) if "tokens_per_s" in row][2:]
@@ -67,9 +68,11 @@ def main():
     print("| layout | tokens/s | of twice one rank | of dp2 | slowest step / median |\n|---|---|---|---|---|")
     for layout in layouts:
         share = lambda whole: f"{speed[layout] / whole:.0%}" if whole else ""
-        print(f"| {layout} | {speed[layout]:.0f} | {share(one and 2 * one)} | {share(two)} | {speed[layout] / min(seen[layout]):.2f} |")
+        print(f"| {layout} | {speed[layout]:.0f} | {share(one and 2 * one)} | {share(two)} | "
+              f"{speed[layout] / min(seen[layout]):.2f} |")
     if peer:
-        print(f"| PyTorch, DDP, 2 ranks | {statistics.median(peer):.0f} | | {f'1 / {two / statistics.median(peer):.2f}' if two else ''} | |")
+        print(f"| PyTorch, DDP, 2 ranks | {statistics.median(peer):.0f} | | "
+              f"{f'1 / {two / statistics.median(peer):.2f}' if two else ''} | |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Training the preset nano on one core: Chorale and PyTorch (torch_gpt.py), taking turns, so that what else the machine does meets both.
+"""Training the preset nano on one core by Chorale and PyTorch (torch_gpt.py) in turns, so that other load affects both.
 
   experiments/peers/train.py [--turns 3] [--steps 10] [--dtypes bf16,f32]
 
@@ -32,7 +32,8 @@ def ours(dtype, steps):
 
 def torch(dtype, steps):
     result = subprocess.run([os.path.join(here, "torch_gpt.py")], check=True, capture_output=True, text=True,
-                            env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps)})
+                            env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")),
+                                 "STEPS": str(steps)})
     return float(re.search(r"tokens/s=(\d+)", result.stdout).group(1))
 
 
@@ -42,7 +43,8 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--dtypes", default="bf16,f32")
     options = parser.parse_args()
-    print("| type | ours, tokens/s | MFU | products peak, GFLOP/s | PyTorch, tokens/s | times as fast |\n|---|---|---|---|---|---|")
+    print("| type | ours, tokens/s | MFU | products peak, GFLOP/s | PyTorch, tokens/s | times as fast |\n"
+          "|---|---|---|---|---|---|")
     for dtype in options.dtypes.split(","):
         speed, share, peaks, theirs = [], [], [], []
         for _ in range(options.turns):
@@ -52,7 +54,8 @@ def main():
             peaks.append(peak)
             theirs.append(torch(dtype, options.steps if dtype == "bf16" else 3))  # 40 s a step in f32
         mine, peer = statistics.median(speed), statistics.median(theirs)
-        print(f"| {dtype} | {mine:.0f} | {statistics.median(share):.0%} | {statistics.median(peaks):.0f} | {peer:.0f} | {mine / peer:.2f} |",
+        print(f"| {dtype} | {mine:.0f} | {statistics.median(share):.0%} | {statistics.median(peaks):.0f} | {peer:.0f} | "
+              f"{mine / peer:.2f} |",
               flush=True)
 
 

@@ -10,7 +10,7 @@ import unittest
 from alive import finish, limit, spawn
 from programs import backends, launch, tests_run
 
-# What the MPI libraries and UCX leave is theirs to clean: it is sent to a folder of our own where that can be, and else known by name.
+# Files that the MPI libraries and UCX leave behind. They go to a folder of ours if possible; the others are known by name.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
 
 
@@ -54,7 +54,7 @@ def files_of(pids, folder):
 
 class Killed(unittest.TestCase):
     def kill_in_flight(self, backend, victim_of):
-        """Starts ranks that sum without end, kills the one chosen, and waits for all the others: none may go on, no file may stay."""
+        """Starts ranks that sum without end, kills one, and waits for the others: none may continue, no file may remain."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
                            "OMPI_MCA_btl_vader_backing_directory": folder}

@@ -1,4 +1,4 @@
-"""Broadcasts from different roots, in which no rank waits for another, are noticed when the ranks leave: the job ends with an error."""
+"""Broadcasts from different roots, in which no rank waits for another, are detected at the end: the job fails."""
 import unittest
 
 from programs import backends, ranks, tests_run
@@ -11,7 +11,8 @@ class Leaving(unittest.TestCase):
                 with self.subTest(backend=backend, ranks=count, group=group):
                     result = ranks(count, tests_run, "[.last-broadcast]", TEST_BACKEND=backend, TEST_GROUP=group)
                     self.assertNotEqual(result.returncode, 0, result.stdout + result.stderr)
-                    self.assertRegex(result.stderr, r"ranks of one group made different calls\n +rank \d called broadcast .*root \d")
+                    self.assertRegex(result.stderr,
+                                     r"ranks of one group made different calls\n +rank \d called broadcast .*root \d")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""A program of one's own, as docs/library.md has it: it is the file in examples/, builds with the command given there and with the library
-installed, and runs on every backend; and so does tests/client/, which makes random calls."""
+"""The program in docs/library.md is the file in examples/. It builds with the command given there and with the installed
+library, and runs on every backend; so does tests/client/, which makes random calls."""
 import os
 import re
 import shutil
@@ -36,7 +36,8 @@ class OwnProgram(unittest.TestCase):
         command = re.search(r"^mpicxx .*examples/all_reduce.cpp.*$", page(), re.MULTILINE).group()
         with tempfile.TemporaryDirectory() as folder:
             program = f"{folder}/all_reduce"
-            self.built(command.replace("mpicxx", mpicxx).replace("build/", f"{build}/").replace("-o all_reduce", f"-o {program}"))
+            self.built(command.replace("mpicxx", mpicxx).replace("build/", f"{build}/").replace("-o all_reduce",
+                                                                                                f"-o {program}"))
             for backend in backends():
                 with self.subTest(backend=backend):
                     self.sums(program, backend)
@@ -47,7 +48,8 @@ class OwnProgram(unittest.TestCase):
     def test_it_builds_against_what_was_installed_wherever_that_lies(self):
         command = re.search(r"^mpicxx .*my.cpp.*$", page(), re.MULTILINE).group().replace("mpicxx", mpicxx)
         with tempfile.TemporaryDirectory() as folder:
-            self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat {folder}/log; exit 1; }}")
+            self.built(f"make -s SETUP= install DESTDIR={folder} PREFIX=/opt/chorale > {folder}/log 2>&1 || {{ cat "
+                       f"{folder}/log; exit 1; }}")
             home = f"{folder}/opt/chorale"
             self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib", "share"])
             shutil.copy("examples/all_reduce.cpp", f"{folder}/my.cpp")
@@ -75,19 +77,22 @@ class OwnProgram(unittest.TestCase):
     def random_calls_come_right(self, folder, command, home):
         shutil.copytree("tests/client", f"{folder}/tests/client")
         strict = "-Wall -Wextra -Wpedantic -Wshadow -Werror -iquote ."
-        self.built(f"cd {folder} && {command.replace('my.cpp', f'{strict} tests/client/random_calls.cpp').replace('-o my', '-o random_calls')}",
+        command = command.replace("my.cpp", f"{strict} tests/client/random_calls.cpp").replace("-o my", "-o random_calls")
+        self.built(f"cd {folder} && {command}",
                    PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
         for backend in backends():
             for count in (2, 3):
                 with self.subTest(backend=backend, ranks=count):
                     result = ranks(count, f"{folder}/random_calls", backend, str(count), "5", "200000")
                     self.assertEqual(result.returncode, 0, result.stderr)
-                    self.assertRegex(result.stdout, rf"^{backend}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
+                    self.assertRegex(result.stdout,
+                                     rf"^{backend}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
         """The emulated one is put where an install puts the real one; the program lies elsewhere."""
         with open(f"{folder}/plugin.cpp", "w") as program:
-            program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", chorale::DevicePlugin().why_not()); }\n")
+            program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", "
+                          "chorale::DevicePlugin().why_not()); }\n")
         self.built(f"cd {folder} && {command.replace('my.cpp', 'plugin.cpp').replace('-o my', '-o plugin')}",
                    PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
         os.makedirs(f"{home}/lib/chorale", exist_ok=True)

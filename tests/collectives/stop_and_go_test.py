@@ -1,9 +1,9 @@
-"""Collectives stay right while ranks are stopped and continued at random: what a loaded machine does to them within hours shows in seconds.
+"""Collectives stay correct while ranks are stopped and continued at random. This shows in seconds what load shows in hours.
 
    RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
 
-RUNS are for each backend (1 in `make test`), on 2 to 8 ranks in rotation. In a run, random programs of collectives are played; in another kind,
-ranks make different calls on purpose, and each must be told so.
+RUNS counts the runs per backend (1 in `make test`), on 2 to 8 ranks in rotation. Some runs execute random programs of
+collectives. In others, ranks make different calls on purpose, and each rank must get an error.
 """
 import os
 import random
@@ -62,7 +62,8 @@ class StopAndGo(unittest.TestCase):
 
     def test_mistakes_are_found(self):
         for number in range(runs):
-            for case in ("calls that differ between ranks are an error on every rank", "a mistake of one rank is told to all"):
+            for case in ("calls that differ between ranks are an error on every rank",
+                         "a mistake of one rank is told to all"):
                 self.play(case, 2 + number % 7 if runs > 1 else 3, number)
 
 

@@ -1,4 +1,4 @@
-"""experiments/analysis/*.py: pictures that are well formed and hold what the record says, of one run, of several and of a suite; and a count."""
+"""experiments/analysis/*.py: well-formed pictures of the record's values, for runs and suites; and a count."""
 import os
 import re
 import sys
@@ -21,8 +21,8 @@ class Analysis(unittest.TestCase):
         cls.addClassCleanup(cls.holder.cleanup)
         cls.files = []
         for layout in ("dp2", "pp2"):
-            run = ranks(2, chorale, "train", "--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--layout", layout,
-                        "--train-iters", "5", "--eval-samples", "4", "--no-save", "--run-dir", cls.folder)
+            run = ranks(2, chorale, "train", "--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--layout",
+                        layout, "--train-iters", "5", "--eval-samples", "4", "--no-save", "--run-dir", cls.folder)
             assert run.returncode == 0, run.stderr
             cls.files.append(os.path.realpath(f"{cls.folder}/latest/run.h5"))
 
@@ -75,8 +75,8 @@ class Analysis(unittest.TestCase):
         self.assertEqual(result.stderr, "no run with a training step in these files\n")
 
     def test_false_alarms_are_counted_and_go_on_where_they_stopped(self):
-        words = [sys.executable, "experiments/analysis/false_alarms.py", "--program", chorale, "--out", f"{self.folder}/alarms",
-                 "--launches", "1", "--repetitions", "2", "--comparisons"]
+        words = [sys.executable, "experiments/analysis/false_alarms.py", "--program", chorale, "--out",
+                 f"{self.folder}/alarms", "--launches", "1", "--repetitions", "2", "--comparisons"]
         first = start([*words, "1"])
         self.assertEqual((first.returncode, first.stdout.count("\n")), (0, 1), first.stderr)
         made = os.stat(f"{self.folder}/alarms/1.h5").st_mtime_ns

@@ -29,14 +29,18 @@ def load(file):
 
 class Bench(unittest.TestCase):
     def test_a_grid_on_threads_is_right_everywhere(self):
-        result = start([chorale, "bench", "all", "--backend", "threads", "--ranks", "3", "--algorithm", "all", "--dtype", "f32,bf16,u8",
-                        "--op", "sum,prod,avg,min", "--root", "all", "-b", "0", "-e", "4K", "-f", "16", "--format", "json", *quick])
+        result = start([chorale, "bench", "all", "--backend", "threads", "--ranks", "3", "--algorithm", "all", "--dtype",
+                        "f32,bf16,u8",
+                        "--op", "sum,prod,avg,min", "--root", "all", "-b", "0", "-e", "4K", "-f", "16", "--format", "json",
+                        *quick])
         rows = rows_of(self, result)
         self.assertGreater(len(rows), 1000)
         for row in rows:
             self.assertEqual(row["wrong"], None if row["op"] == "barrier" else 0, row)
-        self.assertEqual({row["bytes"] for row in rows if row["op"] == "all_reduce" and row["dtype"] == "f32"}, {0, 4, 64, 1024})
-        self.assertEqual({row["count"] for row in rows if row["op"] == "all_gather" and row["dtype"] == "u8"}, {0, 3, 15, 255, 4095})
+        self.assertEqual({row["bytes"] for row in rows if row["op"] == "all_reduce" and row["dtype"] == "f32"},
+                         {0, 4, 64, 1024})
+        self.assertEqual({row["count"] for row in rows if row["op"] == "all_gather" and row["dtype"] == "u8"},
+                         {0, 3, 15, 255, 4095})
         self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
         self.assertEqual({row["root"] for row in rows if row["op"] == "all_to_all"}, {-1})
         self.assertIn("skipped: all_gather recursive_doubling on threads: does not fit 3 ranks\n", result.stderr)
@@ -46,7 +50,8 @@ class Bench(unittest.TestCase):
     def test_a_row_says_everything(self):
         result = start([chorale, "bench", "--backend", "threads", "-b", "1M", "-e", "1M", "--format", "json", "-n", "25"])
         for row, in_place in zip(rows_of(self, result), [False, True]):
-            self.assertEqual([row[key] for key in ("op", "backend", "algorithm", "ranks", "dtype", "redop", "bytes", "in_place")],
+            self.assertEqual([row[key] for key in ("op", "backend", "algorithm", "ranks", "dtype", "redop", "bytes",
+                                                   "in_place")],
                              ["all_reduce", "threads", "auto", 2, "f32", "sum", 1 << 20, in_place])
             self.assertLessEqual(row["p5"], row["ci_low"])
             self.assertLessEqual(row["ci_low"], row["time_us"])
@@ -61,7 +66,8 @@ class Bench(unittest.TestCase):
     def test_every_sample_of_every_rank_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/bench.h5"
-            command = [chorale, "bench", "all_reduce", "broadcast", "--backend", "threads", "-e", "64", "--out", file, *quick]
+            command = [chorale, "bench", "all_reduce", "broadcast", "--backend", "threads", "-e", "64", "--out", file,
+                       *quick]
             self.assertEqual(start(command).returncode, 0)
             self.assertEqual(os.listdir(folder), ["bench.h5"])
             with h5py.File(file) as record:
@@ -78,8 +84,8 @@ class Bench(unittest.TestCase):
             self.assertIn("nothing is overwritten", again.stderr)
 
     def test_processes_on_every_backend_that_is_there(self):
-        result = ranks(3, chorale, "bench", "all", "--backend", "all", "--algorithm", "all", "-b", "0", "-e", "1K", "-f", "64",
-                       "--format", "json", *quick)
+        result = ranks(3, chorale, "bench", "all", "--backend", "all", "--algorithm", "all", "-b", "0", "-e", "1K", "-f",
+                       "64", "--format", "json", *quick)
         rows = rows_of(self, result)
         self.assertEqual({row["wrong"] for row in rows if row["op"] != "barrier"}, {0})
         self.assertIn("native", {row["algorithm"] for row in rows if row["backend"] == "mpi"})
@@ -92,13 +98,16 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(start([*common, "--format", "csv"]).stdout.splitlines()), 5)
         self.assertIn("| all_gather | 64 |", start([*common, "--format", "md"]).stdout)
         self.assertIn("#wrong", start([*common]).stdout)
-        for flags in (["--cache", "cold"], ["--memory", "heap"], ["--chunks", "1,3", "--algorithm", "ring"], ["--compare-calls", "0"]):
+        for flags in (["--cache", "cold"], ["--memory", "heap"], ["--chunks", "1,3", "--algorithm", "ring"],
+                      ["--compare-calls", "0"]):
             self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, *flags, "--format", "json"]))}, {0})
-        self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "0", "--format", "json"]))}, {None})
+        self.assertEqual({row["wrong"] for row in rows_of(self, start([*common, "--check", "0", "--format", "json"]))},
+                         {None})
 
     def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
         for words, says in ((["--backend", "smh"], "no value for backend"), (["al_reduce"], 'did you mean "all_reduce"?'),
-                            (["--algorithm", "rnig"], 'did you mean "ring"?'), (["-b", "9", "-e", "8"], "end before they begin")):
+                            (["--algorithm", "rnig"], 'did you mean "ring"?'),
+                            (["-b", "9", "-e", "8"], "end before they begin")):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)
@@ -110,13 +119,15 @@ class Bench(unittest.TestCase):
 
     def test_launches_are_one_record_and_each_has_an_order_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [chorale, "bench", "all_reduce", "all_gather", "--backend", "shm,mpi", "-b", "64", "-e", "1K", "-f", "4", "--format", "json", *quick,
+            command = [chorale, "bench", "all_reduce", "all_gather", "--backend", "shm,mpi", "-b", "64", "-e", "1K", "-f",
+                       "4", "--format", "json", *quick,
                        "--launches", "3", "--ranks-per-launch", "2", "--seed", "5", "--out", f"{folder}/all.h5"]
             result = start(command, MPIRUN=mpirun)
             rows = rows_of(self, result)
             self.assertEqual(os.listdir(folder), ["all.h5"])
             self.assertRegex(result.stderr, r"bench  3/3 in ")
-            self.assertEqual({(row["launches"], row["repetitions"], row["wrong"], row["ranks"]) for row in rows}, {(3, 9, 0, 2)})
+            self.assertEqual({(row["launches"], row["repetitions"], row["wrong"], row["ranks"]) for row in rows},
+                             {(3, 9, 0, 2)})
             turns, medians = [], []
             with h5py.File(f"{folder}/all.h5") as file:
                 self.assertEqual((file.attrs["status"].decode().rstrip("\0"), file.attrs["launches"]), ("ok", 3))
@@ -127,7 +138,8 @@ class Bench(unittest.TestCase):
                     self.assertEqual(run.attrs["jobsize"], 2)
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
-                    self.assertEqual(list(run["series/bytes"]), [row["bytes"] for row in rows])  # the same rows, however they were measured
+                    self.assertEqual(list(run["series/bytes"]),
+                                     [row["bytes"] for row in rows])  # the same rows, however they were measured
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -143,7 +155,8 @@ class Bench(unittest.TestCase):
     def test_launches_of_two_programs_alternate_and_are_partners(self):
         with tempfile.TemporaryDirectory() as folder:
             command = [chorale, "bench", "--backend", "shm", "-b", "64", "-e", "64", *quick, "--out", f"{folder}/new.h5"]
-            environment = {"CHORALE_LAUNCHES": "2", "CHORALE_AGAINST": os.path.realpath(chorale)}  # launches must not start launches
+            environment = {"CHORALE_LAUNCHES": "2",
+                           "CHORALE_AGAINST": os.path.realpath(chorale)}  # launches must not start launches
             result = start(command, MPIRUN=mpirun, **environment)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(sorted(os.listdir(folder)), ["new.against.h5", "new.h5"])
@@ -157,25 +170,31 @@ class Bench(unittest.TestCase):
     def test_launches_that_cannot_be_are_refused_in_three_lines(self):
         with tempfile.TemporaryDirectory() as folder:
             out = ["--out", f"{folder}/new.h5"]
-            for words, says in ((["--launches", "2"], "the launcher of the ranks cannot be started\n  /nowhere/mpirun: No such file or directory; this program was built with "),
+            for words, says in ((["--launches", "2"],
+                                 "the launcher of the ranks cannot be started\n  /nowhere/mpirun: No such file or "
+                                 "directory; this program was built with "),
                                 (["--against", chorale], "--against alternates launches"),
                                 (["--launches", "2", "--against", chorale], "--against leaves two records"),
                                 (["--launches", "2", "--against", "/nowhere/chorale", *out], "no such program"),
                                 (["--launches", "2", "-b", "9", "-e", "8"], "the sizes end before they begin")):
                 result = start([chorale, "bench", *words], MPIRUN="/nowhere/mpirun --with an-option")
-                self.assertEqual((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, "", 3), result.stderr)
+                self.assertEqual((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, "", 3),
+                                 result.stderr)
                 self.assertIn(f"error: {says}", result.stderr)
             inside = ranks(2, chorale, "bench", "--launches", "2")
             self.assertEqual((inside.returncode, inside.stdout), (2, ""), inside.stderr)
             self.assertEqual(inside.stderr.count("error: --launches starts the ranks itself"), 1)
-            failed = start([chorale, "bench", "--backend", "shm", "--algorithm", "native", "--launches", "2", *out], MPIRUN=mpirun)
+            failed = start([chorale, "bench", "--backend", "shm", "--algorithm", "native", "--launches", "2", *out],
+                           MPIRUN=mpirun)
             self.assertEqual((failed.returncode, failed.stdout), (2, ""), failed.stderr)
-            self.assertIn("error: launch 1 of 2 failed with exit code 2\n  nothing remains to be measured\n  start it by itself: ", failed.stderr)
+            self.assertIn("error: launch 1 of 2 failed with exit code 2\n  nothing remains to be measured\n  start "
+                          "it by itself: ", failed.stderr)
             self.assertEqual(os.listdir(folder), [])
 
     def test_a_signal_ends_the_launches_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [chorale, "bench", "--backend", "shm", "-n", "1000000", "-b", "1K", "-e", "1K", "--launches", "9", "--out", f"{folder}/new.h5"]
+            command = [chorale, "bench", "--backend", "shm", "-n", "1000000", "-b", "1K", "-e", "1K", "--launches", "9",
+                       "--out", f"{folder}/new.h5"]
             process = spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "MPIRUN": mpirun})
             until(lambda: glob.glob(f"{folder}/.chorale-*/this/launch-1.txt"), process)
             time.sleep(0.5)

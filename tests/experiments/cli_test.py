@@ -45,7 +45,8 @@ class CommandLine(unittest.TestCase):
     def test_an_error_is_printed_once_for_all_ranks(self):
         self.refused("info", "--format", "xml", says=["text, json"], ranked=4)
         self.refused("info", "--run-dir", "/proc/none", says=["/proc/none"], ranked=4)
-        self.refused("train", "--preset", "tiny", "--layout", "dp3", says=["3 ranks; there are 4", "try dp4, dp2.tp2"], ranked=4)
+        self.refused("train", "--preset", "tiny", "--layout", "dp3", says=["3 ranks; there are 4", "try dp4, dp2.tp2"],
+                     ranked=4)
 
     def test_a_rank_with_other_settings_is_refused(self):
         ranked = [*launch, "-n", "1", chorale, "info", ":", "-n", "2", chorale, "info", "--log-level", "debug"]
@@ -59,7 +60,8 @@ class CommandLine(unittest.TestCase):
         other = start([*launch, "-n", "1", chorale, "info", ":", "-n", "1", chorale, "bench"])
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertIn("ranks differ in command", other.stderr)
-        variable = start([*launch, "-n", "2", "env", "CHORALE_FORMAT=json", chorale, "info", ":", "-n", "1", chorale, "info"])
+        variable = start([*launch, "-n", "2", "env", "CHORALE_FORMAT=json", chorale, "info", ":", "-n", "1", chorale,
+                          "info"])
         self.assertIn('format = "text" (default) on rank 2', variable.stderr)
 
     def test_an_unknown_key_in_a_file_is_named_with_its_line(self):
@@ -72,12 +74,13 @@ class CommandLine(unittest.TestCase):
         overview = start([chorale, "--help"])
         self.assertEqual(overview.returncode, 0)
         names = re.findall(r"(?m)^  (\w+) ", overview.stdout)
-        self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "export", "generate", "info", "man", "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
+        self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "export", "generate", "info", "man",
+                                         "plan", "prove", "report", "show", "train", "tune", "verify", "watch"])
         with tempfile.TemporaryDirectory() as folder:
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            for name in sorted(names, key=lambda name: name == "compare"):  # the others want the newest run to be one of training
+            for name in sorted(names, key=lambda name: name == "compare"):  # the others need a training run as the newest
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
@@ -182,7 +185,8 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(root.find(f"{name}title").text, "reduce binomial_tree, 4 ranks")
             arrows = [line for line in root.iter(f"{name}line") if line.get("class") == "message"]
             self.assertEqual(len(arrows), 3)
-            self.refused("show", "all_reduce", "ring", "--svg", f"{folder}/no/tree.svg", says=["cannot write the picture", "No such file"])
+            self.refused("show", "all_reduce", "ring", "--svg", f"{folder}/no/tree.svg",
+                         says=["cannot write the picture", "No such file"])
 
     def test_show_says_what_there_is(self):
         self.refused("show", "all_reduce", "rnig", says=['did you mean "all_reduce ring"?'])
@@ -217,13 +221,16 @@ class CommandLine(unittest.TestCase):
             name = "{http://www.w3.org/2000/svg}"
             root = xml.etree.ElementTree.parse(f"{folder}/h1.svg").getroot()
             self.assertEqual(root.find(f"{name}title").text, "pipeline zb-h1, 4 stages, 8 micro-batches")
-            self.assertEqual(len([bar for bar in root.iter(f"{name}rect") if bar.get("class", "").startswith("bar")]), 4 * 8 * 3)
+            self.assertEqual(len([bar for bar in root.iter(f"{name}rect") if bar.get("class", "").startswith("bar")]),
+                             4 * 8 * 3)
 
     def test_show_says_what_pipelines_there_are(self):
         self.refused("show", "pipeline", "1f1", says=['no pipeline schedule "1f1"', 'did you mean "1f1b"?'])
         self.refused("show", "pipline", says=['did you mean "pipeline"?'])
-        self.refused("show", "pipeline", "interleaved", "--micro-batches", "6", says=["6 micro-batches are no multiple of 4 stages", "says which do"])
-        self.refused("show", "pipeline", "1f1b", "--ranks", "4", says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
+        self.refused("show", "pipeline", "interleaved", "--micro-batches", "6",
+                     says=["6 micro-batches are no multiple of 4 stages", "says which do"])
+        self.refused("show", "pipeline", "1f1b", "--ranks", "4",
+                     says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
         self.refused("show", "pipeline", "--in-place", says=["a pipeline has no in-place"])
         self.refused("show", "all_reduce", "--stages", "2", says=["a collective has no stages", "it has --ranks"])
         self.refused("show", "pipeline", "gpipe", "--chunks", "2", says=["it has one chunk of the model on a stage, not 2"])

@@ -1,4 +1,4 @@
-"""`chorale compare` as a user meets it: a table and a record with every run; every mistake of a suite at once; what a kill left is taken up."""
+"""`chorale compare` for a user: a table and a record of all runs, all mistakes in a suite, and resuming after a kill."""
 import glob
 import os
 import signal
@@ -43,7 +43,8 @@ class Compare(unittest.TestCase):
         self.assertIn("tp2", result.stdout)
         self.assertIn("report.html", result.stdout)
         self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range +of the fastest")
-        self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ \(\?\): 2 of each, and 6 repetitions in turns would\.$")
+        self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ "
+                                        r"\(\?\): 2 of each, and 6 repetitions in turns would\.$")
         for word in ("~", "significant", "is the fastest"):
             self.assertNotIn(word, result.stdout)
         file = f"{self.folder}/latest/run.h5"
@@ -75,9 +76,11 @@ class Compare(unittest.TestCase):
                            '[[runs]]\npreset = "tiny"\nvary.ranks = [1, 0]\nlr = [[1]]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: "questions" is no part of a suite', ':3: unknown command "trian"', ':8: unknown', "train-iters",
+        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: "questions" is no part of a suite',
+                     ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", "wants 3 ranks, and 2 were started",
-                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed", ':27: "lr" cannot be a list of lists'):
+                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed",
+                     ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["suite.toml"])
         missing = self.compare("nowhere.toml")
@@ -97,20 +100,23 @@ class Compare(unittest.TestCase):
         self.assertIn("train-iters 5 leaves no step behind a warm-up of 5", nothing.stderr)
 
     def test_a_suite_of_benchmarks_is_answered_too(self):
-        suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\nend = "8K"\n'
+        suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\n'
+                           'end = "8K"\n'
                            'repetitions = 3\nvary.algorithm = ["ring", "direct"]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^all_reduce +8192 +shm (ring|direct)")
         self.assertIn("has the lowest median in", result.stdout)
-        self.assertIn("Too few runs to tell whether winners stand alone (?): 1 of each, and 6 launches or repetitions in turns would.", result.stdout)
+        self.assertIn("Too few runs to tell whether winners stand alone (?): 1 of each, and 6 launches or repetitions in "
+                      "turns would.", result.stdout)
         six = self.compare(suite, "--repetitions", "6")
         self.assertEqual(six.returncode, 0, six.stderr)
         self.assertIn("paired t-test over 6 repetitions, Holm's correction", six.stdout)
         self.assertNotIn("?", six.stdout)
 
     def test_six_repetitions_of_training_are_told_apart_or_not(self):
-        suite = self.suite('repetitions = 6\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\nthreads = 1\n'
+        suite = self.suite('repetitions = 6\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\n'
+                           'threads = 1\n'
                            'eval-samples = 4\nno-save = true\nvary.layout = ["dp2", "tp2"]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -119,12 +125,14 @@ class Compare(unittest.TestCase):
         self.assertNotIn("?", result.stdout)
 
     def test_a_budget_leaves_whole_repetitions_out_and_they_can_be_done_later(self):
-        suite = self.suite('repetitions = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\nthreads = 1\n'
+        suite = self.suite('repetitions = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\n'
+                           'threads = 1\n'
                            'eval-samples = 4\nno-save = true\nvary.layout = ["dp2", "tp2"]\n')
         result = self.compare(suite, "--budget", "0.001s")
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
-        self.assertIn("1 of 3 repetitions: another would have passed the budget of 1 ms; for more: mpirun -n 2 chorale compare "
+        self.assertIn("1 of 3 repetitions: another would have passed the budget of 1 ms; for more: mpirun -n 2 "
+                      "chorale compare "
                       f"--resume {whole} --budget 0", result.stdout)
 
         def status():
@@ -231,7 +239,8 @@ vary.lr = [1e-3, 100]
             self.assertIn("numbers have grown too large", status["100-r1"])
 
     def test_a_polite_signal_stops_it_where_it_is(self):
-        suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 40\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
+        suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 40\nglobal-batch-size = 8\nthreads = 1\n'
+                           'no-save = true\n'
                            'eval-samples = 4\nvary.layout = ["dp2", "tp2", "pp2", "dp2.z1", "dp2.z2", "dp2.z3"]\n')
         process, done, pids = self.interrupted(suite, "--repetitions", "5")
         os.kill(pids[1], signal.SIGTERM)

@@ -94,7 +94,8 @@ class Data(unittest.TestCase):
         self.refused("floor", self.book, says=["wants no file"])
         self.refused("tokenize", f"{self.folder}/no.txt", says=["No such file"])
         self.refused("tokenize", self.book, "--out", self.book, says=["would overwrite its source"])
-        self.refused("tokenize", self.book, "--out", f"{self.folder}/no/book.bin", says=["cannot be written", "No such file"])
+        self.refused("tokenize", self.book, "--out", f"{self.folder}/no/book.bin",
+                     says=["cannot be written", "No such file"])
         self.refused("tokenize", self.book, "--tokenizer", self.book, says=["is not a supported byte-level tokenizer"])
         self.refused("train-bpe", self.book, "--vocabulary", "100", says=["choose 256"])
         self.refused("show", self.book, says=["is not a token file", "chorale data tokenize"])

@@ -1,5 +1,5 @@
-"""`--device cuda` as a user meets it: the same training, checkpoints and texts as on the host, under every strategy. The GPU is emulated
-where there is none, whose memory the host cannot touch: a step that reads a device's numbers by itself ends there."""
+"""`--device cuda` for a user: the same training, checkpoints and texts as on the host, under every strategy. Without a GPU,
+an emulated one is used. The host cannot access its memory, so a step that reads device memory directly crashes."""
 import glob
 import json
 import os
@@ -13,8 +13,8 @@ import xarray
 
 from programs import backends, build, chorale, ranks, start
 
-small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size", "64",
-         "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
+small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size",
+         "64", "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
 emulation = os.path.abspath(f"{build}/emulated/chorale_cuda.so")
 real = bool(glob.glob("/dev/nvidia[0-9]*"))
 plugin = {} if real else {"CHORALE_CUDA_PLUGIN": emulation}
@@ -69,7 +69,8 @@ class Device(unittest.TestCase):
         for layout, backend in (("dp2.z2", "mpi"), ("dp2.z2", "ucx"), ("pp2", "mpi")):
             words = ["--no-save", "--layout", layout]
             _, host = self.train("cpu", *words, processes=2)
-            _, direct = self.train("cuda", *words, "--backend", backend, processes=2, CHORALE_CUDA_AWARE=backend, EMULATED_OPEN="1")
+            _, direct = self.train("cuda", *words, "--backend", backend, processes=2, CHORALE_CUDA_AWARE=backend,
+                                   EMULATED_OPEN="1")
             np.testing.assert_allclose(direct, host, rtol=1e-5)
 
     def test_info_says_how_device_buffers_travel(self):
@@ -98,7 +99,8 @@ class Device(unittest.TestCase):
         self.same_on_both("--no-save", "--family", "llama", "--num-query-groups", "1")
         self.same_on_both("--no-save", "--dropout", "0.2", "--recompute", "full")
         self.same_on_both("--no-save", "--dropout", "0.1", "--recompute", "selective", "--dtype", "bf16", tolerance=1e-2)
-        self.same_on_both("--no-save", "--dtype", "bf16", "--no-master-weights", "--layout", "dp2.z1", processes=2, tolerance=1e-2)
+        self.same_on_both("--no-save", "--dtype", "bf16", "--no-master-weights", "--layout", "dp2.z1", processes=2,
+                          tolerance=1e-2)
         self.same_on_both("--no-save", "--dtype", "f16", "--optimizer", "sgd", tolerance=1e-2)
 
     def test_checkpoints_and_texts_are_those_of_the_host(self):
@@ -106,8 +108,8 @@ class Device(unittest.TestCase):
         texts = {}
         for device in ("cpu", "cuda"):  # both go on from what the device saved
             self.train(device, "--load", run, "--no-save", steps=4)
-            result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature", "0", "--dtype",
-                            "f32", "--prompt", "1,2,3"], **plugin)
+            result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature", "0",
+                            "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
             self.assertEqual(result.returncode, 0, result.stderr)
             texts[device] = result.stdout
         self.assertEqual(texts["cpu"], texts["cuda"])
@@ -125,13 +127,14 @@ class Device(unittest.TestCase):
         for device in ("cpu", "cuda"):
             run, _ = self.train(device, "--no-save", "--layout", "dp2", processes=2)
             with xarray.open_dataset(f"{run}/run.h5", group="memory") as memory:
-                held[device] = [memory[name].isel(step=-1, category=5, missing_dims="ignore").values for name in ("planned", "peak")]
+                held[device] = [memory[name].isel(step=-1, category=5, missing_dims="ignore").values
+                                for name in ("planned", "peak")]
                 self.assertTrue((held[device][0] == held[device][1]).all(), held)
         self.assertTrue((np.subtract(held["cuda"], held["cpu"]) == (32 << 20 if real else 4096)).all(), held)
 
     def test_bench_measures_buffers_on_the_device(self):
-        result = ranks(2, chorale, "bench", "all_reduce", "all_gather", "--device", "cuda", "--backend", "nccl,shm", "--algorithm",
-                       "ring", "-b", "1K", "-e", "64K", "-f", "64", "-n", "3", "--format", "json", **plugin)
+        result = ranks(2, chorale, "bench", "all_reduce", "all_gather", "--device", "cuda", "--backend", "nccl,shm",
+                       "--algorithm", "ring", "-b", "1K", "-e", "64K", "-f", "64", "-n", "3", "--format", "json", **plugin)
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = json.loads(result.stdout)
         self.assertEqual(len(rows), 16)
@@ -141,9 +144,11 @@ class Device(unittest.TestCase):
     def test_what_does_not_fit_ends_in_a_layout_that_does(self):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
                 "--run-dir", self.folder]  # 25.6 MiB of a replica
-        foreseen = (r"error: \w+ overflows the memory of a rank\n  dp2, a rank of stage 0: 25\.6 MiB at most .* what its GPU has free "
+        foreseen = (r"error: \w+ overflows the memory of a rank\n  dp2, a rank of stage 0: 25\.6 MiB at most .* what its "
+                    r"GPU has free "
                     r"for it is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
-        too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; requested \d+ bytes, "
+        too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; "
+                    r"requested \d+ bytes, "
                     r"held now: params .*\n  try (\S+?),? .*\n  rank \d of 2 ")
         for memory, others, says, code in ((40, 0, foreseen, 2), (52, 28, too_late, 1)):
             bytes_there = {"EMULATED_BYTES": str(memory << 20), "EMULATED_BYTES_OF_OTHERS": str(others << 20)}
@@ -178,25 +183,27 @@ class Device(unittest.TestCase):
     def test_exact_numerics_have_the_bits_of_the_host(self):
         for processes, words in ((1, ["--dropout", "0.1"]), (2, ["--layout", "tp2.sp"]), (2, ["--layout", "dp2.z2"]),
                                  (2, ["--layout", "pp2", "--family", "llama"])):
-            (host, seen), (device, found) = (self.train(where, "--numerics", "exact", *words, processes=processes) for where in ("cpu", "cuda"))
+            (host, seen), (device, found) = (self.train(where, "--numerics", "exact", *words, processes=processes)
+                                             for where in ("cpu", "cuda"))
             self.assertEqual(seen, found)
             self.assertEqual(weights(host), weights(device))
 
     def test_exact_numerics_have_the_same_bits_on_every_layout(self):
-        shape = ["--num-layers", "2", "--hidden-size", "24", "--num-attention-heads", "6", "--seq-length", "16", "--vocab-size", "61",
-                 "--global-batch-size", "6"]
-        for family, layouts in (("gpt2", "dp1,dp2.z3,dp1.tp2.sp,dp1.pp2,dp3.z1,dp1.tp3,dp2.tp2.z2.sp,dp2.pp2.z1,dp1.tp2.pp2"),
+        shape = ["--num-layers", "2", "--hidden-size", "24", "--num-attention-heads", "6", "--seq-length", "16",
+                 "--vocab-size", "61", "--global-batch-size", "6"]
+        for family, layouts in (("gpt2",
+                                 "dp1,dp2.z3,dp1.tp2.sp,dp1.pp2,dp3.z1,dp1.tp3,dp2.tp2.z2.sp,dp2.pp2.z1,dp1.tp2.pp2"),
                                 ("llama", "dp2,dp1.tp3,dp2.tp2.z3.sp")):
-            result = ranks(4, chorale, "prove", *shape, "--steps", "2", "--device", "cuda", "--layouts", layouts, "--run-dir",
-                           self.folder, "--family", family, **plugin)
+            result = ranks(4, chorale, "prove", *shape, "--steps", "2", "--device", "cuda", "--layouts", layouts,
+                           "--run-dir", self.folder, "--family", family, **plugin)
             self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
             self.assertRegex(result.stdout, r"(\d+) of \1 equal to one rank in 2 steps")
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5")) as record:
             self.assertNotEqual(str(record.device.values), "cpu")
 
     def test_a_sum_that_grows_too_large_on_the_device_is_named(self):
-        result = ranks(1, chorale, "train", *small, "--device", "cuda", "--numerics", "exact", "--lr", "100", "--train-iters", "9",
-                       "--no-save", "--run-dir", self.folder, **plugin)
+        result = ranks(1, chorale, "train", *small, "--device", "cuda", "--numerics", "exact", "--lr", "100",
+                       "--train-iters", "9", "--no-save", "--run-dir", self.folder, **plugin)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("block.0.attention.out output: numbers have grown too large to be summed exactly", result.stderr)
 

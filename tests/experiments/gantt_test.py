@@ -1,5 +1,5 @@
-"""The measured pipeline of a real run against its schedule: every stage did what it had to in that order, and nothing began before what it
-needs was there. The order comes from `show pipeline`, not from the run."""
+"""Compares the measured pipeline of a real run with its schedule. Every stage ran its actions in order, and no action began
+before its inputs had arrived. The order comes from `show pipeline`, not from the run."""
 import os
 import re
 import tempfile
@@ -20,10 +20,11 @@ def planned(schedule, stages, chunks):
 
 
 class Event:
-    """An action of a rank. Ranks of one host read one clock: without the offset that was estimated, its times compare exactly."""
+    """An action of a rank. Ranks of one host share a clock, so times without the estimated offset compare exactly."""
 
     def __init__(self, table, offsets, i):
-        self.rank, self.stage, self.micro_batch, self.chunk = (int(table[c][i]) for c in ("rank", "stage", "micro_batch", "chunk"))
+        self.rank, self.stage, self.micro_batch, self.chunk = (int(table[c][i])
+                                                               for c in ("rank", "stage", "micro_batch", "chunk"))
         self.kind = "FBW"[table["kind"][i]]
         self.begins, self.ends = (float(table[c][i]) - offsets[self.rank] for c in ("t_start", "t_end"))
 
@@ -35,12 +36,14 @@ class Gantt(unittest.TestCase):
     def events(self, count, layout):
         with tempfile.TemporaryDirectory() as folder:
             batch = micro_batches * (2 if "dp2" in layout else 1)
-            result = ranks(count, chorale, "train", "--preset", "tiny", "--threads", "1", "--num-layers", "4", "--eval-samples", "4",
-                           "--global-batch-size", str(batch), "--micro-batch-size", "1", "--train-iters", "2", "--layout", layout,
-                           "--run-dir", folder, "--no-save")
+            result = ranks(count, chorale, "train", "--preset", "tiny", "--threads", "1", "--num-layers", "4",
+                           "--eval-samples", "4",
+                           "--global-batch-size", str(batch), "--micro-batch-size", "1", "--train-iters", "2", "--layout",
+                           layout, "--run-dir", folder, "--no-save")
             self.assertEqual(result.returncode, 0, result.stderr)
             with h5py.File(os.path.join(folder, "latest", "run.h5")) as file:
-                table, offsets = {name: column[:] for name, column in file["pipeline"].items()}, file["ranks/clock_offset"][:]
+                table, offsets = {name: column[:] for name,
+                                  column in file["pipeline"].items()}, file["ranks/clock_offset"][:]
         return [Event(table, offsets, i) for i in range(len(table["rank"]))]
 
     def check_order(self, events, count, schedule, stages, chunks):

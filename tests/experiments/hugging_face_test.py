@@ -1,4 +1,4 @@
-"""Models of Hugging Face's and tokenizers, in and out, as a user meets them: what is trained is what is recorded, resumed and exported."""
+"""Hugging Face models and tokenizers, imported and exported by a user: training, records, resuming and export agree."""
 import json
 import os
 import tempfile
@@ -53,14 +53,17 @@ class HuggingFace(unittest.TestCase):
         return dict(line.split(" = ", 1) for line in toml.splitlines())
 
     def test_a_run_goes_on_in_the_shape_of_its_checkpoint(self):
-        run = self.train("--preset", "tiny-llama", "--num-layers", "2", "--norm-epsilon", "1e-6", "--dropout", "0.1", "--train-iters", "2")
+        run = self.train("--preset", "tiny-llama", "--num-layers", "2", "--norm-epsilon", "1e-6", "--dropout", "0.1",
+                         "--train-iters", "2")
         again = self.train("--load", run, "--train-iters", "3")  # nothing but the checkpoint says what it is
         config = self.config_of(again)
         for option, value in (("family", '"llama"'), ("num-layers", "2"), ("hidden-size", "96"), ("num-query-groups", "4"),
                               ("norm-epsilon", "1e-06"), ("untie-embeddings", "true"), ("dropout", "0.1")):
             self.assertEqual(config[option], value)
-        self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters", "4")  # what agrees is welcome
-        for words, says in ((["--num-layers", "4"], ["num-layers is given as 4 (command line), and is 2 in", "leave --num-layers out"]),
+        self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters",
+                   "4")  # what agrees is welcome
+        for words, says in ((["--num-layers", "4"],
+                             ["num-layers is given as 4 (command line), and is 2 in", "leave --num-layers out"]),
                             (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
                             (["--preset", "nano"], ["(preset nano)", "leave --preset out"]),
                             (["--hidden-size", "100"], ["hidden-size is given as 100", "96"])):
@@ -71,7 +74,8 @@ class HuggingFace(unittest.TestCase):
         self.changed(model, layer_norm_epsilon=1e-6, activation_function="gelu_pytorch_tanh", attn_pdrop=0.3, embd_pdrop=0.1)
         run = self.train("--load-hf", model, "--train-iters", "2")
         config = self.config_of(run)
-        self.assertEqual([config[name] for name in ("num-layers", "hidden-size", "norm-epsilon", "seq-length")], ["2", "96", "1e-06", "24"])
+        self.assertEqual([config[name] for name in ("num-layers", "hidden-size", "norm-epsilon", "seq-length")],
+                         ["2", "96", "1e-06", "24"])
         with open(f"{run}/checkpoints/step-2/manifest.json") as file:
             self.assertEqual(json.load(file)["manifest"]["metadata"]["model"]["epsilon"], 1e-6)
         again = self.train("--config", f"{run}/config.toml", "--load", run, "--train-iters", "3")
@@ -116,16 +120,18 @@ class HuggingFace(unittest.TestCase):
                 losses[layout] = list(file["train/loss"])
         self.assertEqual(len({str(of_layout) for of_layout in losses.values()}), 1, losses)
 
-    # 12.8 million parameters are 49 MiB in f32; under tp4 a rank holds a quarter of them, and as much again three times. All weights are read on
-    # no rank: they would be 49 MiB more, and as many pages of the mapped file.
+    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of them, four times over. No rank reads all
+    # weights: that would take 49 MiB more, and as many pages of the mapped file.
     def test_weights_are_read_within_the_memory_of_a_rank(self):
-        shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000", "--seq-length", "16"]
+        shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
+                 "--seq-length", "16"]
         model = self.model(*shape)
         script = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n"
                   "print('MOST', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
         most = {}
         for words in (["--load-hf", model], shape):
-            result = start([*launch, "-n", "4", "/usr/bin/python3", "-c", script, chorale, "train", *short, *words, "--train-iters", "1", "--no-save",
+            result = start([*launch, "-n", "4", "/usr/bin/python3", "-c", script, chorale, "train", *short, *words,
+                            "--train-iters", "1", "--no-save",
                             "--layout", "tp4", "--memory-limit", "96M", "--run-dir", f"{self.folder}/runs"])
             self.assertEqual(result.returncode, 0, result.stderr)
             most[words[0]] = max(int(line.split()[1]) for line in result.stdout.splitlines() if line.startswith("MOST"))
@@ -137,19 +143,23 @@ class HuggingFace(unittest.TestCase):
             file.write("the cat sat on the mat and the dog sat on the log. " * 200)
         self.done("data", "train-bpe", book, "--vocabulary", "280", "--out", vocabulary)
         self.done("data", "tokenize", book, "--tokenizer", vocabulary)
-        run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size", "280", "--train-iters", "1")
+        run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size",
+                         "280", "--train-iters", "1")
         self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # a text: the run knows its tokenizer
         again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
         model = f"{self.folder}/model"
-        self.assertIn("with the tokenizer of", self.done("export", "--load", f"{again}/checkpoints/step-2", "--out", model).stderr)
+        self.assertIn("with the tokenizer of",
+                      self.done("export", "--load", f"{again}/checkpoints/step-2", "--out", model).stderr)
         with open(f"{model}/tokenizer.json") as kept, open(vocabulary) as made:
             self.assertEqual(kept.read(), made.read())
         with open(f"{model}/tokenizer_config.json") as file:
             self.assertEqual(json.load(file)["tokenizer_class"], "PreTrainedTokenizerFast")
-        texts = [self.done("generate", "--load", place, "--prompt", "the cat", "--tokens", "9", "--temperature", "0").stdout for place in (again, model)]
+        texts = [self.done("generate", "--load", place, "--prompt", "the cat", "--tokens", "9", "--temperature", "0").stdout
+                 for place in (again, model)]
         self.assertEqual(texts[0], texts[1])
         self.assertTrue(texts[0].startswith("the cat"))
-        self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens", "2").stdout)
+        self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens",
+                                     "2").stdout)
         # What came with their model goes back with it, whatever it is.
         with open(f"{model}/special_tokens_map.json", "w") as file:
             file.write("{}")
@@ -158,15 +168,18 @@ class HuggingFace(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(f"{self.folder}/tuned")), sorted(os.listdir(model)))
 
     def test_a_tokenizer_that_does_not_fit_is_refused(self):
-        self.refused("train", "--preset", "tiny", "--vocab-size", "200", "--tokenizer", "bytes", says=["bytes has 256 tokens, the model 200"])
+        self.refused("train", "--preset", "tiny", "--vocab-size", "200", "--tokenizer", "bytes",
+                     says=["bytes has 256 tokens, the model 200"])
         run = self.train("--preset", "tiny", "--num-layers", "1", "--train-iters", "1")
-        self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none", says=["no such tokenizer"])
+        self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none",
+                     says=["no such tokenizer"])
         self.assertFalse(os.path.exists(f"{self.folder}/m"))
         self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stderr)
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
         self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need none
-        self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the", says=['"the" is no number', "not a supported byte-level tokenizer"])
+        self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
+                     says=['"the" is no number', "not a supported byte-level tokenizer"])
 
     def test_pickles_are_not_opened(self):
         model = self.model("--preset", "tiny", "--num-layers", "1")

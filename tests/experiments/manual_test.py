@@ -1,4 +1,4 @@
-"""The manual and the shell's completion, which the program makes of its own options: complete, without warnings, and at work in bash."""
+"""The man page and the shell completion, generated from the options: complete, free of warnings, and working in bash."""
 import os
 import re
 import shutil
@@ -24,7 +24,8 @@ class Manual(unittest.TestCase):
     def complete(self, *words):
         """What bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
-        program = f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        program = (f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; '
+                   'printf "%s\\n" "${COMPREPLY[@]}"')
         result = start(["bash", "-uc", program], folder=self.folder())
         self.assertEqual(result.stderr, "")
         return result.stdout.split()

@@ -1,4 +1,4 @@
-"""A file of DeepSpeed's and flags of Megatron's, as a user brings them: what is said of them, recorded, and taken back from a run's config."""
+"""A DeepSpeed config file and Megatron flags from a user: notes, records, and reading them back from a run's config."""
 import json
 import os
 import tempfile
@@ -8,7 +8,8 @@ from programs import chorale, start
 
 few_steps = ["--preset", "tiny", "--train-iters", "3", "--eval-samples", "2", "--threads", "1", "--no-save"]
 file = {"train_batch_size": 8, "wall_clock_breakdown": True, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}},
-        "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 8}}, "zero_optimization": {"stage": 1, "overlap_comm": False}}
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 8}},
+        "zero_optimization": {"stage": 1, "overlap_comm": False}}
 
 
 class OtherPrograms(unittest.TestCase):
@@ -50,8 +51,10 @@ class OtherPrograms(unittest.TestCase):
         self.assertIn("wall_clock_breakdown", result.stderr)
 
     def test_a_flag_without_an_effect_is_refused_in_three_lines(self):
-        for words, says in ((["--rotary-base", "500"], "family = gpt2"), (["--sgd-momentum", "0.9"], "optimizer = adamw (default)"),
-                            (["--swiglu"], "--family llama"), (["--vocab-file", "x", "--save", "y"], "2 settings of another program")):
+        for words, says in ((["--rotary-base", "500"], "family = gpt2"),
+                            (["--sgd-momentum", "0.9"], "optimizer = adamw (default)"),
+                            (["--swiglu"], "--family llama"),
+                            (["--vocab-file", "x", "--save", "y"], "2 settings of another program")):
             said = self.train(*few_steps, *words, name="refused", code=2)
             self.assertEqual(len(said.splitlines()), 3, said)
             self.assertIn(says, said)

@@ -1,4 +1,4 @@
-"""The peak that MFU is a share of, from outside: measured once for a machine, again where a step was faster; and what a run says of a busy machine."""
+"""The peak behind MFU: measured once per machine, again if a step was faster; and the report of a busy machine."""
 import glob
 import json
 import os
@@ -16,15 +16,16 @@ class Peak(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.folder, self.cache = holder.name, f"{holder.name}/cache"
-        self.words = [chorale, "train", "--preset", "tiny", "--threads", "1", "--train-iters", "3", "--global-batch-size", "8",
-                      "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
+        self.words = [chorale, "train", "--preset", "tiny", "--threads", "1", "--train-iters", "3", "--global-batch-size",
+                      "8", "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
 
     def train(self, *words, processes=1, **environment):
         """What the run says and its record: the peak, its words, the steps' MFU, and the columns of /ranks."""
         result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
         self.assertEqual(result.returncode, 0, result.stderr)
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
-            return result.stderr, {"flops": int(file.attrs["peak_flops"]), "text": file["peak"].asstr()[()], "mfu": file["train/mfu"][:],
+            return result.stderr, {"flops": int(file.attrs["peak_flops"]), "text": file["peak"].asstr()[()],
+                                   "mfu": file["train/mfu"][:],
                                    **{name: file[f"ranks/{name}"][:] for name in ("load", "others", "stolen")}}
 
     def file(self):
@@ -71,12 +72,15 @@ class Peak(unittest.TestCase):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:
             said, run = self.train(processes=2)
-            bench = [chorale, "bench", "all_reduce", "--backend", "threads", "--end", "64", "--out", f"{self.folder}/bench.h5"]
+            bench = [chorale, "bench", "all_reduce", "--backend", "threads", "--end", "64", "--out",
+                     f"{self.folder}/bench.h5"]
             said_by_bench = start(bench).stderr
-            said_by_launches = start([chorale, "bench", "all_reduce", "--end", "64", "--ranks-per-launch", "1", "--launches", "2"]).stderr
+            said_by_launches = start([chorale, "bench", "all_reduce", "--end", "64", "--ranks-per-launch", "1", "--launches",
+                                      "2"]).stderr
             suite = f"{self.folder}/suite.toml"
             with open(suite, "w", encoding="utf-8") as stream:
-                stream.write('[[runs]]\npreset = "tiny"\ntrain-iters = 4\nno-save = true\nthreads = 1\nglobal-batch-size = 8\nvary.layout = ["dp1"]\n')
+                stream.write('[[runs]]\npreset = "tiny"\ntrain-iters = 4\nno-save = true\nthreads = 1\nglobal-batch-size '
+                             '= 8\nvary.layout = ["dp1"]\n')
             said_by_compare = start([chorale, "compare", suite, "--run-dir", f"{self.folder}/suites"]).stderr
         finally:
             for loop in loops:
@@ -84,7 +88,8 @@ class Peak(unittest.TestCase):
                 loop.wait()
         for text in (said, said_by_bench, said_by_launches, said_by_compare):
             self.assertEqual(text.count(" busy: other programs "), 1, text)
-            self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores \(load [0-9.]+\)")
+            self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores "
+                                   r"\(load [0-9.]+\)")
         self.assertTrue((run["others"] > 0.1).all() and len(run["others"]) == 2, run["others"])
         for record in (f"{self.folder}/bench.h5", f"{self.folder}/suites/latest/run.h5"):
             with h5py.File(record) as file:

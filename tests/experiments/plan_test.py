@@ -29,7 +29,8 @@ class Plan(unittest.TestCase):
 
     def test_what_a_word_leaves_out_of_dp_is_one_replica_or_what_the_ranks_leave(self):
         for words, layout in ((["--layout", "tp2.pp2"], "dp1.tp2.pp2: 4 ranks"), ([], "dp1: 1 ranks"),
-                              (["--layout", "dp2.tp2"], "dp2.tp2: 4 ranks"), (["--layout", "tp2", "--ranks", "8"], "dp4.tp2: 8 ranks")):
+                              (["--layout", "dp2.tp2"], "dp2.tp2: 4 ranks"),
+                              (["--layout", "tp2", "--ranks", "8"], "dp4.tp2: 8 ranks")):
             with self.subTest(words=words):
                 self.assertTrue(self.plan(*words).startswith(layout))
 
@@ -38,7 +39,8 @@ class Plan(unittest.TestCase):
         self.refused("--layout", "dp2", "--ranks", "8", says=["2 ranks; there are 8", "try dp8"])
 
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):
-        self.refused("--layout", "tp2", "--ranks", "7", says=["7 / (tensor 2 × pipeline 1) is no whole number", "try dp1.pp7\n"])
+        self.refused("--layout", "tp2", "--ranks", "7",
+                     says=["7 / (tensor 2 × pipeline 1) is no whole number", "try dp1.pp7\n"])
         self.refused("--layout", "dp1000000.tp1000000", says=["1000000"])
         self.refused("--layout", "dp3.pp2", says=["global-batch-size 8 must be a multiple of data_parallel 3,"])
 
@@ -54,8 +56,8 @@ class Plan(unittest.TestCase):
         for algorithm in ("ring", "recursive_doubling"):
             with open(f"{self.cache}/chorale/tuning.json", "w") as file:
                 json.dump({"schema": "chorale tuning", "version": 1, "machine": machine, "prices": {}, "choices": [
-                    {"backend": "shm", "op": "all_reduce", "ranks": 4, "in_place": True, "bytes": 4096, "algorithm": algorithm,
-                     "chunks": 1, "time_us": 1, "runner_up": "", "ratio": 1}]}, file)
+                    {"backend": "shm", "op": "all_reduce", "ranks": 4, "in_place": True, "bytes": 4096,
+                     "algorithm": algorithm, "chunks": 1, "time_us": 1, "runner_up": "", "ratio": 1}]}, file)
             with self.subTest(algorithm=algorithm):
                 tuned = self.plan(*words)
                 self.assertIn("auto chooses by what `chorale tune` measured here", tuned)

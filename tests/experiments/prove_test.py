@@ -82,7 +82,8 @@ class Prove(unittest.TestCase):
             self.assertIn("dp=mpi,tp=shm", str(cases.backend.values[0]))
 
     def test_a_killed_run_keeps_what_it_proved(self):
-        words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 40 + "dp2", "--run-dir", self.folder]
+        words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 40 + "dp2", "--run-dir",
+                 self.folder]
         process = spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
         until(lambda: lines_of(rows) >= 4, process)
@@ -95,7 +96,8 @@ class Prove(unittest.TestCase):
             self.assertTrue((proofs.outcome == 0).all())
 
     def test_more_ranks_than_there_are_and_unknown_layouts_are_refused(self):
-        for words, says in ((["--layouts", "dp8"], "there are too few ranks"), (["--layouts", "dq2"], "is no part of a layout")):
+        for words, says in ((["--layouts", "dp8"], "there are too few ranks"),
+                            (["--layouts", "dq2"], "is no part of a layout")):
             result = start([chorale, "prove", "--run-dir", self.folder, *words])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(says, result.stderr)

@@ -1,4 +1,4 @@
-"""docs/records.md against records as the commands write them: it names all that they hold, and its examples run as they stand."""
+"""Checks docs/records.md against real records: it names all their contents, and its examples run unchanged."""
 import os
 import re
 import sys
@@ -21,15 +21,18 @@ class Records(unittest.TestCase):
         cls.folder = cls.holder.name
         cls.addClassCleanup(cls.holder.cleanup)
         tiny = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "4"]
-        made = [start([chorale, "bench", "all_reduce", "--backend", "threads", "--end", "1K", "--out", f"{cls.folder}/bench.h5"]),
-                start([chorale, "bench", "all_reduce", "--end", "64", "-n", "3", "--launches", "2", "--out", f"{cls.folder}/launches.h5"], MPIRUN=" ".join(launch)),
+        made = [start([chorale, "bench", "all_reduce", "--backend", "threads", "--end", "1K", "--out",
+                       f"{cls.folder}/bench.h5"]),
+                start([chorale, "bench", "all_reduce", "--end", "64", "-n", "3", "--launches", "2", "--out",
+                       f"{cls.folder}/launches.h5"], MPIRUN=" ".join(launch)),
                 start([chorale, "prove", "--steps", "1", "--run-dir", f"{cls.folder}/prove"]),
                 start([chorale, "info", "--run-dir", f"{cls.folder}/info"]),
-                ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4", "--no-save", "--trace-steps", "2",
-                      "--run-dir", f"{cls.folder}/runs")]
+                ranks(2, chorale, "train", *tiny, "--layout", "pp2", "--train-iters", "4", "--eval-samples", "4",
+                      "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs")]
         for result in made:
             assert result.returncode == 0, result.stderr
-        cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5", *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
+        cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
+                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "runs"))]
 
     def groups(self, file):
         found = ["/"]
@@ -58,8 +61,8 @@ class Records(unittest.TestCase):
                             dims = [os.path.basename(axis[0].name) for axis in item.dims if len(axis)] or [name] * item.ndim
                             self.assertEqual(described[name][1].strip(), ", ".join(dims))
                             if item.attrs.get("units"):
-                                self.assertIn(item.attrs["units"].decode() if isinstance(item.attrs["units"], bytes) else item.attrs["units"],
-                                              described[name][2])
+                                self.assertIn(item.attrs["units"].decode() if isinstance(item.attrs["units"], bytes)
+                                              else item.attrs["units"], described[name][2])
                     for name in record.attrs if group == "/" else []:
                         with self.subTest(file=file, attribute=name):
                             self.assertIn(name, described)

@@ -1,4 +1,4 @@
-"""`chorale report`: the page with figures, of runs and suites and of what goes wrong, looked at as a browser does; and comparisons."""
+"""`chorale report`: pages of figures for runs, suites and failures, as a browser renders them; and comparisons."""
 import html
 import html.parser
 import json
@@ -21,16 +21,19 @@ for (const svg of document.querySelectorAll("svg.chart, svg.pipeline")) {
   const frame = svg.getBoundingClientRect();
   const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
   boxes.forEach(([a, p], i) => {
-    if (p.left < frame.left - 1 || p.right > frame.right + 1 || p.top < frame.top - 1 || p.bottom > frame.bottom + 1) found.push(["outside", a]);
+    if (p.left < frame.left - 1 || p.right > frame.right + 1 || p.top < frame.top - 1 || p.bottom > frame.bottom + 1)
+      found.push(["outside", a]);
     for (const [b, q] of boxes.slice(i + 1)) {
-      const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left), high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+      const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+      const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
       if (wide > 1 && high > 3) found.push(["overlap", a, b]);
     }
   });
 }
 const page = document.documentElement;
 if (page.scrollWidth > window.innerWidth) found.push(["wide", page.scrollWidth, window.innerWidth]);
-parent.document.documentElement.setAttribute("data-found", JSON.stringify({found, paper: getComputedStyle(page).backgroundColor, width: window.innerWidth}));
+const seen = {found, paper: getComputedStyle(page).backgroundColor, width: window.innerWidth};
+parent.document.documentElement.setAttribute("data-found", JSON.stringify(seen));
 </script>"""
 
 
@@ -70,7 +73,8 @@ class Page(html.parser.HTMLParser):
 
 
 def train(folder, count, *words):
-    words = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8", "--train-iters", "12", "--no-save", *words]
+    words = ["--preset", "tiny", "--threads", "1", "--eval-samples", "4", "--global-batch-size", "8", "--train-iters", "12",
+             "--no-save", *words]
     result = ranks(count, chorale, "train", *words, "--run-dir", folder)
     assert result.returncode == 0, result.stderr
     return os.path.realpath(f"{folder}/latest/run.h5")
@@ -85,12 +89,13 @@ class Report(unittest.TestCase):
         cls.runs = [train(f"{cls.home}/{layout}", count, "--layout", layout)
                     for layout, count in (("dp1", 1), ("dp2", 2), ("pp2", 2), ("dp2.z3", 2))]
         cls.launches = f"{cls.home}/launches.h5"
-        result = start([chorale, "bench", "all_reduce", "--backend", "shm", "--begin", "1K", "--end", "2K", "-f", "2", "-n", "3", "-w", "1", "--in-place", "no",
+        result = start([chorale, "bench", "all_reduce", "--backend", "shm", "--begin", "1K", "--end", "2K", "-f", "2", "-n",
+                        "3", "-w", "1", "--in-place", "no",
                         "--ceiling", "0", "--launches", "6", "--out", cls.launches], MPIRUN=" ".join(launch))
         assert result.returncode == 0, result.stderr
         cls.bench = f"{cls.home}/bench.h5"
-        result = ranks(2, chorale, "bench", "all_reduce", "broadcast", "barrier", "--backend", "shm", "--algorithm", "all", "--begin", "1K", "--end", "64K",
-                       "-n", "8", "-w", "1", "--in-place", "no", "--out", cls.bench)
+        result = ranks(2, chorale, "bench", "all_reduce", "broadcast", "barrier", "--backend", "shm", "--algorithm", "all",
+                       "--begin", "1K", "--end", "64K", "-n", "8", "-w", "1", "--in-place", "no", "--out", cls.bench)
         assert result.returncode == 0, result.stderr
 
     def setUp(self):
@@ -131,10 +136,10 @@ class Report(unittest.TestCase):
         return copy
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """A record of launches whose medians we choose: a microsecond, a few percent to and fro. Apart, it is of another session."""
+        """A record of launches with chosen medians: a microsecond, plus or minus a few percent. `apart`: another session."""
         def change(file):
             if apart:
-                file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # of fixed length, as the recorder writes it
+                file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # fixed length
             for number in range(6):
                 run = file[f"runs/launch-{number + 1}"]
                 run["series/median"][:] = 1e-6 * slower * (1 + 0.01 * (number * 3 % 5))
@@ -145,14 +150,17 @@ class Report(unittest.TestCase):
     def test_figures_of_several_runs_and_their_findings(self):
         page = self.page(*self.runs)
         self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
-        for said in ("4 runs of chorale train", "has the highest median", "Too few runs to tell whether they differ (?): 1 of each, and 6 repetitions in turns would", "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
+        for said in ("4 runs of chorale train", "has the highest median",
+                     "Too few runs to tell whether they differ (?): 1 of each, and 6 repetitions in turns would",
+                     "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for want of data: .*bandwidth")
 
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
         self.assertEqual(page.figures, ["winners", "bandwidth", "pairs"])
-        for said in ("has the lowest median in", "Too few runs to tell whether winners stand alone (?): 1 of each", "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
+        for said in ("has the lowest median in", "Too few runs to tell whether winners stand alone (?): 1 of each",
+                     "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
             self.assertIn(said, page.text)
 
     def test_a_suite_is_as_its_runs(self):
@@ -185,7 +193,7 @@ class Report(unittest.TestCase):
 
     def test_a_run_that_was_killed_and_one_that_had_not_begun(self):
         def kill(file):
-            file.attrs["status"] = numpy.bytes_("running")  # of fixed length, as the recorder writes it
+            file.attrs["status"] = numpy.bytes_("running")  # fixed length
         def kill_at_once(file):
             kill(file)
             for group in ("train", "phases", "memory", "eval", "pipeline"):
@@ -205,8 +213,8 @@ class Report(unittest.TestCase):
         def slow(file):
             file["train/step_time"][:] = file["train/step_time"][:] * 10
             file["train/tokens_per_s"][:] = file["train/tokens_per_s"][:] / 10
-        for one, other in ((self.runs[1], self.runs[1]), (self.runs[1], self.changed(self.runs[1], slow)), (self.bench, self.bench),
-                           (self.timed(launches=5), self.timed(3, launches=5))):
+        for one, other in ((self.runs[1], self.runs[1]), (self.runs[1], self.changed(self.runs[1], slow)),
+                           (self.bench, self.bench), (self.timed(launches=5), self.timed(3, launches=5))):
             result = start([chorale, "report", one, other, "--compare"])
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("too few runs to tell", result.stdout)
@@ -253,7 +261,9 @@ class Report(unittest.TestCase):
 
     def test_a_comparison_says_first_what_differs(self):
         for one, other, differs in ((self.runs[0], self.runs[1], [("layout", "dp1", "dp2"), ("ranks", "1", "2")]),
-                                    (self.runs[1], self.changed(self.runs[1], lambda file: file.attrs.modify("machine", numpy.bytes_("an abacus"))),
+                                    (self.runs[1],
+                                     self.changed(self.runs[1],
+                                                  lambda file: file.attrs.modify("machine", numpy.bytes_("an abacus"))),
                                      [("machine", "", "an abacus")]),
                                     (self.runs[1], self.changed(self.runs[1], self.larger), [("num-layers", "", "9")])):
             result = start([chorale, "report", one, other, "--compare"])
@@ -281,7 +291,8 @@ class Report(unittest.TestCase):
                 file[f"runs/launch-{number + 1}/series/bytes"][1] = 7
         result = start([chorale, "report", self.changed(self.launches, lose), "--check", self.launches])
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"not compared: all_reduce shm auto f32 2 KiB, 2 ranks: latency, which only {self.launches} has", result.stderr)
+        self.assertIn(f"not compared: all_reduce shm auto f32 2 KiB, 2 ranks: latency, which only {self.launches} has",
+                      result.stderr)
         self.assertIn("no speed fell by more than 5 %\n", result.stderr)
 
     def test_large_speeds_are_whole_numbers(self):
@@ -321,9 +332,12 @@ class Report(unittest.TestCase):
                 text = stream.read()
             for width, scheme, paper in ((1280, 1, "rgb(255, 255, 255)"), (420, 0, "rgb(18, 22, 28)")):
                 with self.subTest(files=files, width=width):
-                    with open(f"{self.folder}/look.html", "w", encoding="utf-8") as stream:  # no window is narrower than 500 pixels, but a frame is
-                        stream.write(f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
-                    dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--blink-settings=preferredColorScheme={scheme}",
+                    with open(f"{self.folder}/look.html", "w",
+                              encoding="utf-8") as stream:  # no window is narrower than 500 pixels, but a frame is
+                        stream.write(f'<iframe width="{width}" height="900" style="border: 0" '
+                                     f'srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
+                    dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu",
+                                 f"--blink-settings=preferredColorScheme={scheme}",
                                  f"--user-data-dir={self.folder}/browser", "--window-size=1400,1000", "--dump-dom",
                                  f"file://{self.folder}/look.html"]).stdout
                     seen = json.loads(html.unescape(re.search(r'data-found="([^"]*)"', dom).group(1)))

@@ -1,4 +1,4 @@
-"""The batch scripts of examples/slurm: sound bash, with directives where sbatch reads them, that start commands with options as they are."""
+"""The batch scripts of examples/slurm: valid bash, directives where sbatch reads them, and valid options."""
 import glob
 import os
 import re
@@ -41,7 +41,8 @@ class Slurm(unittest.TestCase):
                 os.makedirs(f"{folder}/runs/slurm/latest/checkpoints")
                 for name in ("srun", "mpirun", "build/chorale"):
                     stand_in(f"{folder}/{name}")
-                ran = start(["bash", os.path.abspath(script)], folder=folder, PATH=f"{folder}:{os.environ['PATH']}", CALLS=f"{folder}/calls",
+                ran = start(["bash", os.path.abspath(script)], folder=folder, PATH=f"{folder}:{os.environ['PATH']}",
+                            CALLS=f"{folder}/calls",
                             SLURM_SUBMIT_DIR=folder, SLURM_CPUS_PER_TASK="4", SLURM_NTASKS_PER_NODE="2")
                 self.assertEqual(ran.returncode, 0, ran.stderr)
                 with open(f"{folder}/calls") as file:

@@ -1,4 +1,4 @@
-"""`train --trace-steps`: the file that viewers of traces open, and /comm, against what the same run says elsewhere in its record."""
+"""`train --trace-steps`: the file for trace viewers, and /comm, agree with the rest of the run's record."""
 import collections
 import json
 import os
@@ -10,7 +10,8 @@ import xarray
 
 from programs import chorale, ranks, start
 
-small = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--micro-batch-size", "1", "--eval-samples", "4", "--no-save"]
+small = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--micro-batch-size", "1", "--eval-samples", "4",
+         "--no-save"]
 
 
 def words(column):
@@ -23,8 +24,8 @@ class Trace(unittest.TestCase):
     def setUpClass(cls):
         holder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(holder.cleanup)
-        cls.result = ranks(4, chorale, "train", *small, "--layout", "dp2.pp2.z1", "--train-iters", "3", "--trace-steps", "2:3",
-                           "--run-dir", holder.name)
+        cls.result = ranks(4, chorale, "train", *small, "--layout", "dp2.pp2.z1", "--train-iters", "3", "--trace-steps",
+                           "2:3", "--run-dir", holder.name)
         assert cls.result.returncode == 0, cls.result.stderr
         folder = os.path.join(holder.name, "latest")
         cls.record = os.path.join(folder, "run.h5")
@@ -91,7 +92,9 @@ class Trace(unittest.TestCase):
     def test_each_pass_of_each_micro_batch_is_there(self):
         for rank in range(4):
             names = collections.Counter(e["name"] for e in self.track("passes") if e["pid"] == rank)
-            self.assertEqual(names, {name: 2 for name in ("data 0", "data 1", "forward 0", "forward 1", "backward 0", "backward 1", "optimizer")})
+            self.assertEqual(names, {name: 2
+                                     for name in ("data 0", "data 1", "forward 0", "forward 1", "backward 0", "backward 1",
+                                                  "optimizer")})
 
     def test_its_clock_is_the_one_that_the_pipeline_was_measured_by(self):
         traced = {(e["pid"], e["name"], e["args"]["chunk"]): e["ts"] for e in self.track("passes")
@@ -99,7 +102,8 @@ class Trace(unittest.TestCase):
         with xarray.open_dataset(self.record, group="pipeline") as pipeline:
             kinds = words(pipeline.kind)
             origins = [1e6 * t - traced[rank, f"{kind} {micro_batch}", chunk] for rank, kind, micro_batch, chunk, t in
-                       zip(pipeline["rank"].values, kinds, pipeline.micro_batch.values, pipeline["chunk"].values, pipeline.t_start.values)]
+                       zip(pipeline["rank"].values, kinds, pipeline.micro_batch.values, pipeline["chunk"].values,
+                           pipeline.t_start.values)]
         self.assertEqual(len(origins), len(traced))
         self.assertLess(max(origins) - min(origins), 0.01, "µs")
 
@@ -113,7 +117,8 @@ class Trace(unittest.TestCase):
             self.assertLessEqual(ts, ended[key][2])
 
     def test_comm_has_the_same_calls_and_what_their_steps_waited(self):
-        with xarray.open_dataset(self.record, group="comm") as comm, xarray.open_dataset(self.record, group="phases") as phases:
+        with xarray.open_dataset(self.record, group="comm") as comm, xarray.open_dataset(self.record,
+                                                                                         group="phases") as phases:
             self.assertEqual(set(comm.dims), {"call"})
             self.assertEqual(set(comm.step.values), {2, 3})
             self.assertEqual(set(words(comm.axis)), {"dp", "pp", "ends", "world"})
@@ -121,7 +126,8 @@ class Trace(unittest.TestCase):
             self.assertEqual(len(set(words(comm.backend))), 1)
             rows = collections.Counter(zip(comm["rank"].values.tolist(), words(comm.op)))
             drawn = collections.Counter((e["pid"], e["name"].removeprefix("wait ")) for e in self.events
-                                        if e["ph"] == "X" and e["cat"] in ("communication", "pipeline") and not e["name"].startswith("start "))
+                                        if e["ph"] == "X" and e["cat"] in ("communication", "pipeline")
+                                        and not e["name"].startswith("start "))
             self.assertEqual(rows, drawn)
             self.assertTrue((comm.exposed.values <= comm.duration.values + 1e-12).all())
             kinds = phases.phase.flag_meanings.split()
@@ -129,11 +135,14 @@ class Trace(unittest.TestCase):
                 said = phases.phase_time.sel(step=step).values
                 for rank in range(4):
                     mine = (comm.step.values == step) & (comm["rank"].values == rank)
-                    self.assertEqual(comm.seq.values[comm["rank"].values == rank].tolist(), list(range((comm["rank"].values == rank).sum())))
+                    self.assertEqual(comm.seq.values[comm["rank"].values == rank].tolist(),
+                                     list(range((comm["rank"].values == rank).sum())))
                     self.assertAlmostEqual(comm.exposed.values[mine].sum(),
-                                           said[rank, kinds.index("comm_exposed")] + said[rank, kinds.index("bubble")], places=9)
+                                           said[rank, kinds.index("comm_exposed")] + said[rank, kinds.index("bubble")],
+                                           places=9)
             drawn = {e["id"]: e["ts"] for e in self.events if e["ph"] == "b"}
-            begun = {f"{rank}.{seq}": 1e6 * t for rank, seq, t in zip(comm["rank"].values, comm.seq.values, comm.t_start.values)}
+            begun = {f"{rank}.{seq}": 1e6 * t for rank, seq,
+                     t in zip(comm["rank"].values, comm.seq.values, comm.t_start.values)}
             origins = [begun[key] - ts for key, ts in drawn.items()]
             self.assertLess(max(origins) - min(origins), 0.01, "µs: the clocks of both are one")
 
@@ -151,7 +160,8 @@ class Asked(unittest.TestCase):
 
     def test_what_names_no_steps_is_refused_in_three_lines(self):
         for asked, why in (("5:2", "step 5 is the first and 2 the last"), ("0:3", '"0" is no step'), ("x", '"x" is no step'),
-                           ("1:", '"" is no step'), (":", '"" is no step'), ("1:2:3", '"2:3" is no step'), ("-1", '"-1" is no step'),
+                           ("1:", '"" is no step'), (":", '"" is no step'), ("1:2:3", '"2:3" is no step'),
+                           ("-1", '"-1" is no step'),
                            ("1.5", '"1.5" is no step'), ("99999999999999999999", '"99999999999999999999" is no step')):
             with self.subTest(asked=asked):
                 result, files = self.train(f"--trace-steps={asked}")

@@ -1,4 +1,4 @@
-"""`chorale train` and what follows it, as a user meets them: records, resuming to the bit, texts, refusals in three lines."""
+"""`chorale train` and the commands after it, for a user: records, resuming to the bit, texts, errors in three lines."""
 import json
 import os
 import re
@@ -67,7 +67,8 @@ class Train(unittest.TestCase):
                 self.assertNotEqual(weights(whole, 50), weights(whole, 100))
 
     def test_a_run_told_to_stop_saves_and_can_go_on(self):
-        process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval", "1"],
+        process = spawn([chorale, "train", *tiny, "--train-iters", "100000", "--run-dir", self.folder, "--log-interval",
+                         "1"],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stderr:
             if re.search(r"step 3/", line):
@@ -100,7 +101,8 @@ class Train(unittest.TestCase):
         run = train(self.folder, "--train-iters", "3")
         hf = f"{self.folder}/hf"
         self.assertEqual(start([chorale, "export", "--load", run, "--out", hf]).returncode, 0)
-        ours, theirs = (start([chorale, "generate", "--load", f, "--prompt", "5,7", "--tokens", "15"]).stdout for f in (run, hf))
+        ours, theirs = (start([chorale, "generate", "--load", f, "--prompt", "5,7", "--tokens", "15"]).stdout
+                        for f in (run, hf))
         self.assertEqual(ours, theirs)
         self.assertEqual(len(ours.split()), 17)
         more = start([chorale, "train", "--load-hf", hf, "--train-iters", "2", "--run-dir", f"{self.folder}/more",
@@ -138,11 +140,13 @@ class Train(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(there)), files)
 
     def test_what_cannot_be_trained_is_refused(self):
-        self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7", says=["heads do not divide the width", "100", "7"])
+        self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7",
+                     says=["heads do not divide the width", "100", "7"])
         self.refused("train", "--global-batch-size", "8", "--micro-batch-size", "3", "--run-dir", self.folder,
                      says=["batch sizes do not divide", "8", "3"])
         self.refused("train", "--preset", "nan", says=["unknown preset", "nano"])
-        self.refused("train", "--numerics", "exact", "--dtype", "bf16", "--run-dir", self.folder, says=["exact numerics compute in f32"])
+        self.refused("train", "--numerics", "exact", "--dtype", "bf16", "--run-dir", self.folder,
+                     says=["exact numerics compute in f32"])
         for name, content in (("empty.bin", b""), ("cut.bin", b"\x00" * 100)):
             path = f"{self.folder}/{name}"
             with open(path, "wb") as file:
@@ -158,7 +162,8 @@ class Train(unittest.TestCase):
 
     def test_a_damaged_or_foreign_checkpoint_is_refused(self):
         run = train(self.folder, "--train-iters", "2")
-        self.refused("train", "--preset", "tiny", "--num-layers", "4", "--load", run, "--run-dir", self.folder, says=["layers"])
+        self.refused("train", "--preset", "tiny", "--num-layers", "4", "--load", run, "--run-dir", self.folder,
+                     says=["layers"])
         path = f"{run}/checkpoints/step-2/rank-0.safetensors"
         with open(path, "r+b") as file:
             file.seek(100000)
@@ -190,7 +195,8 @@ class Train(unittest.TestCase):
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
         with h5py.File(run) as file:
-            self.assertEqual([list(file[f"ranks/{axis}"]) for axis in ("dp", "tp", "pp")], [[0, 0, 1, 1], [0, 1, 0, 1], [0] * 4])
+            self.assertEqual([list(file[f"ranks/{axis}"]) for axis in ("dp", "tp", "pp")],
+                             [[0, 0, 1, 1], [0, 1, 0, 1], [0] * 4])
             self.assertTrue((file["memory/planned"][:] == file["memory/peak"][0]).all())
 
     def test_steps_that_are_skipped_and_runs_that_go_on_are_planned_as_they_were(self):
@@ -200,12 +206,13 @@ class Train(unittest.TestCase):
             result = ranks(2, chorale, *common, "--train-iters", "22" if words else "20", *words)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("bytes sent: as planned, ", result.stderr)
-        skipped = [int(h5py.File(f"{self.folder}/{run}/run.h5")["train/skipped"][:].sum()) for run in sorted(os.listdir(self.folder))[:-1]]
+        skipped = [int(h5py.File(f"{self.folder}/{run}/run.h5")["train/skipped"][:].sum())
+                   for run in sorted(os.listdir(self.folder))[:-1]]
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
     def test_a_run_of_ranks_that_is_told_to_stop_has_sent_what_it_should(self):
-        process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2", "--run-dir", self.folder,
-                         "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "100000", "--layout", "pp2",
+                         "--run-dir", self.folder, "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stderr:
             if "step 3/" in line:
                 break
@@ -234,8 +241,10 @@ class Train(unittest.TestCase):
 
     def test_what_no_layout_generates_is_refused_once(self):
         run = train(self.folder, "--train-iters", "1")
-        for words, says in ((["--samples", "2"], "ask for --samples 4"), (["--layout", "tp2.sp"], "generate on dp2.tp2: it loads"),
-                            (["--layout", "pp4.v4"], "more stages than layers"), (["--load", "nowhere"], "there is no checkpoint")):
+        for words, says in ((["--samples", "2"], "ask for --samples 4"),
+                            (["--layout", "tp2.sp"], "generate on dp2.tp2: it loads"),
+                            (["--layout", "pp4.v4"], "more stages than layers"),
+                            (["--load", "nowhere"], "there is no checkpoint")):
             result = ranks(4, chorale, "generate", "--load", run, *words)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
@@ -252,7 +261,8 @@ class Train(unittest.TestCase):
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
         self.assertIn("error: optimizer overflows the memory of a rank\n", result.stderr)
-        self.assertRegex(result.stderr, r"dp4, a rank of stage 0: 16\.8 MiB at most .*params 3\.6 MiB, grads 3\.6 MiB, optimizer 7\.2 MiB")
+        self.assertRegex(result.stderr, r"dp4, a rank of stage 0: 16\.8 MiB at most .*params 3\.6 MiB, grads 3\.6 MiB, "
+                                        r"optimizer 7\.2 MiB")
         self.assertRegex(result.stderr, r"the limit is 8\.0 MiB\n  try dp4\.z3, ")
         for layout in ("dp4.z3", "tp2.pp2"):
             result = ranks(4, *words, layout)
@@ -265,10 +275,11 @@ class Train(unittest.TestCase):
     # 2.6 TiB of states. A rank that began to allocate them would be ended by the kernel without a word.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
         with open(f"{self.folder}/config.json", "w") as file:  # a model of a folder whose weights nobody has
-            json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96, "n_embd": 12288,
-                       "n_positions": 2048, "vocab_size": 50257}, file)
+            json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96,
+                       "n_embd": 12288, "n_positions": 2048, "vocab_size": 50257}, file)
         big = ["--preset", "gpt3-175b", "--run-dir", self.folder]
-        for words, says in ((["train", *big, "--train-iters", "1"], r"start \d+ ranks with as much memory each and try dp.*tp"),
+        for words, says in ((["train", *big, "--train-iters", "1"],
+                             r"start \d+ ranks with as much memory each and try dp.*tp"),
                             (["prove", *big, "--steps", "1"], "compared with one rank alone"),
                             (["generate", "--load", self.folder], r"start \d+ ranks with as much memory each and try dp")):
             for processes in (1, 2):
@@ -277,7 +288,8 @@ class Train(unittest.TestCase):
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
                     self.assertNotIn("MPI_ABORT", result.stderr)
-                    self.assertRegex(result.stderr, r"memory available here \(--memory-limit auto\) is [0-9.]+ [MG]iB\n  .*" + says)
+                    self.assertRegex(result.stderr,
+                                     r"memory available here \(--memory-limit auto\) is [0-9.]+ [MG]iB\n  .*" + says)
         self.assertEqual(os.listdir(self.folder), ["config.json"])
 
     def test_a_limit_of_0_is_none(self):
@@ -291,13 +303,16 @@ class Train(unittest.TestCase):
         self.assertIn("try dp1.tp2, dp2 or dp1.pp2", result.stderr)
 
     def test_what_would_be_ignored_is_refused_once(self):
-        for words, says in (("dp2.z1 --reducer naive", "zero is 1"), ("dp2 --partition-activations --recompute full", "one tensor rank"),
-                            ("tp2 --partition-activations", "recompute = none"), ("dp2.gpipe", "only a pipeline has a schedule"),
+        for words, says in (("dp2.z1 --reducer naive", "zero is 1"),
+                            ("dp2 --partition-activations --recompute full", "one tensor rank"),
+                            ("tp2 --partition-activations", "recompute = none"),
+                            ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
                             ("dp2 --reducer naive --memory-limit 5M", "overflows the memory"),  # and no ZeRO is recommended
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
-                result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout", *words.split())
+                result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",
+                               *words.split())
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
                 self.assertIn(says, result.stderr)

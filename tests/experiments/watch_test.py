@@ -14,8 +14,8 @@ begin = {"table": "/", "run_id": "mine", "status": "running"}
 
 
 def row(step):
-    return {"table": "train", "step": step, "time": step * 0.1, "loss": 5 / step, "step_time": 0.1, "tokens_per_s": 640.0, "mfu": 0.5,
-            "comm_share": 0.1, "bubble_share": 0.0, "peak_bytes": 1 << 20}
+    return {"table": "train", "step": step, "time": step * 0.1, "loss": 5 / step, "step_time": 0.1, "tokens_per_s": 640.0,
+            "mfu": 0.5, "comm_share": 0.1, "bubble_share": 0.0, "peak_bytes": 1 << 20}
 
 
 def write(run, *lines, cut=""):
@@ -47,8 +47,8 @@ class Watch(unittest.TestCase):
     def test_a_run_is_watched_from_before_it_exists_to_its_end(self):
         process = self.watch(f"{self.folder}/latest")
         self.assertEqual(process.stdout.readline(), f"waiting for a run in {self.folder}/latest\n")
-        run = start([chorale, "train", "--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--eval-samples", "4",
-                     "--train-iters", "12", "--no-save", "--run-dir", self.folder])
+        run = start([chorale, "train", "--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--eval-samples",
+                     "4", "--train-iters", "12", "--no-save", "--run-dir", self.folder])
         self.assertEqual(run.returncode, 0, run.stderr)
         self.ends(process, "step 12/12  100 %", "held out", "the run has ended: ok\n")
         once = start([chorale, "watch", f"{self.folder}/latest", "--once"])
@@ -112,7 +112,8 @@ class Watch(unittest.TestCase):
     def test_what_cannot_be_watched_is_refused(self):
         record = f"{self.folder}/run.h5"
         open(record, "w").close()
-        for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"), (["a", "b"], "one run can be watched"),
+        for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"),
+                            (["a", "b"], "one run can be watched"),
                             ([record], f"{record} is a file\n  chorale watch {self.folder}\n")):
             result = start([chorale, "watch", *words])
             self.assertEqual(result.returncode, 2, result.stderr)

@@ -1,4 +1,4 @@
-"""A checkpoint survives its writer: whatever system call it dies in, or whichever fails, an old or a new set loads, whole."""
+"""A checkpoint survives its writer: whichever system call kills it or fails, a complete old or new set loads."""
 import os
 import re
 import subprocess

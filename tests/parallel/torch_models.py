@@ -1,7 +1,7 @@
-"""GPT-2 and Llama in PyTorch, from the names and shapes of Hugging Face's folders: what our models are held against.
+"""GPT-2 and Llama in PyTorch, from the names and shapes in Hugging Face's folders: the reference for our models.
 
-Written from the published architectures; parameters are the folder's own tensors, so nothing is converted between the two sides
-but by the exporter that is being tested.
+Written from the published architectures. The parameters are the folder's own tensors, so only the tested exporter converts
+anything between the two sides.
 """
 import json, math, os, struct
 

@@ -1,4 +1,4 @@
-"""PyTorch trains the same model on the same batches: the same losses and gradients for ten steps, and the same logits from what we export."""
+"""PyTorch trains the same model on the same batches: equal losses and gradients for ten steps, and equal exported logits."""
 import json
 import os
 import sys
