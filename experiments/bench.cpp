@@ -1,5 +1,6 @@
-// `chorale bench OPS`: how long collectives take, on any backends and algorithms, over sizes, types, operators and roots, in place and out of
-// place; and whether every element came out right. Exit 3 when one did not; 2 when nothing that was asked for exists.
+// `chorale bench OPS`: how long collectives take, on any backends and algorithms, over sizes, types, operators and roots,
+// in place and out of place; and whether every element came out right. Exit 3 when one did not; 2 when nothing that was
+// asked for exists.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // One subcommand of `chorale`: a row of the table in commands.cpp, and an object that lives for one run of it.
 //
 //   declare   its options, so that they can be set, listed and explained
-//   check     what can be refused before MPI starts: missing files, folders that cannot be written, layouts that do not fit the ranks
-//             of the launch. Every rank runs it and must come to the same end: a rank that went on alone would wait in MPI for ever
+//   check     refuses errors before MPI starts: missing files, unwritable folders, layouts that do not fit the ranks.
+//             It must have the same result on every rank: a rank that continued alone would wait in MPI for ever
 //   run       the work; returns the exit code
 #pragma once
 #include <memory>
@@ -49,7 +49,8 @@ const CommandRow& find_command(const std::string& name);  // a usage error when 
 // The rows by their groups, in the order in which groups first appear.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
-// A command with all that it can be told: its own options, and those that every command has. Options refer to the fields here.
+// A command with all that it can be told: its own options, and those that every command has. Options refer to the fields
+// here.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
   std::unique_ptr<Command> command;

@@ -1,14 +1,15 @@
-// `chorale compare SUITE.toml`: many runs in one launch, of the same model on the same data, in turns and in an order drawn anew for each
-// repetition, so that what else the machine does meets all of them; a table at the end, and one record with everything.
+// `chorale compare SUITE.toml`: many runs in one launch, of the same model on the same data, in turns and in an order drawn
+// anew for each repetition, so that what else the machine does meets all of them; a table at the end, and one record with
+// everything.
 //
 //   mpirun -np 4 build/chorale compare experiments/strategies.toml
 //   mpirun -np 4 build/chorale compare --resume runs/latest         what a stop left undone
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
-// Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does not fit, too
-// little memory) is a row that says why. One that fails may leave ranks in the middle of a collective, so it ends the launch; it leaves
-// failure.txt in its folder, and --resume makes a row of that and goes on with the others.
+// Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does
+// not fit, too little memory) is a row that says why. One that fails may leave ranks in the middle of a collective, so it
+// ends the launch; it leaves failure.txt in its folder, and --resume makes a row of that and goes on with the others.
 #include <fmt/format.h>
 
 #include <algorithm>

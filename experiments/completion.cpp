@@ -1,5 +1,5 @@
-// `chorale completion bash`: the script with which a shell completes commands, options and their values, made of the table of commands and
-// of what each declares.
+// `chorale completion bash`: the script with which a shell completes commands, options and their values, made of the table
+// of commands and of what each declares.
 //
 //   source <(chorale completion bash)          `make install` puts it where bash looks
 //
@@ -15,7 +15,8 @@
 namespace chorale {
 namespace {
 
-// $current, $previous and $command are set; =, which bash makes a word of its own, is stepped over. Of a list, a,b,c, the last is completed.
+// $current, $previous and $command are set; =, which bash makes a word of its own, is stepped over. Of a list, a,b,c, the
+// last is completed.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}

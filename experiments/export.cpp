@@ -1,4 +1,5 @@
-// `chorale export`: the weights of a run as a folder that Hugging Face's transformers, and everything that reads its format, can load.
+// `chorale export`: the weights of a run as a folder that Hugging Face's transformers, and everything that reads its
+// format, can load.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -106,7 +106,8 @@ class Generate final : public Command {
                      "generate in a smaller --dtype, or with a smaller model"));
   }
 
-  // Text `first` and those after it, one on each replica. Replicas go along even where no text is left: they may need one another's weights.
+  // Text `first` and those after it, one on each replica. Replicas go along even where no text is left: they may need one
+  // another's weights.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
     const bool prints = generator.mesh().world().rank() == 0;

@@ -58,7 +58,8 @@ void keep_tokenizer(const std::string& name, const fs::path& folder, std::int64_
       if (fs::exists(fs::path(name) / file)) write_file(folder / file, config_text(fs::path(name) / file, "--tokenizer"));
   const bool whole = fs::exists(folder / "tokenizer.json"), of_gpt2 = fs::exists(folder / "vocab.json");
   if (fs::exists(folder / "tokenizer_config.json") || !(whole || of_gpt2)) return;  // a tokenizer.model is the family's own
-  // Without a configuration transformers takes the class of the model's family, whose special tokens this vocabulary may lack.
+  // Without a configuration transformers takes the class of the model's family, whose special tokens this vocabulary may
+  // lack.
   const nlohmann::ordered_json config = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "GPT2Tokenizer"},
                                          {"clean_up_tokenization_spaces", false},
                                          {"model_max_length", positions}};

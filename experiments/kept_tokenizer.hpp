@@ -1,4 +1,5 @@
-// The tokenizer that goes with a model. A run keeps it in its folder, so that texts can be generated and exported later without being told:
+// The tokenizer that goes with a model. A run keeps it in its folder, so that texts can be generated and exported later
+// without being told:
 //
 //   runs/<id>/tokenizer/    tokenizer.json, tokenizer_config.json …       model/    the same files beside the weights
 //

@@ -1,7 +1,7 @@
-// Watches what other programs do on the hosts of a run while it measures. Warns in one line if that disturbs the run, and records it. Every
-// rank calls all members of MachineWatch.
+// Watches what other programs do on the hosts of a run while it measures. Warns in one line if that disturbs the run, and
+// records it. Every rank calls all members of MachineWatch.
 //
-//   MachineWatch watch(session);      looks for a tenth of a second in which no rank works; a suite looks once for all its runs
+//   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
 //   …                                 what is measured
 //   watch.finish(log)                 what they did since; warns unless that was done before

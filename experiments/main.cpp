@@ -107,8 +107,8 @@ Descriptor ask_for_the_word() {
   return word;
 }
 
-// As a rule every rank finds the same usage error on its own: one of each host prints it. All stay a moment, so that the launcher,
-// which ends the job when the first rank leaves, finds it said.
+// As a rule every rank finds the same usage error on its own: one of each host prints it. All stay a moment, so that the
+// launcher, which ends the job when the first rank leaves, finds it said.
 int refuse(const Launch& launch, const Error& error) {
   const Descriptor word = launch.size > 1 ? ask_for_the_word() : Descriptor();
   if (launch.size == 1 || word) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);

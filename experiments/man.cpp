@@ -1,4 +1,5 @@
-// `chorale man`: the manual as a page for man, made of the table of commands and of what each declares, so that nothing is kept by hand.
+// `chorale man`: the manual as a page for man, made of the table of commands and of what each declares, so that nothing is
+// kept by hand.
 //
 //   chorale man > chorale.1; man ./chorale.1          `make install` puts it where man looks
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// `chorale plan`: what a step would ask of every kind of rank, before anybody has the machine for it. The real code runs on tensors that
-// have shapes and no bytes.
+// `chorale plan`: what a step would ask of every kind of rank, before anybody has the machine for it. The real code runs on
+// tensors that have shapes and no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line a stage

@@ -1,7 +1,7 @@
-// `chorale prove`: the equality matrix of exact numerics. Every legal layout of 1 to n ranks trains the same model on the same data in one
-// launch; after every step all weights, moments and the loss are hashed and held against those of one rank. Exit 3 when anything
-// differs, with the step, the tensor and the collectives that bring it together; 1 when a layout breaks off: it says on which rank and
-// why, and the others go on.
+// `chorale prove`: the equality matrix of exact numerics. Every legal layout of 1 to n ranks trains the same model on the
+// same data in one launch; after every step all weights, moments and the loss are hashed and held against those of one
+// rank. Exit 3 when anything differs, with the step, the tensor and the collectives that bring it together; 1 when a layout
+// breaks off: it says on which rank and why, and the others go on.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule

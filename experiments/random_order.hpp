@@ -1,4 +1,5 @@
-// The order in which runs take turns. It is drawn anew for each round, so that no run is always first or always follows the same other one.
+// The order in which runs take turns. It is drawn anew for each round, so that no run is always first or always follows the
+// same other one.
 #pragma once
 #include <numeric>
 #include <random>

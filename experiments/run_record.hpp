@@ -36,12 +36,13 @@ struct RunRecord {
   std::unique_ptr<Recorder> recorder;  // on rank 0
 };
 
-// On rank 0: a record in `folder`, which is there, opened with the facts of the run, its configuration and its ranks; or in the place of one
-// whose writer died.
+// On rank 0: a record in `folder`, which is there, opened with the facts of the run, its configuration and its ranks; or in
+// the place of one whose writer died.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over = false);
 
-// Every rank calls it. Rank 0 makes the folder below `parent`, or in a suite the one that has the run's name, and opens the record in it.
+// Every rank calls it. Rank 0 makes the folder below `parent`, or in a suite the one that has the run's name, and opens the
+// record in it.
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
-// `chorale show COLLECTIVE ALGORITHM`: what its schedules say before anybody runs them. What every rank holds after every round, what
-// each sends, what that costs, in which order sums are made; a line a step with --steps, a space-time diagram with --svg. Without
-// an algorithm: all that the collective has, with their prices, so that they can be compared. `show pipeline SCHEDULE` does the same for
-// pipeline schedules.
+// `chorale show COLLECTIVE ALGORITHM`: what its schedules say before anybody runs them. What every rank holds after every
+// round, what each sends, what that costs, in which order sums are made; a line a step with --steps, a space-time diagram
+// with --svg. Without an algorithm: all that the collective has, with their prices, so that they can be compared. `show
+// pipeline SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>

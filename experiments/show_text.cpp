@@ -15,7 +15,8 @@ constexpr int most_drawn = 32;             // ranks: beyond, a picture is no lon
 constexpr std::size_t most_orders = 8;     // lines of the reduction order
 constexpr std::int64_t element_bytes = 1;  // prices are in parts of n: the size cancels
 
-// Each price alone, in multiples of α, nβ and nγ. Where rounds are in lockstep, the time is the sum of the three; else near it.
+// Each price alone, in multiples of α, nβ and nγ. Where rounds are in lockstep, the time is the sum of the three; else near
+// it.
 struct Terms {
   double alpha, beta, gamma;
 };

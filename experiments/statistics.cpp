@@ -24,12 +24,13 @@ std::size_t left_out(std::size_t n) {
   return 0;
 }
 
-// The regularized incomplete beta function, by its continued fraction, whose partial numerators come in pairs (DLMF 8.17.22):
+// The regularized incomplete beta function, by its continued fraction, whose partial numerators come in pairs (DLMF
+// 8.17.22):
 //
 //   I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) · 1 / (1 + d1 / (1 + d2 / (1 + …)))
 //
-// It is evaluated from below, starting at a depth where a term changes no bit. For x < (a + 1) / (a + b + 2) a few times the root of a and b
-// is deep enough; the other half follows by symmetry.
+// It is evaluated from below, starting at a depth where a term changes no bit. For x < (a + 1) / (a + b + 2) a few times
+// the root of a and b is deep enough; the other half follows by symmetry.
 double incomplete_beta(double x, double a, double b) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(1 - x, b, a);
@@ -69,8 +70,9 @@ std::vector<double> logs_of(const ByBlock& blocks) {
   return logs;
 }
 
-// The p-value of a difference that has the sign of the medians' difference. The test is of geometric means: of launches with two modes, these may
-// say the opposite, and a table must not call the kind with the better median faster on their account.
+// The p-value of a difference that has the sign of the medians' difference. The test is of geometric means: of launches
+// with two modes, these may say the opposite, and a table must not call the kind with the better median faster on their
+// account.
 double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
   const Contrast found = contrast(one, other);
   if (std::isnan(found.p)) return unknown;

@@ -1,15 +1,16 @@
 // Statistics of measured times: the median of a series with its interval, and whether two kinds of run differ.
 //
-// The calls of one launch, and the steps of one run, share their pages, their cores and whatever else the machine did meanwhile.
-// A thousand of them are therefore one measurement, repeated: they describe that launch and say nothing about the next one. So a
-// comparison takes one number from each launch, or from each repetition that was run in turns with the others (a block):
+// The calls of one launch, and the steps of one run, share their pages, their cores and whatever else the machine did
+// meanwhile. A thousand of them are therefore one measurement, repeated: they describe that launch and say nothing about
+// the next one. So a comparison takes one number from each launch, or from each repetition that was run in turns with the
+// others (a block):
 //
 //   block        1      2      3      4      5      6         paired: what slows a block slows both
 //   one          a1     a2     a3     a4     a5     a6
 //   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
 //
-// Launches that were not made in turns have no partner, and get Welch's t-test. With fewer than six blocks the answer is that
-// there are too few.
+// Launches that were not made in turns have no partner, and get Welch's t-test. With fewer than six blocks the answer is
+// that there are too few.
 #pragma once
 #include <map>
 #include <string>
@@ -23,8 +24,9 @@ struct Summary {
   bool has_interval = true;  // fewer than six samples have none of 95 %: they give their extremes
 };
 
-// The interval lies between two order statistics: of n samples, j lie below the true median as heads fall in n tosses of a coin (Le Boudec,
-// "Performance Evaluation", 2010). It assumes that samples are independent, and nothing about their distribution.
+// The interval lies between two order statistics: of n samples, j lie below the true median as heads fall in n tosses of a
+// coin (Le Boudec, "Performance Evaluation", 2010). It assumes that samples are independent, and nothing about their
+// distribution.
 Summary summarize(std::vector<double> samples);
 
 inline constexpr std::size_t fewest_blocks = 6;  // in a comparison
@@ -45,19 +47,21 @@ struct Contrast {
 // Blocks of the same name are partners. Numbers must be positive, or their ratio is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
-// One in twenty comparisons looks like a difference by chance. Holm's correction (1979) raises the p-values of all comparisons
-// that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN stays out of it.
+// One in twenty comparisons looks like a difference by chance. Holm's correction (1979) raises the p-values of all
+// comparisons that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN stays
+// out of it.
 void correct_by_holm(std::vector<double>& p);
 
-// The p-value of each kind's distance from the first. The first was chosen by the same numbers, so the correction counts all pairs, not only
-// those with the first.
+// The p-value of each kind's distance from the first. The first was chosen by the same numbers, so the correction counts
+// all pairs, not only those with the first.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// The p-value of the first being ahead of all others. This needs no correction: the test against the nearest rival holds although the first was
-// chosen by its numbers (Hung & Fithian 2019).
+// The p-value of the first being ahead of all others. This needs no correction: the test against the nearest rival holds
+// although the first was chosen by its numbers (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
-// Student's distribution: the probability of a value at least as far from 0 as t, on either side; and the t whose probability is p.
+// Student's distribution: the probability of a value at least as far from 0 as t, on either side; and the t whose
+// probability is p.
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 

@@ -1,9 +1,9 @@
 // `chorale train`: trains a transformer and records every step of it.
 //
-//   build/chorale train --preset nano --dtype bf16 --train-iters 600          the embedded language, whose loss has a known floor
-//   build/chorale train --data data/english.bin --save-interval 100           a text of one's own
-//   build/chorale train --load runs/latest --train-iters 1200                 goes on where a run stopped, bit for bit
-//   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout goes on from any other's run
+//   build/chorale train --preset nano --dtype bf16 --train-iters 600          the synthetic language, with a known floor
+//   build/chorale train --data data/english.bin --save-interval 100           your own text
+//   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit for bit
+//   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout resumes any run
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,7 +93,8 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // A device that other programs use can run out of memory although the plan fitted. The error then names layouts that would fit.
+  // A device that other programs use can run out of memory although the plan fitted. The error then names layouts that
+  // would fit.
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;

@@ -1,5 +1,6 @@
-// `chorale tune`: times every algorithm over sizes on the backends given, and writes which to take where: the table that `auto` goes by.
-// Each choice is printed with its reason. What the table knew of other rank counts, backends and operations stays.
+// `chorale tune`: times every algorithm over sizes on the backends given, and writes which to take where: the table that
+// `auto` goes by. Each choice is printed with its reason. What the table knew of other rank counts, backends and operations
+// stays.
 #include <fmt/format.h>
 
 #include <algorithm>

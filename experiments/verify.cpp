@@ -1,6 +1,7 @@
-// `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks of any sizes,
-// in place and out of place, whole and cut into chunks, for nodes of several sizes. A line each, and a total; exit 3 when anything is
-// not proved, naming rank, step and element. Pipeline schedules are proved likewise, over stages, micro-batches and chunks.
+// `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks
+// of any sizes, in place and out of place, whole and cut into chunks, for nodes of several sizes. A line each, and a total;
+// exit 3 when anything is not proved, naming rank, step and element. Pipeline schedules are proved likewise, over stages,
+// micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// `chorale watch runs/latest`: how a running job does, from its metrics.jsonl alone: a record that is being written is nobody else's to open.
-// On a terminal the picture is redrawn every second; elsewhere a line comes every five. It ends with the run, or on Ctrl-C.
+// `chorale watch runs/latest`: how a running job does, from its metrics.jsonl alone: a record that is being written is
+// nobody else's to open. On a terminal the picture is redrawn every second; elsewhere a line comes every five. It ends with
+// the run, or on Ctrl-C.
 //
 //   chorale watch                     the newest run in runs/
 //   chorale watch runs/<suite>        the run that the suite is at; ends with the suite
@@ -62,7 +63,8 @@ class Watch final : public Command {
   }
 
  private:
-  // Reads what is new; whether all is over. Each time the run is looked for again: `latest` moves, and a suite goes on to its next.
+  // Reads what is new; whether all is over. Each time the run is looked for again: `latest` moves, and a suite goes on to
+  // its next.
   bool look() {
     const watch::Place place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);

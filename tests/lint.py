@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What the house asks of its sources, checked: `make lint`.
+"""The rules for our sources, checked by `make lint`.
 
-   tests/lint.py [ROOT]     every complaint is one line, file:line: what; exit 1 if there is any
+   tests/lint.py [ROOT]     prints each complaint on one line, file:line: what; exits with 1 if there are any
 
-   order      a file includes only from the folders its own folder may know (docs/architecture.md)
+   order      a file includes only from the folders that its own folder may use (docs/architecture.md)
    size       no file over 400 lines, no function over 80
-   root       only what is named below stands beside the Makefile
+   root       only the names listed below are allowed beside the Makefile
    one        no type or inline function is defined by two files (one_definition.py)
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
+   columns    lines of C++, CUDA and Python, comments among them, have at most 125 columns
    text       no tabs, no spaces at the end of a line, one newline at the end of the file
-   format     as clang-format 14 would have it (Debian 12's; other versions differ in small things, and are not asked)
+   format     as clang-format 14 formats it (Debian 12's; other versions differ slightly and are not used)
 """
 import os
 import re
@@ -19,7 +20,7 @@ import sys
 
 from one_definition import doubles
 
-# Each folder, and what it may include besides itself. Longest prefix first.
+# Each folder, and the folders it may include besides itself. Longest prefix first.
 may_include = {
     "src/base": [],
     "src/memory": ["src/base"],
@@ -34,12 +35,14 @@ may_include = {
     "tests/client": [],
     "tests": ["src", "collectives", "layers", "parallel", "experiments"],
 }
-at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "collectives", "data",
-               "docs", "examples", "experiments", "layers", "parallel", "src", "tests"}
-programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")  # linked with nothing that lint compares them to
+at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+               "collectives", "data", "docs", "examples", "experiments", "layers", "parallel", "src", "tests"}
+# These are never linked with the rest.
+programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
-most_file_lines, most_function_lines = 400, 80
+most_file_lines, most_function_lines, most_columns = 400, 80, 125
+still_wide = ("collectives/", "parallel/", "tests/collectives/", "tests/parallel/")  # C++ whose comments are being rewritten
 
 
 def sources(root):
@@ -68,13 +71,13 @@ def order(file, lines):
         if not include:
             continue
         target = include.group(1)
-        ours_by_quotes = '"' in line and not target.endswith(".stamp")  # which the Makefile makes in the build folder
+        ours_by_quotes = '"' in line and not target.endswith(".stamp")  # the Makefile generates these
         if ".." in target or target.startswith("/") or (ours_by_quotes and not target.startswith(ours)):
             yield number, f'includes "{target}": write paths from the root of the house'
         if not target.startswith(ours):
             continue
         if home is None:
-            yield number, f"stands in no folder of the plan, and includes {target}"
+            yield number, f"is in no known folder, and includes {target}"
         elif not target.startswith(tuple(f + "/" for f in [home, *may_include[home]])):
             yield number, f"{home} may not include {target}: it knows {', '.join(may_include[home]) or 'nothing else'}"
 
@@ -82,15 +85,16 @@ def order(file, lines):
 def size(file, lines):
     if len(lines) > most_file_lines:
         yield len(lines), f"{len(lines)} lines; {most_file_lines} at most: is it two ideas?"
-    # In formatted sources what a brace closes began at the last line before it with the same indent: a function stands at none,
-    # or two inside a class, and its signature has a parenthesis. Blocks of names and types may be long.
+    # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an
+    # indent of 0, or of 2 inside a class, and a parenthesis in their signature. Blocks of names and types may be long.
     for number, line in enumerate(lines, 1):
         closes = re.match(r"( {0,2})\}", line)
         if not closes or re.match(r"\}  // namespace", line):
             continue
         indent = closes.group(1)
         start = next((n for n in range(number - 1, 0, -1)
-                      if re.match(re.escape(indent) + r"[^\s}#)]", lines[n - 1]) and not re.match(r"\s*(public|private|protected):|\s*//", lines[n - 1])), None)
+                      if re.match(re.escape(indent) + r"[^\s}#)]", lines[n - 1])
+                      and not re.match(r"\s*(public|private|protected):|\s*//", lines[n - 1])), None)
         if start is None or re.match(r"\s*(namespace|struct|class|enum|union)\b", lines[start - 1]):
             continue
         if "(" in lines[start - 1] and number - start + 1 > most_function_lines:
@@ -105,6 +109,14 @@ def opening(file, lines):
         yield 1, "opens without a docstring that says what it is"
 
 
+def columns(file, lines):
+    if not file.endswith((*cpp, ".h", ".py")) or (file.endswith(cpp) and file.startswith(still_wide)):
+        return
+    for number, line in enumerate(lines, 1):
+        if len(line) > most_columns:
+            yield number, f"{len(line)} columns; {most_columns} at most"
+
+
 def text(file, lines):
     for number, line in enumerate(lines, 1):
         if "\t" in line and not file.endswith("Makefile"):
@@ -116,7 +128,7 @@ def text(file, lines):
 def formatting(root, files):
     tool = shutil.which("clang-format")
     if not tool or " 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
-        print("format: not checked, it wants clang-format 14")
+        print("format: not checked, it needs clang-format 14")
         return []
     if not files:
         return []
@@ -127,14 +139,14 @@ def formatting(root, files):
 def complaints(root):
     listed = sources(root)
     found, program = list(unknown_at_the_root(listed)), []
-    files = [f for f in listed if f.endswith((*cpp, ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
+    files = [f for f in listed if f.endswith((*cpp, ".h", ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
     for file in files:
         with open(os.path.join(root, file), encoding="utf-8") as stream:
             content = stream.read()
         lines = content.splitlines()
         if file.endswith(cpp) and not file.startswith(programs_of_their_own):
             program.append((file, content))
-        checks = [text, opening] + ([order, size] if file.endswith(cpp) else [])
+        checks = [text, columns, opening] + ([order, size] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):

@@ -1,5 +1,5 @@
-// The memory that benchmarked calls work on: warm, always the same place; cold, places that rotate through twice the last-level
-// cache, in an order no prefetcher follows, so that none is in any cache when its turn comes.
+// The memory that benchmarked calls work on: warm, always the same place; cold, places that rotate through twice the
+// last-level cache, in an order no prefetcher follows, so that none is in any cache when its turn comes.
 //
 //   cold   |slot 0|slot 1|slot 2|slot 3|slot 4|   i-th call: slot (i · step) mod slots, step near 0.618 · slots
 #pragma once

@@ -1,8 +1,8 @@
 // The rows of a benchmark: every combination of what was asked that exists, and a line for each kind that does not.
 //
-// A size is the bytes of the whole vector, as in nccl-tests: what is all-reduced or broadcast, what an all_gather gathers, what a
-// reduce_scatter or scatter takes apart, what one rank gives in an all_to_all. Where it is cut into blocks, one a rank, it is
-// rounded down to a multiple of the ranks, and up to one element each.
+// A size is the bytes of the whole vector, as in nccl-tests: what is all-reduced or broadcast, what an all_gather gathers,
+// what a reduce_scatter or scatter takes apart, what one rank gives in an all_to_all. Where it is cut into blocks, one a
+// rank, it is rounded down to a multiple of the ranks, and up to one element each.
 #pragma once
 #include <cstdint>
 #include <string>

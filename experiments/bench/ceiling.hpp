@@ -1,11 +1,12 @@
-// The memory ceiling of a collective on mapped memory, measured: the loads and stores that the best algorithm cannot avoid, on the same
-// buffers, by all ranks at once, with no flags and no waits in between.
+// The memory ceiling of a collective on mapped memory, measured: the loads and stores that the best algorithm cannot avoid,
+// on the same buffers, by all ranks at once, with no flags and no waits in between.
 //
-//   all_reduce, reduce_scatter, reduce    each rank reads its 1/p of all inputs, and writes the sum to all outputs, its own, the root's
+//   all_reduce, reduce_scatter, reduce    each rank reads its 1/p of all inputs and writes the sum to all outputs, to its
+//                                         own, or to the root's
 //   all_gather, broadcast, scatter        each copies into its output what is not there yet
 //   gather                                each copies its block into the root's output
-//   all_to_all                            each copies its block of every input; in place there is no ceiling, since nobody can
-//                                         exchange blocks without waiting
+//   all_to_all                            each copies its block of every input; in place there is no ceiling, since ranks
+//                                         cannot exchange blocks without waiting
 #pragma once
 #include <vector>
 

@@ -6,8 +6,8 @@
 namespace chorale::bench {
 namespace {
 
-// Coordinate descent: each price in turn takes its best value given the others, none below zero. The problem is convex, so the passes
-// run down into its one valley; three unknowns need no more cleverness.
+// Coordinate descent: each price in turn takes its best value given the others, none below zero. The problem is convex, so
+// the passes run down into its one valley; three unknowns need no more cleverness.
 constexpr int passes = 2000;
 
 }  // namespace

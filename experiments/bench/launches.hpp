@@ -1,5 +1,5 @@
-// A benchmark launched several times. Only launches are independent measurements, since the calls of one share its pages, its cores and whatever
-// else the machine did meanwhile (experiments/statistics.hpp).
+// A benchmark launched several times. Only launches are independent measurements, since the calls of one share its pages,
+// its cores and whatever else the machine did meanwhile (experiments/statistics.hpp).
 //
 //   chorale bench all_reduce --ranks-per-launch 2 --launches 6 --out new.h5
 //
@@ -8,9 +8,10 @@
 //
 //   new.h5        /launches: a row for each    /runs/launch-1/…: its own record, whole    /runs/launch-2/…
 //
-// What the machine does changes over minutes, so launches made at different times differ by that, too. `--against OTHER` therefore has another
-// program take turns: each launch gets a twin right before or after it, as a coin falls, in a record of its own (new.against.h5). Both records
-// carry the same `session`, which tells reports that launches of one name are partners.
+// What the machine does changes over minutes, so launches made at different times differ by that, too. `--against OTHER`
+// therefore has another program take turns: each launch gets a twin right before or after it, as a coin falls, in a record
+// of its own (new.against.h5). Both records carry the same `session`, which tells reports that launches of one name are
+// partners.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -32,7 +33,8 @@ class Launches {
   void check(const Launch& launch, const std::string& out);
   bool wanted() const { return launches_ > 0; }
 
-  // Starts them all. The rows hold medians over the launches; the records of the launches go into one at `out`, unless that is "".
+  // Starts them all. The rows hold medians over the launches; the records of the launches go into one at `out`, unless that
+  // is "".
   Rows run(Session& session, const std::string& out);
   std::string about() const;  // one line that says what the rows are
 

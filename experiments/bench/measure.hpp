@@ -1,9 +1,10 @@
-// One row measured: a series of calls between barriers, each timed by every rank; the time of a repetition is its slowest rank's.
+// One row measured: a series of calls between barriers, each timed by every rank; the time of a repetition is its slowest
+// rank's.
 //
 //   all ranks   barrier ─ clock ─ call ─ clock ─ …        gathered when the series is over, never inside it
 //
-// Three calls of a series are checked, element by element, on every rank, outside the clock: before the barrier the input is filled and
-// the output spoilt, after the second reading of the clock the result is compared.
+// Three calls of a series are checked, element by element, on every rank, outside the clock: before the barrier the input
+// is filled and the output spoilt, after the second reading of the clock the result is compared.
 #pragma once
 #include <memory>
 #include <string>

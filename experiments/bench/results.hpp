@@ -1,5 +1,5 @@
-// What a benchmark shows: a row for each series, in the columns of nccl-tests for people, as objects with everything for programs; and
-// a record with every sample of every rank.
+// What a benchmark shows: a row for each series, in the columns of nccl-tests for people, as objects with everything for
+// programs; and a record with every sample of every rank.
 //
 //   /series   series(series*)   what was measured, and its summary
 //   /samples  sample*           series, repetition, rank, time

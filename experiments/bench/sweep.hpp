@@ -1,5 +1,5 @@
-// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once. The series come back in
-// the order of the rows, in whatever order they were measured.
+// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once. The
+// series come back in the order of the rows, in whatever order they were measured.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// The ranks that measure together, and what they agree on outside the clock: the same barrier whatever backend is measured, and the
-// gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process count themselves,
-// spinning: a thread that slept would come out of the barrier long after the others, and that would be timed.
+// The ranks that measure together, and what they agree on outside the clock: the same barrier whatever backend is measured,
+// and the gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process count
+// themselves, spinning: a thread that slept would come out of the barrier long after the others, and that would be timed.
 #pragma once
 #include <atomic>
 #include <vector>

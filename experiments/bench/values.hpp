@@ -1,5 +1,5 @@
-// What goes into a benchmarked call, and what must come out, to the last bit: small whole numbers hashed from (rank, element, round),
-// chosen so that every type holds every partial result exactly, in whatever order the ranks are combined.
+// What goes into a benchmarked call, and what must come out, to the last bit: small whole numbers hashed from (rank,
+// element, round), chosen so that every type holds every partial result exactly, in whatever order the ranks are combined.
 //
 //   sum, avg     |value| ≤ 7, less on many ranks: partial sums stay below 256, which bf16 holds in its 8 bits
 //   prod         ±1, and ±2 on at most four ranks; u8 wraps, and takes 3 in place of −1

@@ -1,4 +1,5 @@
-// What an earlier launch of a comparison left in its folder: the runs it finished, those that failed, and whether it can go on at all.
+// What an earlier launch of a comparison left in its folder: the runs it finished, those that failed, and whether it can go
+// on at all.
 //
 //   runs/<id>/dp4-r1/run.h5        status ok: finished, and taken as it is; else it is run again
 //             pp4-r2/failure.txt   the run failed and ended the launch: a row that says why, until the file is gone

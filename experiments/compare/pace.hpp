@@ -1,5 +1,5 @@
-// A comparison within a time budget: every run once, whatever that takes, then as many whole repetitions as fit. Runs are never shortened, so
-// what a run trains does not depend on how fast the machine is.
+// A comparison within a time budget: every run once, whatever that takes, then as many whole repetitions as fit. Runs are
+// never shortened, so what a run trains does not depend on how fast the machine is.
 //
 //   turns      A C B D | B A D C | …        a repetition begins if one as long as the longest so far still fits
 #pragma once

@@ -1,9 +1,9 @@
 // A suite: which runs are to be compared. Adding one is adding a file to experiments/.
 //
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table, and on the report
-//   ranks = 4                                                   that take part in each run, unless it says otherwise; left out: all
+//   ranks = 4                                                   ranks of each run, unless it sets its own; default: all
 //   repetitions = 6                                             of every run, in turns and in an order drawn anew each time
-//   warm-up = 2                                                 steps of each run that are recorded, and left out where speed is told
+//   warm-up = 2                                                 steps of each run that are recorded but left out of speeds
 //
 //   [[runs]]                            as many of these as there are kinds of run
 //   command = "train"                   or another that records: bench

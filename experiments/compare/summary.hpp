@@ -1,5 +1,5 @@
-// The record of a suite: every finished run below /runs, and /summary with a row for each, read from the runs' own records, so that those
-// finished before a stop count as well. A row that has not been run yet has NaN and the status "waiting".
+// The record of a suite: every finished run below /runs, and /summary with a row for each, read from the runs' own records,
+// so that those finished before a stop count as well. A row that has not been run yet has NaN and the status "waiting".
 #pragma once
 #include <filesystem>
 #include <string>

@@ -67,8 +67,8 @@ def exact(session):
         if host != device:
             raise Failure(f"{preset}: weights of the host hash to {host}, of the device to {device}")
         hashes.append(host)
-    text = session.mpirun(4, [session.path("build/chorale"), "prove", "--device", "cuda", "--steps", "2", "--layouts", "all", "--run-dir",
-                              session.path("runs")], check=False)
+    text = session.mpirun(4, [session.path("build/chorale"), "prove", "--device", "cuda", "--steps", "2", "--layouts", "all",
+                              "--run-dir", session.path("runs")], check=False)
     found = re.search(r"(\d+) of (\d+) equal to one rank", text)
     if not found:
         raise Failure("chorale prove did not end")

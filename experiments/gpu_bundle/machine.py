@@ -26,8 +26,8 @@ def end_group(process):
 def said(command, environment=None, seconds=60):
     """The output of a command, or "" if it is missing or fails."""
     try:
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=seconds, check=True,
-                              env=environment).stdout
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=seconds,
+                              check=True, env=environment).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
 
@@ -48,11 +48,13 @@ def cuda_folders():
     for python in pythons():
         for package in said([python, "-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).split():
             folders += glob.glob(f"{package}/*/lib")
-    return [folder for folder in folders if glob.glob(f"{folder}/libcublasLt.so.1[3-9]") or glob.glob(f"{folder}/libnccl.so.2")]
+    return [folder for folder in folders if glob.glob(f"{folder}/libcublasLt.so.1[3-9]")
+            or glob.glob(f"{folder}/libnccl.so.2")]
 
 
 def pythons():
-    return list(dict.fromkeys([sys.executable, "python3", *glob.glob("/opt/*/bin/python3"), *glob.glob("/opt/*/.venv/bin/python3")]))
+    return list(dict.fromkeys([sys.executable, "python3", *glob.glob("/opt/*/bin/python3"),
+                               *glob.glob("/opt/*/.venv/bin/python3")]))
 
 
 def environment_for(root):
@@ -72,7 +74,8 @@ def environment_for(root):
 def python_with_cuda():
     """A Python whose PyTorch sees a GPU, and that PyTorch's version; (None, None) if there is none."""
     for python in pythons():
-        version, _, sees = said([python, "-c", "import torch; print(torch.__version__, torch.cuda.is_available())"]).strip().partition(" ")
+        version, _, sees = said([python, "-c",
+                                 "import torch; print(torch.__version__, torch.cuda.is_available())"]).strip().partition(" ")
         if sees == "True":
             return python, version
     return None, None
@@ -103,8 +106,10 @@ class Watch:
 
     def __enter__(self):
         try:
-            self.process = subprocess.Popen(["nvidia-smi", f"--query-gpu={facts}", "--format=csv,noheader,nounits", "-lms", "500"],
-                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+            self.process = subprocess.Popen(["nvidia-smi", f"--query-gpu={facts}", "--format=csv,noheader,nounits", "-lms",
+                                             "500"],
+                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                            start_new_session=True)
         except OSError:
             pass
         return self
@@ -123,4 +128,5 @@ class Watch:
         if not self.rows:
             return ""
         clock, memory, power, heat = ([row[c] for row in self.rows] for c in range(4))
-        return f"SM {min(clock):.0f} to {max(clock):.0f} MHz, memory {max(memory):.0f} MHz, {max(power):.0f} W, {max(heat):.0f} °C"
+        return (f"SM {min(clock):.0f} to {max(clock):.0f} MHz, memory {max(memory):.0f} MHz, "
+                f"{max(power):.0f} W, {max(heat):.0f} °C")

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Packs everything that a machine with a GPU and little else needs to test and time this build: `make gpu-bundle`.
 
-   pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (the plugin that needs no GPU)
+   pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (needs no GPU)
 
    FOLDER/run          the script to start on that machine, and the modules it imports
    FOLDER/root.tar.gz  the stripped programs, the peers in Python, and shared libraries under the paths they have here
 
-The bundle leaves out the C library and the driver's libraries: each machine has its own. It also leaves out cuBLASLt and NCCL, which are too large:
-`run` finds them in the machine's CUDA Toolkit or beside its PyTorch.
+The bundle leaves out the C library and the driver's libraries: each machine has its own. It also leaves out cuBLASLt and
+NCCL, which are too large: `run` finds them in the machine's CUDA Toolkit or beside its PyTorch.
 """
 import os
 import re
@@ -23,9 +23,11 @@ programs = ("chorale", "tests_run", "chorale_cuda.so", "emulated/chorale_cuda.so
 scripts = ("run.py", "parts.py", "checks.py", "speeds.py", "machine.py")
 peers = ("torch_gpt.py", "torch_llama.py", "torch_kernels.py")
 # Libraries that the other machine provides itself.
-theirs = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil|libcuda|libcublas|libcublasLt|libnccl|libnvrtc)[-.]")
+theirs = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil"
+                    r"|libcuda|libcublas|libcublasLt|libnccl|libnvrtc)[-.]")
 # Open MPI loads its plugins by name. These serve networks and schedulers that a single machine does not have.
-networks = re.compile(r"_(ofi|psm2?|openib|usnic|ucx|portals4|cm|yalla|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring)\.so$")
+networks = re.compile(r"_(ofi|psm2?|openib|usnic|ucx|portals4|cm|yalla"
+                      r"|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring)\.so$")
 
 
 def said(*command):
@@ -40,7 +42,8 @@ def needed(file):
 
 def folders_of_openmpi():
     """Open MPI's folders: plugins, prefix, help texts, settings."""
-    lines = dict(line.split(":", 2)[1:] for line in said("ompi_info", "--parsable", "--path", "all").splitlines() if line.startswith("path:"))
+    lines = dict(line.split(":", 2)[1:] for line in said("ompi_info", "--parsable", "--path", "all").splitlines()
+                 if line.startswith("path:"))
     return lines["pkglibdir"], lines["prefix"], lines["pkgdatadir"], lines["sysconfdir"]
 
 
@@ -66,9 +69,11 @@ def gather(build, root):
         os.makedirs(f"{root}/experiments/peers", exist_ok=True)
         shutil.copy(os.path.join(here, "../peers", name), f"{root}/experiments/peers")
     plugins, prefix, texts, settings = folders_of_openmpi()
-    loaded = [os.path.join(plugins, name) for name in os.listdir(plugins) if name.endswith(".so") and not networks.search(name)]
+    loaded = [os.path.join(plugins, name) for name in os.listdir(plugins) if name.endswith(".so")
+              and not networks.search(name)]
     for folder in filter(os.path.isdir, ("/usr/lib/x86_64-linux-gnu/ucx", "/usr/lib/x86_64-linux-gnu/pmix2/lib/pmix")):
-        loaded += [os.path.join(folder, name) for name in os.listdir(folder) if re.search(r"\.so(\.\d+)?$", name) and "cuda" not in name]
+        loaded += [os.path.join(folder, name) for name in os.listdir(folder) if re.search(r"\.so(\.\d+)?$", name)
+                   and "cuda" not in name]
     for tool in ("orterun", "orted"):
         loaded.append(os.path.realpath(shutil.which(tool)))
     for path in loaded:
@@ -95,7 +100,8 @@ def main():
     size = sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)) / (1 << 20)
     print(f"{folder}: {size:.1f} MiB; copy it to the machine with the GPU and start {os.path.basename(folder)}/run there")
     if size > most_mib:
-        sys.exit(f"error: the bundle is too large\n  {size:.1f} MiB, {most_mib} are the most\n  leave a library out in pack.py")
+        sys.exit(f"error: the bundle is too large\n  {size:.1f} MiB, {most_mib} are the most\n"
+                 "  leave a library out in pack.py")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class Session:
         self.began, self.part_ends = time.monotonic(), float("inf")
         self.environment = machine.environment_for(root)
         # Named explicitly, because tests skip the device if they find no plugin by themselves.
-        self.environment["CHORALE_CUDA_PLUGIN"] = self.path("build", "emulated" if options.emulated else "", "chorale_cuda.so")
+        self.environment["CHORALE_CUDA_PLUGIN"] = self.path("build", "emulated" if options.emulated else "",
+                                                            "chorale_cuda.so")
         self.python, self.torch_version = (None, None) if options.emulated else machine.python_with_cuda()
         self.no_gpu = machine.why_no_gpu(self)
 
@@ -122,8 +123,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     split = lambda text: text.split(",")
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--only", type=split, default=[], metavar="PARTS", help=", ".join(part.name for part in parts.all_parts))
-    parser.add_argument("--fail", type=split, default=[], metavar="PARTS", help="these fail on purpose: to see what the others then do")
+    parser.add_argument("--only", type=split, default=[], metavar="PARTS",
+                        help=", ".join(part.name for part in parts.all_parts))
+    parser.add_argument("--fail", type=split, default=[], metavar="PARTS",
+                        help="these fail on purpose: to see what the others then do")
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--results", default="gpu-results", help="a folder")
     options = parser.parse_args()

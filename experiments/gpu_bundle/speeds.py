@@ -9,15 +9,16 @@ from machine import Failure
 turns = 3  # or fewer, if the part's time allows no more
 steps = "20"
 # Both sides use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
-shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}), "llama-1b": ([], {})}
+shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}),
+          "llama-1b": ([], {})}
 
 
 def training(preset, peer, batch):
     """Tokens/s of training in bf16, ours and compiled PyTorch's."""
     def body(session):
         shape, same = shapes[preset]
-        words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps, "--eval-samples",
-                 "1", "--no-save"]
+        words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps,
+                 "--eval-samples", "1", "--no-save"]
         mine, peers = [], []
         longest = 0.0
         for turn in range(turns):
@@ -34,7 +35,7 @@ def training(preset, peer, batch):
 
 
 def benchmark(session, case):
-    """Rows that kernels_benchmark.cpp prints: name, rate in giga-units, unit, per cent. Below a kernel stands its gradient."""
+    """Rows that kernels_benchmark.cpp prints: name, rate in giga-units, unit, per cent. A gradient follows its kernel."""
     text = session.run([session.path("build/tests_run"), f"device: how near {case}*"])
     rows = re.findall(r"^(.{28}) +[\d.]+ us +([\d.]+) (GB/s|GFLOP/s) +(\d+) %$", text, re.MULTILINE)
     if not rows:

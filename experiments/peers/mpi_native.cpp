@@ -1,11 +1,13 @@
-// The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no line with it. `make peers`
-// builds it with every MPI there is; alternate.py runs them against each other.
+// The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no line with
+// it. `make peers` builds it with every MPI there is; alternate.py runs them against each other.
 //
-//   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]       prints JSON: op ranks bytes in_place time_us …
+//   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
-// Each repetition is one call after a barrier, and its time is that of the slowest rank; a row is the median repetition. Sizes follow
-// nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of a reduce_scatter. Cold
-// buffers rotate through twice the last-level cache.
+// Prints JSON: op ranks bytes in_place time_us …
+//
+// Each repetition is one call after a barrier, and its time is that of the slowest rank; a row is the median repetition.
+// Sizes follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of
+// a reduce_scatter. Cold buffers rotate through twice the last-level cache.
 #define OMPI_SKIP_MPICXX 1  // the C++ bindings, withdrawn in MPI 3
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """The peer: PyTorch's kernels on a GPU at the shapes that tests/math/cuda/kernels_benchmark.cpp times, in bf16.
 
-Attention is cuDNN's and products are cuBLAS's. Each is queued 20 times between two events, and the best of five such rows counts, as there.
-Prints one line for each: name, TFLOP/s. A gradient of attention counts 5/2 of the operations of attention itself, as there.
+Attention is cuDNN's and products are cuBLAS's. Each is enqueued 20 times between two events, and the best of five such runs
+counts, as there. Prints one line for each: name, TFLOP/s. The gradient of attention counts 5/2 of the operations of
+attention itself, as there.
 
   torch_kernels.py             DEVICE=cpu makes the shapes small, for a try without a GPU
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """The peer: a Llama training step in PyTorch on one GPU, compiled, with fused AdamW under bfloat16 autocast.
 
-The shape is the preset that chorale calls `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048 tokens, vocabulary 128256,
-tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
+The shape is the preset that chorale calls `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048
+tokens, vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
 
-  ./torch_llama.py        B, STEPS, LAYERS, WIDTH, HEADS, QUERY_GROUPS, FFN, TOKENS, WORDS override the shape; DEVICE=cpu for a try
+  ./torch_llama.py        B, STEPS, LAYERS, WIDTH, HEADS, QUERY_GROUPS, FFN, TOKENS, WORDS override the shape;
+                          DEVICE=cpu for a try
 """
 import os
 import statistics
@@ -94,5 +95,6 @@ for _ in range(steps):
     wait()
     seconds.append(time.perf_counter() - began)
 median = statistics.median(seconds[2:])
-print(f"torch {torch.__version__} params={count / 1e6:.2f}M step={median * 1e3:.0f}ms tokens/s={batch * tokens / median:.0f} "
+print(f"torch {torch.__version__} params={count / 1e6:.2f}M step={median * 1e3:.0f}ms "
+      f"tokens/s={batch * tokens / median:.0f} "
       f"loss={loss.item():.3f}")

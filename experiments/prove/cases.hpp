@@ -1,5 +1,5 @@
-// What is to be proved: a row of the matrix is one way to train the same model. Layouts come first; variations of a few of them change what
-// must not matter either.
+// What is to be proved: a row of the matrix is one way to train the same model. Layouts come first; variations of a few of
+// them change what must not matter either.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +17,8 @@ struct Case {
 
 inline const std::vector<std::string> variations{"backend", "algorithm", "bucket", "micro-batch", "schedule", "recompute"};
 
-// The layouts that are asked for ("all": every one of 1 to `world` ranks that fits), each with the micro-batches that suit it.
+// The layouts that are asked for ("all": every one of 1 to `world` ranks that fits), each with the micro-batches that suit
+// it.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
 // Rows that differ from those layouts ("all": a few that have every strategy) in one thing each.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,

@@ -1,5 +1,6 @@
-// What a training was at every step, as numbers that can be held against another's: the loss and the norm to their bits, and a fingerprint of
-// every weight, moment and gradient. And what to say where two histories part: the step, the tensor, and the collective that brings it together.
+// What a training was at every step, as numbers that can be held against another's: the loss and the norm to their bits,
+// and a fingerprint of every weight, moment and gradient. And what to say where two histories part: the step, the tensor,
+// and the collective that brings it together.
 #pragma once
 #include <map>
 #include <optional>
@@ -32,8 +33,8 @@ struct Difference {
 };
 
 // Nothing, or where `seen` first differs from `expected`, as far as it got if it failed. In the order in
-// which a step makes them: its loss, gradients as the backward pass has them, their norm, then moments and weights. A wrong gradient spoils its
-// norm, and a norm all weights, so what comes first is what tells.
+// which a step makes them: its loss, gradients as the backward pass has them, their norm, then moments and weights. A wrong
+// gradient spoils its norm, and a norm all weights, so what comes first is what tells.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives between ranks of this layout through which a tensor goes: "tp all_reduce, dp reduce_scatter".

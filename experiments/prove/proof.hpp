@@ -1,4 +1,5 @@
-// What became of a case, and the record of it. A case is written down as soon as it is over, so a run that is killed keeps all that it proved.
+// What became of a case, and the record of it. A case is written down as soon as it is over, so a run that is killed keeps
+// all that it proved.
 //
 //   /cases      what is to be proved, from the start; its verdicts, at the end
 //   /proofs     a row for each case that is over

@@ -1,5 +1,6 @@
-// The rows of benchmarks that can be laid beside each other: of one type, operator, root, place of the buffers and state of the cache. Where
-// a record has several, its first. What launches or repetitions measured again is one row: the median of theirs.
+// The rows of benchmarks that can be laid beside each other: of one type, operator, root, place of the buffers and state of
+// the cache. Where a record has several, its first. What launches or repetitions measured again is one row: the median of
+// theirs.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Runs of one label as what a comparison takes: one number for each block or launch (experiments/statistics.hpp), the median of what was measured
-// in it.
+// Runs of one label as what a comparison takes: one number for each block or launch (experiments/statistics.hpp), the
+// median of what was measured in it.
 //
 //   block    one repetition of a suite, whose runs took turns: partners are other runs of that repetition
 //   launch   all repetitions that one launch made: what tells two records apart
@@ -16,8 +16,8 @@ using Samples = std::function<std::vector<double>(const Run&)>;  // of one run: 
 ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 
-// Where the runs lie: the 95 % interval of six blocks or more, else the extremes. A single run shows the interval of its own samples, which
-// says nothing of the next run.
+// Where the runs lie: the 95 % interval of six blocks or more, else the extremes. A single run shows the interval of its
+// own samples, which says nothing of the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
 // "paired t-test over 6 repetitions": what tells these kinds of run apart. There are two or more.

@@ -1,7 +1,8 @@
-// A picture in the making: SVG that takes its colours from the page around it, so that light, dark and paper are the page's business.
+// A picture in the making: SVG that takes its colours from the page around it, so that light, dark and paper are the page's
+// business.
 //
-// Eight series tell themselves apart three ways: by colour (Okabe and Ito's, which every eye can tell apart), by dashes or hatching,
-// and by marks. Text is measured by guess, a little too wide.
+// Eight series tell themselves apart three ways: by colour (Okabe and Ito's, which every eye can tell apart), by dashes or
+// hatching, and by marks. Text is measured by guess, a little too wide.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -1,6 +1,6 @@
 // The few kinds of chart that the report has, each from plain data to SVG.
 //
-//   LineChart   series over a linear or logarithmic axis, with intervals; behind them limits, ideals, and others that have no name
+//   LineChart   series over a linear or logarithmic axis, with intervals; behind them limits, ideals and unnamed lines
 //   BarChart    lying bars, stacked of parts, one a rank or a run, with an interval at their end
 //   CellChart   a table of coloured cells: how much, or which of several
 //

@@ -1,8 +1,9 @@
-// Two records, or two sets of them, held against each other: every metric that both have, and whether it differs by more than chance. This is
-// what finds that a change made something slower.
+// Two records, or two sets of them, held against each other: every metric that both have, and whether it differs by more
+// than chance. This is what finds that a change made something slower.
 //
-// It compares launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches of one name
-// and one session alternated (`bench --against`) and are partners. A suite runs in one launch, so two of its records are too few.
+// It compares launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches of
+// one name and one session alternated (`bench --against`) and are partners. A suite runs in one launch, so two of its
+// records are too few.
 #pragma once
 #include <string>
 #include <vector>

@@ -14,9 +14,11 @@ namespace chorale::report {
 namespace {
 
 constexpr const char* style = R"css(
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --quiet: #5c6878; --grid: #e2e6ec; --axis: #9aa4b1; --panel: #f5f7fa; --link: #0062a3 }
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2430; --quiet: #5c6878; --grid: #e2e6ec; --axis: #9aa4b1;
+  --panel: #f5f7fa; --link: #0062a3 }
 @media (prefers-color-scheme: dark) {
-  :root { --paper: #12161c; --ink: #e6eaf0; --quiet: #9aa6b5; --grid: #2a323d; --axis: #5b6675; --panel: #1a2029; --link: #6db3ee }
+  :root { --paper: #12161c; --ink: #e6eaf0; --quiet: #9aa6b5; --grid: #2a323d; --axis: #5b6675;
+    --panel: #1a2029; --link: #6db3ee }
 }
 * { box-sizing: border-box }
 html { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; -webkit-text-size-adjust: 100% }
@@ -28,7 +30,8 @@ p { margin: .25rem 0; max-width: 75ch; overflow-wrap: anywhere }
 .facts, .left-out { color: var(--quiet); font-size: .9rem }
 .warning { border-left: 4px solid var(--s1); padding-left: .75rem }
 section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem 2rem; align-items: start; margin: .75rem 0 }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); gap: 1rem 2rem;
+  align-items: start; margin: .75rem 0 }
 .charts.wide { grid-template-columns: minmax(0, 1fr) }
 .frame { overflow-x: auto; min-width: 0 }
 .chart { display: block; width: 100%; min-width: 36rem; max-width: 40rem; height: auto; font: 12px system-ui, sans-serif }
@@ -40,10 +43,12 @@ section { border-top: 1px solid var(--grid); padding: 1.5rem 0 .75rem }
 .line { stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round }
 .other { stroke: var(--axis); stroke-width: .8; fill: none }
 .limit { stroke: var(--ink); stroke-width: 1.4; fill: none }
-.mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 } .interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
+.mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 }
+.interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
 .bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
 .whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }
-.ground { fill: currentColor } .over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
+.ground { fill: currentColor }
+.over { stroke: var(--paper); stroke-width: 1.1; fill: var(--paper); stroke-opacity: .75; fill-opacity: .75 }
 .over path { fill: none }
 .heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
 details { margin: .5rem 0 } summary { cursor: pointer; color: var(--link) }
@@ -55,7 +60,8 @@ th { color: var(--quiet); font-weight: 600; position: sticky; top: 0; background
 @media print {
   html { font-size: 11pt } body { max-width: none; padding: 0 }
   section { break-inside: auto } .frame, tr, h2 { break-inside: avoid } h2 { break-after: avoid }
-  .frame, .table { overflow: visible; max-height: none } .chart, .pipeline { min-width: 0 } .charts { grid-template-columns: 1fr 1fr }
+  .frame, .table { overflow: visible; max-height: none } .chart, .pipeline { min-width: 0 }
+  .charts { grid-template-columns: 1fr 1fr }
 }
 )css";
 

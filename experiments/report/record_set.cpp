@@ -89,7 +89,8 @@ std::map<std::string, std::string> repetitions_in(const Source& source) {
   return repetitions;
 }
 
-// The runs of a suite share a launch. Launches of one session alternated with those of another record, so they go by the session's name.
+// The runs of a suite share a launch. Launches of one session alternated with those of another record, so they go by the
+// session's name.
 void name_launches(std::span<Run> runs, const Source& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();

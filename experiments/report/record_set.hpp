@@ -5,8 +5,8 @@
 //
 //   bench.h5    with --launches: each launch's           /runs/launch-1/series …
 //
-// Runs are told apart by what they do not have in common: the label of a run is its layout and those of its settings that differ between
-// the runs of its command. Runs of one label are repetitions of each other.
+// Runs are told apart by what they do not have in common: the label of a run is its layout and those of its settings that
+// differ between the runs of its command. Runs of one label are repetitions of each other.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,8 +17,8 @@
 
 namespace chorale::report {
 
-// Steps that are left out where speed is told, as caches, pages and connections are new in them: as many as the reader says or, failing that,
-// the suite; else a tenth of them, ten at most.
+// Steps that are left out where speed is told, as caches, pages and connections are new in them: as many as the reader says
+// or, failing that, the suite; else a tenth of them, ten at most.
 inline constexpr std::int64_t by_rule = -1;
 // Without these steps, unless there are no others, and without what is no number.
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
@@ -34,7 +34,8 @@ class Group {
   std::vector<std::string> words(const std::string& name) const;
   // The last of a variable's dimensions but the first, or all of them where it has no rows: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // Of each place along these, over the rows that are not a warm-up: the median, or its whole numbers where there are no rows.
+  // Of each place along these, over the rows that are not a warm-up: the median, or its whole numbers where there are no
+  // rows.
   std::vector<double> medians(const std::string& name) const;
 
  private:

@@ -1,5 +1,5 @@
-// The groups of records as tables on the terminal, or for programs. Text cells keep six digits, the other formats keep them all. JSON is an
-// array with one object a file; CSV and Markdown name each group, unless one was asked for.
+// The groups of records as tables on the terminal, or for programs. Text cells keep six digits, the other formats keep them
+// all. JSON is an array with one object a file; CSV and Markdown name each group, unless one was asked for.
 #pragma once
 #include <string>
 #include <vector>

@@ -3,8 +3,8 @@
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten, or of two where bytes are counted
 //
-// What is no number, or not positive on a logarithmic axis, has no place: `holds` says so. Without values an axis goes from 0 to 1, and
-// about a single value it leaves room on both sides.
+// What is no number, or not positive on a logarithmic axis, has no place: `holds` says so. Without values an axis goes from
+// 0 to 1, and about a single value it leaves room on both sides.
 #pragma once
 #include <string>
 #include <vector>

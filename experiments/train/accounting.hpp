@@ -3,8 +3,8 @@
 //   planned    steps · (a step) − skipped · (a publication) + evaluations · (one), each of them run once on phantom tensors
 //   measured   the accounts of the mesh's axes
 //
-// Both are integers, so nothing is tolerated: a call too many, on any rank, and the run ends with exit code 3. It costs a phantom step of
-// this rank at the beginning, and one exchange at either end.
+// Both are integers, so nothing is tolerated: a call too many, on any rank, and the run ends with exit code 3. It costs a
+// phantom step of this rank at the beginning, and one exchange at either end.
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/plan.hpp"

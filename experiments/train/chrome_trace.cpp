@@ -84,7 +84,8 @@ class Events {
     complete(name, "compute", passes_track, span.begins, span.ends, args);
   }
 
-  // On its axis's track the rank waits; what it does not wait for is an event of its own, from its start until it is known to be over.
+  // On its axis's track the rank waits; what it does not wait for is an event of its own, from its start until it is known
+  // to be over.
   void add(const Trace::Call& call, std::size_t number) {
     const bool message = call.axis == "pp";
     const char* const category = message ? "pipeline" : "communication";

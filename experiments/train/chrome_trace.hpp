@@ -1,9 +1,10 @@
-// The traces of all ranks as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open. A rank is a process, and has tracks:
+// The traces of all ranks as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open. A rank is a process,
+// and has tracks:
 //
 //   steps               │ step 10                                                │ step 11 …
 //   passes              │ data 0 │ forward 0    │ backward 0          │ optimizer │
 //   pipeline                     │ wait recv │                                        messages between stages
-//   communication dp                        start │           │ wait │               the part of its calls in which the rank waits
+//   communication dp                        start │           │ wait │               the part of its calls spent waiting
 //     dp all_reduce                         └────────────────────────┘               a call under way, on a track of its own
 //
 // Times are in µs from the first event on.

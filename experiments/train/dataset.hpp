@@ -1,4 +1,5 @@
-// What a run reads: a file of tokens, or the embedded language, in the order of a sampler; the last part is held out for evaluation.
+// What a run reads: a file of tokens, or the embedded language, in the order of a sampler; the last part is held out for
+// evaluation.
 #pragma once
 #include <memory>
 #include <string>

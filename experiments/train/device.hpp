@@ -1,5 +1,5 @@
-// Where ranks compute: `--device cpu`, or `--device cuda`, a GPU each by their place on their host. Where a host has fewer GPUs than ranks,
-// several share one: right for tests, not for timing, and said.
+// Where ranks compute: `--device cpu`, or `--device cuda`, a GPU each by their place on their host. Where a host has fewer
+// GPUs than ranks, several share one: right for tests, not for timing, and said.
 #pragma once
 #include <memory>
 #include <optional>

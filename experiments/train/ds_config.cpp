@@ -164,7 +164,8 @@ class Translation {
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
 
-  // Without a scheduler the rate is constant. One that falls must state its length, which is also the run's unless a higher source gives that.
+  // Without a scheduler the rate is constant. One that falls must state its length, which is also the run's unless a higher
+  // source gives that.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {

@@ -1,5 +1,5 @@
-// The keys of DeepSpeed's configuration (0.14 to 0.19), its defaults, and what each comes to here: an option of ours, nothing (it steers
-// DeepSpeed's own engine and no result), or a refusal unless it is off.
+// The keys of DeepSpeed's configuration (0.14 to 0.19), its defaults, and what each comes to here: an option of ours,
+// nothing (it steers DeepSpeed's own engine and no result), or a refusal unless it is off.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The options of training, under the names that users of Megatron-LM know, and what they come to: a model, a batch, an optimizer.
+// The options of training, under the names that users of Megatron-LM know, and what they come to: a model, a batch, an
+// optimizer.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
-// The pipeline of a run as it was measured: the events of the newest step from all stages, recorded in /pipeline, and drawn beside what the
-// schedule comes to with the times its parts took.
+// The pipeline of a run as it was measured: the events of the newest step from all stages, recorded in /pipeline, and drawn
+// beside what the schedule comes to with the times its parts took.
 //
 //   measured    what happened, waiting included
-//   simulated   the same schedule, every part as long as it took in the mean: the difference is what the schedule does not explain
+//   simulated   the same schedule with mean durations; the schedule does not explain the difference to `measured`
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/training.hpp"

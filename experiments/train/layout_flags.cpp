@@ -119,7 +119,8 @@ void LayoutFlags::declare(Options& o) {
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
 }
 
-// A flag counts, unless the word stands in a higher source and has the flag's part: --layout z1 wins over zero = 2 in a file.
+// A flag counts, unless the word stands in a higher source and has the flag's part: --layout z1 wins over zero = 2 in a
+// file.
 bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
   const std::vector<std::string> parts = split(word_, '.');
   const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {

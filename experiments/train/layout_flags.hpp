@@ -1,8 +1,9 @@
-// The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and reduces what.
+// The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and
+// reduces what.
 //
-//   --layout dp2.tp2.pp2.z1     or the same by --dp 2 --tp 2 --pp 2 --zero 1; a part that is also given by its long flag is the flag's,
-//                             unless the word comes from a higher source than the flag
-//   --backend tp=shm,dp=ucx     a word for all axes of the mesh, or one for each; `dp=ucx,mpi`: mpi on the axes that are not named
+//   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1; a long flag overrides its part of the word,
+//                               unless the word comes from a source of higher precedence
+//   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one each; `dp=ucx,mpi`: mpi on the axes not named
 #pragma once
 #include <string>
 #include <vector>

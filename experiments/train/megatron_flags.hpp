@@ -1,5 +1,5 @@
-// Megatron-LM's flags, one row a name: those that are ours too, those that set an option of ours, and those that are refused with what
-// to use instead. `chorale train` and `plan` take them wherever they take their own.
+// Megatron-LM's flags, one row a name: those that are ours too, those that set an option of ours, and those that are
+// refused with what to use instead. `chorale train` and `plan` take them wherever they take their own.
 #pragma once
 #include <string>
 #include <vector>

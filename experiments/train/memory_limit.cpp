@@ -15,8 +15,8 @@ void MemoryLimit::declare(Options& options) {
 
 void MemoryLimit::settle(const mpi::Runtime& runtime) {
   if (asked_) return;
-  // A rank needs more than its ledger counts: libraries, threads' stacks, packed operands of products, the record. 50 to 120 MiB were seen with
-  // models of 1 to 124 million parameters.
+  // A rank needs more than its ledger counts: libraries, threads' stacks, packed operands of products, the record. 50 to
+  // 120 MiB were seen with models of 1 to 124 million parameters.
   constexpr std::int64_t uncounted = 128 << 20;
   const std::int64_t share = available_memory() / mpi::place_on_host(runtime.world()).second - uncounted;
   share_ = std::max<std::int64_t>(1, std::ranges::min(mpi::all_gather(runtime.world(), share)));

@@ -1,9 +1,9 @@
 // `--memory-limit`: the most bytes that a rank may hold. A plan that needs more is refused before anything is allocated.
 //
-//   auto     the rank's share of what its host can give (src/base/available_memory.hpp), less a little for the program itself, found when a
-//            run begins; on a GPU, what that has free
-//   8G       as it says
-//   0        no limit: what does not fit is ended by the kernel
+//   auto     the rank's share of its host's available memory (src/base/available_memory.hpp) at the start of the run, minus
+//            a little for the program itself; on a GPU, its free memory
+//   8G       8 GiB
+//   0        no limit: the kernel ends a rank that does not fit
 #pragma once
 #include <optional>
 #include <string>

@@ -3,8 +3,9 @@
 //   one rank of each machine (or GPU)   looks it up in the machine's file, or measures it while the others sleep
 //   all ranks                           get the sum
 //
-// It is measured once for a machine, type and number of cores, and again when --measure-peak asks for it, when other programs ran beside the
-// measurement and are gone, and when a step was faster. So equal runs have equal peaks, and no step reaches more than 100 %.
+// It is measured once for a machine, type and number of cores, and again when --measure-peak asks for it, when other
+// programs ran beside the measurement and are gone, and when a step was faster. So equal runs have equal peaks, and no step
+// reaches more than 100 %.
 #pragma once
 #include <optional>
 #include <string>

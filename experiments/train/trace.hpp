@@ -1,7 +1,8 @@
-// `--trace-steps 10:13`: what every rank did in those steps, on rank 0's clock, in one file for all of them and in the record.
+// `--trace-steps 10:13`: what every rank did in those steps, on rank 0's clock, in one file for all of them and in the
+// record.
 //
-//   trace.json   Chrome's trace events, which ui.perfetto.dev and chrome://tracing open: a process for each rank, in it a track for the steps,
-//                for its passes, for the pipeline's messages and for each other axis; calls under way lie on tracks of their own
+//   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing: one process per rank, with tracks for the
+//                steps, the passes, the pipeline's messages and each other axis; calls in flight have tracks of their own
 //   /comm        the calls alone, a row each
 //
 // It costs one gather at the end, and memory on rank 0 for all of it, so every rank writes down only so much.

@@ -1,5 +1,6 @@
-// A run as its metrics.jsonl tells it, taken up line by line while somebody else writes it. The file may not be there yet, may end in
-// the middle of a line, may be cut or replaced: what is read is always the whole lines of the file that stands there now.
+// A run as its metrics.jsonl tells it, taken up line by line while somebody else writes it. The file may not be there yet,
+// may end in the middle of a line, may be cut or replaced: what is read is always the whole lines of the file that stands
+// there now.
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
 //   {"table": "train", "step": 1, …}               a row of a live table

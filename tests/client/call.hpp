@@ -1,5 +1,5 @@
-// One random call of a collective on one rank: its parameters, drawn alike on all ranks of the group; its buffers, between guards; and, when
-// it is over, what is wrong with what came ("" when all is right).
+// One random call of a collective on one rank: its parameters, drawn alike on all ranks of the group; its buffers, between
+// guards; and, when it is over, what is wrong with what came ("" when all is right).
 #pragma once
 #include <fmt/format.h>
 
@@ -58,7 +58,8 @@ inline Drawn draw(Random& random, int ranks, std::int64_t most) {
   return d;
 }
 
-// Elements of memory that is the world's or the program's own, at some distance from its start, with guards before and behind.
+// Elements of memory that is the world's or the program's own, at some distance from its start, with guards before and
+// behind.
 class Room {
  public:
   Room(std::int64_t bytes, Communicator& world, Random& random) : before_(64 + 8 * below(random, 9)), bytes_(bytes) {

@@ -1,12 +1,14 @@
 // A program of one's own that makes random calls, checks every element, and says how many there were.
 //
-//   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls       an installed Chorale
+//   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
 //   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; calls of up to MOST elements (2,500,000)
-//   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
+//   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
+//     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
-// A round is up to 28 calls in flight at once, on the world and on groups of it, some of which live for the round only, and messages between
-// ranks among them; now and then a call that blocks. Each rank waits for them in an order of its own: by wait, test, poll, or by dropping
-// the request. What must be alike on all ranks of a group is drawn from a generator that they share.
+// A round is up to 28 calls in flight at once, on the world and on groups of it, some of which live for the round only, and
+// messages between ranks among them; now and then a call that blocks. Each rank waits for them in an order of its own: by
+// wait, test, poll, or by dropping the request. What must be alike on all ranks of a group is drawn from a generator that
+// they share.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>

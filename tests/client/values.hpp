@@ -1,6 +1,6 @@
-// The values that a random client sends, and what must come of them. An input element is a hash of (call, rank, place), so any rank can
-// compute what another gave. Integers and u8 take their whole range, since ours wrap; floats are whole numbers so small that every partial
-// sum and product is exact; min and max also meet NaN, infinities and zeros of both signs.
+// The values that a random client sends, and what must come of them. An input element is a hash of (call, rank, place), so
+// any rank can compute what another gave. Integers and u8 take their whole range, since ours wrap; floats are whole numbers
+// so small that every partial sum and product is exact; min and max also meet NaN, infinities and zeros of both signs.
 #pragma once
 #include <chorale/chorale.hpp>
 #include <cmath>

@@ -1,4 +1,5 @@
-// The trace of a run as a file for viewers: whatever it is named it is JSON, what touches on the clock touches there, and what is missing is said.
+// The trace of a run as a file for viewers: whatever it is named it is JSON, what touches on the clock touches there, and
+// what is missing is said.
 #include "experiments/train/chrome_trace.hpp"
 
 #include <nlohmann/json.hpp>

@@ -133,7 +133,8 @@ TEST_CASE("schedulers of DeepSpeed's have its formulas, its defaults, and a rate
 
 TEST_CASE("a line says which key has no effect, and why") {
   const std::string notes = Fields(R"({"train_batch_size": 8, "wall_clock_breakdown": false, "steps_per_print": 5,
-                 "zero_optimization": {"stage": 1, "reduce_scatter": false, "overlap_comm": false, "reduce_bucket_size": 5e6},
+                 "zero_optimization": {"stage": 1, "reduce_scatter": false, "overlap_comm": false,
+                                       "reduce_bucket_size": 5e6},
                  "activation_checkpointing": {"partition_activations": true},
                  "scheduler": {"params": {"warmup_num_steps": 4}}, "optimizer": {"params": {"lr": 1}}})")
                                 .notes();

@@ -27,7 +27,8 @@ class GpuBundle(unittest.TestCase):
         table = ended.stdout[ended.stdout.find("\npart "):]
         with open(f"{results}/table.txt") as file:
             self.assertEqual(table, file.read())
-        return ended.returncode, {cells[0]: cells[1:3] for cells in (re.split(r" {2,}", line) for line in table.splitlines()[2:])}
+        return ended.returncode, {cells[0]: cells[1:3]
+                                  for cells in (re.split(r" {2,}", line) for line in table.splitlines()[2:])}
 
     def test_the_bundle_is_small_enough_to_be_carried(self):
         self.assertLess(float(re.search(r": ([\d.]+) MiB", self.packed)[1]), 60)

@@ -1,5 +1,5 @@
-// Medians, and comparisons of blocks: against values from tables, and against what they are for, seeded measurements with launch effects. False
-// alarms must stay at the rate that was promised, and a real difference must be found.
+// Medians, and comparisons of blocks: against values from tables, and against what they are for, seeded measurements with
+// launch effects. False alarms must stay at the rate that was promised, and a real difference must be found.
 #include "experiments/statistics.hpp"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
   return blocks(values, prefix);
 }
 
-// A machine as it is: launches differ by several percent, their calls by more and not independently, since a slow moment lasts for many calls.
+// A machine as it is: launches differ by several percent, their calls by more and not independently, since a slow moment
+// lasts for many calls.
 class Machine {
  public:
   explicit Machine(unsigned seed) : random_(seed) {}
@@ -107,8 +108,8 @@ TEST_CASE("Student's distribution as tables print it") {
 }
 
 TEST_CASE("paired and Welch's test give what R prints for Student's own data") {
-  // R: t.test(extra ~ group, data = sleep), t = -1.8608, df = 17.776, p = 0.07939; paired: t = -4.0621, df = 9, p = 0.002833,
-  // 95 % interval -2.4598858 to -0.7001142.
+  // R: t.test(extra ~ group, data = sleep), t = -1.8608, df = 17.776, p = 0.07939; paired: t = -4.0621, df = 9, p =
+  // 0.002833, 95 % interval -2.4598858 to -0.7001142.
   const std::vector<double> one{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0},
       other{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
   const Contrast alone = contrast(exponentials(one, "a"), exponentials(other, "b"));

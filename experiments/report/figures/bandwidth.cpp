@@ -1,5 +1,5 @@
-// Latency and bandwidth of each operation over sizes, a line a backend and algorithm, with what memory and the cost model allow. Bandwidth is
-// the vector's bytes over the time. Of many series the best by size are named.
+// Latency and bandwidth of each operation over sizes, a line a backend and algorithm, with what memory and the cost model
+// allow. Bandwidth is the vector's bytes over the time. Of many series the best by size are named.
 #include <fmt/format.h>
 
 #include <algorithm>

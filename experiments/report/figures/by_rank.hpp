@@ -1,5 +1,5 @@
-// Charts of what every rank of every run has, a bar a rank: a chart a run, while runs are few, and one of all runs, a bar each. Of many runs
-// only the last of these and the two that lie furthest apart are drawn.
+// Charts of what every rank of every run has, a bar a rank: a chart a run, while runs are few, and one of all runs, a bar
+// each. Of many runs only the last of these and the two that lie furthest apart are drawn.
 #pragma once
 #include <functional>
 #include <string>

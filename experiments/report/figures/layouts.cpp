@@ -1,5 +1,6 @@
-// The runs side by side: speed with its interval, and what it costs. Which is fastest is told from blocks (blocks.hpp), each of them one repetition
-// of all runs. A run that cannot be told from the fastest is marked ~; where there are too few blocks to tell, it is marked ?.
+// The runs side by side: speed with its interval, and what it costs. Which is fastest is told from blocks (blocks.hpp),
+// each of them one repetition of all runs. A run that cannot be told from the fastest is marked ~; where there are too few
+// blocks to tell, it is marked ?.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The most that every rank held of each category, beside what the plan says. Categories have their peaks at different times, so that a rank
-// never held quite as much as its bar is long.
+// The most that every rank held of each category, beside what the plan says. Categories have their peaks at different
+// times, so that a rank never held quite as much as its bar is long.
 #include <fmt/format.h>
 
 #include <algorithm>

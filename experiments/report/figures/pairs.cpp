@@ -1,5 +1,6 @@
-// Bytes from each rank to each other, of the fastest schedule of every operation at its largest size. A record counts what all ranks sent
-// together; how that divides is read from the schedule, which is shown only where its bytes are those that were counted.
+// Bytes from each rank to each other, of the fastest schedule of every operation at its largest size. A record counts what
+// all ranks sent together; how that divides is read from the schedule, which is shown only where its bytes are those that
+// were counted.
 #include <fmt/format.h>
 
 #include <algorithm>

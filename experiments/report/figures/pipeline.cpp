@@ -1,5 +1,5 @@
-// The last step of a pipeline as it was measured, above the same order of work without any waiting that the order does not ask for: every
-// part as long as it took in the mean, and messages that take no time.
+// The last step of a pipeline as it was measured, above the same order of work without any waiting that the order does not
+// ask for: every part as long as it took in the mean, and messages that take no time.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>

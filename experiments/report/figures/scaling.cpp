@@ -1,7 +1,7 @@
-// Speed on more ranks. Runs that differ in nothing but their ranks, and in how those share the work, are a family; in it the same strategy
-// (the axes that have more than one rank) makes a line.
+// Speed on more ranks. Runs that differ in nothing but their ranks, and in how those share the work, are a family; in it
+// the same strategy (the axes that have more than one rank) makes a line.
 //
-//   strong    the same batch on all ranks          speed over that of the fewest ranks; ideal: as many times as there are ranks
+//   strong    the same batch on all ranks          speed relative to the fewest ranks; ideal: the ratio of the ranks
 //   weak      a batch for each rank, the same      the same speed for every rank; ideal: all of it stays
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// The fastest series of each operation and size, a letter each; ~ where another cannot be told from it, ? where there are too few launches, or
-// repetitions in turns, to tell.
+// The fastest series of each operation and size, a letter each; ~ where another cannot be told from it, ? where there are
+// too few launches, or repetitions in turns, to tell.
 #include <fmt/format.h>
 
 #include <algorithm>

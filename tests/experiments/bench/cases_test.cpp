@@ -47,7 +47,8 @@ TEST_CASE("the grid holds what exists, once, and a line for what does not") {
     fitting += fits(algorithm, Problem::even(algorithm.what, 3, 3)) ||
                fits(algorithm, Problem::even(algorithm.what, 3, 3, 0, true));
   CHECK(seen.size() == fitting + std::size(collective_names));
-  // all_reduce, reduce_scatter: 7 types × 5 operators × 2; reduce × 3 roots; all_gather, all_to_all; broadcast; gather, scatter; barrier
+  // all_reduce, reduce_scatter: 7 types × 5 operators × 2; reduce × 3 roots; all_gather, all_to_all; broadcast; gather,
+  // scatter; barrier
   CHECK(native == 70 + 70 + 210 + 14 + 14 + 21 + 21 + 21 + 1);
   CHECK(std::count(grid.skipped.begin(), grid.skipped.end(), "all_gather recursive_doubling on mpi: does not fit 3 ranks") ==
         1);

@@ -1,5 +1,5 @@
-// The values of a benchmark are what `wrong` is counted against: here the collectives are plain loops over the reference reduction,
-// in several orders, and every mistake that a collective could make is to be seen.
+// The values of a benchmark are what `wrong` is counted against: here the collectives are plain loops over the reference
+// reduction, in several orders, and every mistake that a collective could make is to be seen.
 #include "experiments/bench/values.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Charts of ordinary data and of what else records hold: one point, equal values, nothing, no numbers, and names that are markup.
+// Charts of ordinary data and of what else records hold: one point, equal values, nothing, no numbers, and names that are
+// markup.
 #include "experiments/report/chart.hpp"
 
 #include <algorithm>
