@@ -11,7 +11,7 @@ class Part:
     name: str
     target: str
     least_seconds: int  # the part is left out if less time remains
-    most_seconds: int
+    most_seconds: int  # of ten minutes; more time gives each part more
     body: Callable  # session → (result, figure)
     needs_gpu: bool = True
     needs_torch: bool = False

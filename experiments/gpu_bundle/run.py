@@ -107,7 +107,7 @@ def attempt(part, session):
         return "FAILED", "on purpose (--fail)"
     if session.left() < part.least_seconds:
         return "left out", f"{session.left():.0f} s were left, it takes {part.least_seconds} or more"
-    session.part_ends = time.monotonic() + min(part.most_seconds, session.left())
+    session.part_ends = time.monotonic() + min(part.most_seconds * max(1.0, session.options.minutes / 10), session.left())
     try:
         with machine.Watch(session.environment) as watch:
             result, figure = part.body(session)
