@@ -39,7 +39,7 @@ class Session:
         self.no_gpu = machine.why_no_gpu(self)
 
     def left(self):
-        return self.options.minutes * 60 - (time.monotonic() - self.began)
+        return max(0.0, self.options.minutes * 60 - (time.monotonic() - self.began))
 
     def path(self, *names):
         return os.path.join(self.root, *names)
