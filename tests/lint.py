@@ -73,7 +73,7 @@ def order(file, lines):
         target = include.group(1)
         ours_by_quotes = '"' in line and not target.endswith(".stamp")  # the Makefile generates these
         if ".." in target or target.startswith("/") or (ours_by_quotes and not target.startswith(ours)):
-            yield number, f'includes "{target}": write paths from the root of the house'
+            yield number, f'includes "{target}": write paths from the root of the repository'
         if not target.startswith(ours):
             continue
         if home is None:
