@@ -1,8 +1,8 @@
 // DeepSpeed's schedulers, so that a DeepSpeed config file trains with the same rates here. W: warm-up steps, at least 2;
 // T: steps of the whole schedule.
 //
-//   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 the
-// initial rate
+//   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
+//            initial rate
 //   γ(k)     of the warm-up, k < W: ln(k+1)/ln(W), or k/W if it is linear
 //
 //   WarmupLR         first + (peak − first)·γ(k), then the peak

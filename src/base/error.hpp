@@ -2,7 +2,7 @@
 // and the program's exit code.
 //
 //   error: batch sizes do not divide                       what
-//     global_batch_size 24 is not a multiple of 16            the numbers
+//     global_batch_size 24 is not a multiple of 16         the numbers
 //     try 16 or 32                                         the fix
 #pragma once
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ class Error : public std::runtime_error {
  public:
   Error(Exit exit, std::string what, std::string numbers, std::string fix,
         std::source_location where = std::source_location::current());
-  // For more than three lines.
+  // With any number of lines after the first.
   Error(Exit exit, const std::string& what, const std::vector<std::string>& lines,
         std::source_location where = std::source_location::current());
 

@@ -2,9 +2,8 @@
 // probabilities; and one group's forward pass over tiled keys.
 //
 //                     keys 0–63    64–127
-//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in those on it, each block of 8
-// queries
-//          64–127     ▓            ░            stops at the last key that it sees
+//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in those on it, each block of
+//          64–127     ▓            ░            8 queries stops at the last key that it sees
 //
 // Rows are padded with zeros to 16 floats and tiles to 64 rows, so products need no edge cases.
 #pragma once

@@ -7,8 +7,7 @@
 // With M tokens, K inputs, N outputs:
 //
 //   product           y[M,N] = x[M,K]·w            every rank has the whole K
-//   partial_product   y[M,N] = Σ over blocks of K; ranks with other blocks add theirs, then `settle` converts the sum
-// to a value
+//   partial_product   y[M,N] = Σ over blocks of K; ranks with other blocks add theirs; `settle` converts the sum to values
 //   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, leaf by leaf
 //   add_columns       db[N] += Σ over tokens of dy
 //

@@ -1,8 +1,8 @@
 // The safetensors format, in which Hugging Face publishes models: a header in JSON, then the tensors' bytes.
 //
 //   bytes 0–7      N, little endian
-//   8 … 8+N−1      {"__metadata__": {"format": "pt"}, "wte.weight": {"dtype": "F32", "shape": [4096, 384],
-// "data_offsets": …}, …}
+//   8 … 8+N−1      {"__metadata__": {"format": "pt"},
+//                   "wte.weight": {"dtype": "F32", "shape": [4096, 384], "data_offsets": [0, 6291456]}, …}
 //   8+N …          the data: row-major, little endian, without gaps
 //
 // Files are not trusted: every size is checked before it is multiplied, and every tensor must lie within the file and

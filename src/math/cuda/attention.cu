@@ -1,8 +1,9 @@
 // Attention of any width and type on a device, without tensor cores. A warp passes over the keys of one query, 64 at a
 // time, two keys per lane.
 //
-//   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v      now each lane holds some columns
-// of out
+//   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v
+//
+// In the last step each lane holds some columns of out.
 //
 // The backward pass makes two such passes, without atomics. One goes over the keys of each query for dq, the other over
 // the queries of each key for dk and dv. A warp's row has two vectors, "own"; each row it passes has two, "other".

@@ -17,8 +17,7 @@
 // memory, in the lanes' register order.
 //
 //              queries 0‥31   32‥63                     columns 0‥63   64‥127
-//   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │         keys 32‥63: warps 2 and 3
-// likewise
+//   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │      keys 32‥63: same with warps 2, 3
 //
 // Operations: 7/2 of the forward pass. FlashAttention needs only 5 of these 7 products because it adds dq with atomics.
 // There are no atomics here, so the bits are the same in every run. Shared-memory cycles per product (tiles.cuh),

@@ -2,8 +2,7 @@
 // queries, 32 per warp. Keys and values pass by in tiles of 64; the next tile is copied while this one is used.
 //
 //   shared memory                                                 registers of a lane
-//   queries        [ 128 × width ]                                s[32,64]        64: scores, then exponentials; 32
-// once packed
+//   queries        [ 128 × width ]                                s[32,64]        64: scores, exponentials; packed: 32
 //   keys, values   [ 64 × width ] twice, double-buffered          out[32,width]   64 or 128
 //
 //   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries sees

@@ -2,9 +2,8 @@
 //
 //            columns of a tile, one pack per lane
 //   rows    ┌──────────────────────────────┐
-//   of a    │ strand 0 takes rows 0, 8, …  │    strands are added in shared        partials [chunk][column] ──▶ one
-// block adds
-//   chunk   │ strand 7 takes rows 7, 15, … │    memory ──▶ partials                32 columns, again in strands
+//   of a    │ strand 0 takes rows 0, 8, …  │    1. the strands are added in shared memory ──▶ partials [chunk][column]
+//   chunk   │ strand 7 takes rows 7, 15, … │    2. one block adds the partials of 32 columns, again in strands
 //           └──────────────────────────────┘
 //
 // Memory-bound: dy (and x for norms) is read once; the partials are 1/64 of it. [16384, 4096] in bf16: 28 µs, 56 µs for

@@ -2,12 +2,10 @@
 // k, from zero. The sequence is never split, so an element's bits depend only on its row and column. They equal the
 // host's (src/math/exact/chains.hpp).
 //
-//             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers. Both
-// sides
-//   a [16]   ┌──────────────────────┐        pass through shared memory, 16 of k at a time: 16 multiply-adds need 8 reads
-//   [64]     │ 4 × 4 of each thread │        from it. Rows and columns beyond the matrix are zeros. k beyond the end is
-// skipped,
-//   rows     └──────────────────────┘        because adding a zero would turn −0 into +0.
+//             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers.
+//   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 of k at a time: 16 multiply-adds
+//   [64]     │ 4 × 4 of each thread │        need 8 reads. Rows and columns beyond the matrix are zeros; k beyond the end
+//   rows     └──────────────────────┘        is skipped, because adding a zero would turn −0 into +0.
 //
 // 2·M·N·K operations, at most 60 TFLOP/s of f32. Rounding an element at the end of a block costs about as much as 8
 // multiply-adds.

@@ -1,8 +1,8 @@
 // Exact sums of single numbers on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded by itself,
 // and integers are added with atomics, since their order does not matter.
 //
-//   columns   a thread sums 64 rows of a column, then one atomic     rows   a block sums a row in registers and shared
-// memory
+//   columns   a thread sums 64 rows of a column, then makes one atomic addition
+//   rows      a block sums a row in registers and shared memory
 //
 // Memory-bound: columns read 4 bytes an element, norms 12, and write 1/64 of it; rows of a table are read and added, 20
 // bytes an element.

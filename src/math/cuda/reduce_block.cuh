@@ -1,8 +1,7 @@
 // Reduces the values of all threads of a warp or block to one. The order depends only on their number, so sums keep their
 // bits.
 //
-//   a warp    a butterfly: after five exchanges all 32 lanes have the result; with fewer exchanges, groups of
-// neighbours have theirs
+//   a warp    a butterfly: after five exchanges all 32 lanes have the result; with fewer, groups of neighbours have theirs
 //   a block   each warp writes its result to shared memory, and every thread reduces these in order
 #pragma once
 #include "src/math/cuda/launch.cuh"

@@ -3,13 +3,11 @@
 // tests need no GPU. It is stricter than a GPU:
 //
 //   memory   cudaMalloc and dynamic shared memory are poisoned (every float is NaN), so that reads of unwritten memory
-// show; the host
-//            cannot access device memory while no kernel runs; cudaFree checks a guard after each allocation
-//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; every access
-// must be aligned
-//            to its size; threads of a block that wait for different things end the program
-//   order    the threads of a block run first to last in one block and last to first in the next; the blocks of grids
-// likewise
+//            show; the host cannot access device memory while no kernel runs; cudaFree checks a guard after each block
+//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; every access must
+//            be aligned to its size; threads of a block that wait for different things end the program
+//   order    the threads of a block run first to last in one block and last to first in the next, and so do the blocks of
+//            grids
 #pragma once
 #include <cmath>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // mistakes go unnoticed and corrupt memory later; here they end the program:
 //
 //   register     memory that was not lent, or beyond its end; or while the communicator is at work, whose thread reads
-// the same list
+//                the same list
 //   deregister   memory that is not registered
 //   free         memory that is still registered with a communicator
 //   destroy      a communicator that still has registered memory

@@ -1,10 +1,9 @@
 // Streams of an emulated device. They run as late as a GPU's could, where that is cheap to emulate:
 //
-//   a stream             [ kernel ][ messages ][ event ]   progresses only when polled; a task that cannot complete yet
-// blocks the later ones
-//   the default stream   completes before each call returns, except copies from pinned memory, which wait until the
-// next call;
-//                        so reusing pinned memory too early shows
+//   a stream             [ kernel ][ messages ][ event ]   progresses only when polled; a task that is not yet complete
+//                                                          blocks the later ones
+//   the default stream   completes before each call returns, except copies from pinned memory, which wait until the next
+//                        call, so reusing pinned memory too early shows
 //   the same, held       queues all tasks until it is released or waited for, as if a long kernel were running
 //
 // The emulation counts how often a real device would make the host wait.
