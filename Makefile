@@ -162,7 +162,7 @@ do-examples: $(examples)
 ## run         the main job: which strategy trains fastest on NP ranks (4), in how much memory; a table, a record, a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
 	$(launch) -n $(NP) $B/chorale compare $(strategies) --budget $(BUDGET)
-strategies := experiments/strategies$(if $(filter 8,$(NP)),8).toml
+strategies := experiments/suites/strategies$(if $(filter 8,$(NP)),8).toml
 say-run:
 	@printf '%s\n' 'make run: which way to share a model among $(NP) ranks trains fastest?' \
 	  '  packages    $(if $(SETUP),installs what is missing: up to a minute,left alone)' \
@@ -187,9 +187,9 @@ build/peers/%: experiments/peers/mpi_native.cpp
 	@mkdir -p $(@D)
 	$(call quiet,c++) mpicxx.$* -O3 -march=$(ARCH) -std=c++20 -Wall -Wextra $< -o $@
 
-## experiments run every suite in experiments/*.toml
+## experiments run every suite in experiments/suites/*.toml
 do-experiments: $B/chorale
-	@set -e; for suite in experiments/*.toml; do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
+	@set -e; for suite in experiments/suites/*.toml; do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
 	  $(launch) -n $${ranks:-$(NP)} $B/chorale compare $$suite; done
 
 ## report      the newest run as one page of figures

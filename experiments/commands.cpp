@@ -32,7 +32,7 @@ const std::vector<CommandRow>& all_commands() {
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,
        make_bench, "collectives"},
       {"compare", "many runs in one launch, in turns, and what tells them apart",
-       "mpirun -np 2 build/chorale compare experiments/small.toml", true, make_compare, "training"},
+       "mpirun -np 2 build/chorale compare experiments/suites/small.toml", true, make_compare, "training"},
       {"completion", "what a shell needs to complete commands, options and their values", "build/chorale completion bash",
        false, make_completion, "the program"},
       {"data", "tokenize text, learn a vocabulary, look into token files; the floor of the synthetic language",

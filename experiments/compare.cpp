@@ -2,7 +2,7 @@
 // anew for each repetition, so that what else the machine does meets all of them; a table at the end, and one record with
 // everything.
 //
-//   mpirun -np 4 build/chorale compare experiments/strategies.toml
+//   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml
 //   mpirun -np 4 build/chorale compare --resume runs/latest         what a stop left undone
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
@@ -42,8 +42,9 @@ class Compare final : public Command {
  public:
   void declare(Options& o) override {
     options_ = &o;
-    o.add_positional("suite", files_,
-                     "which runs to compare: experiments/*.toml are there, docs/experiments.md says how to write one");
+    o.add_positional(
+        "suite", files_,
+        "which runs to compare: experiments/suites/*.toml are there, docs/experiments.md says how to write one");
     o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
     o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
     o.add("repetitions", repetitions_,
@@ -62,7 +63,7 @@ class Compare final : public Command {
     if (files_.size() + !resume_.empty() != 1)
       usage_error("one suite at a time",
                   fmt::format("{} files given{}", files_.size(), resume_.empty() ? "" : ", and --resume"),
-                  "chorale compare experiments/strategies.toml, or --resume runs/latest");
+                  "chorale compare experiments/suites/strategies.toml, or --resume runs/latest");
     if (resume_.empty())
       require_writable(run_dir_);
     else

@@ -11,7 +11,7 @@ import xarray
 
 from programs import chorale, finish, launch, ranks, spawn, until
 
-small = "experiments/small.toml"
+small = "experiments/suites/small.toml"
 
 
 def groups_of(file):

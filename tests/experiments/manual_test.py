@@ -46,7 +46,7 @@ class Manual(unittest.TestCase):
                 self.assertRegex(section.group(1), rf"\\fB{re.escape(option.replace('-', chr(92) + '-'))}[ \\]", command)
 
     def test_the_manuals_examples_are_as_one_types_them_once_installed(self):
-        self.assertIn("\nmpirun \\-np 2 chorale compare experiments/small.toml\n", self.page)
+        self.assertIn("\nmpirun \\-np 2 chorale compare experiments/suites/small.toml\n", self.page)
         self.assertNotIn("build/", self.page)
 
     def test_the_manual_is_set_without_warnings(self):
