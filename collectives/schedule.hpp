@@ -1,5 +1,5 @@
 // A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
-// step waits for which. The same value is proved (checker.hpp), drawn, priced and executed.
+// step waits for which. The same value is proved (analysis/checker.hpp), drawn, priced and executed.
 //
 //   ring all-reduce, rank 0 of 2      0  send         to 1    input[0..4)
 //                                     1  recv_reduce  from 1  input[4..8) + theirs → output[4..8)

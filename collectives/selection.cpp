@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "collectives/algorithms.hpp"
+#include "collectives/analysis/cost.hpp"
 #include "collectives/pipeline.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"

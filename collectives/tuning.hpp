@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/cost.hpp"
+#include "collectives/price.hpp"
 #include "collectives/problem.hpp"
 
 namespace chorale {

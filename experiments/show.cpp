@@ -10,7 +10,7 @@
 #include <fstream>
 #include <initializer_list>
 
-#include "collectives/drawing.hpp"
+#include "collectives/analysis/drawing.hpp"
 #include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
 #include "experiments/show.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collectives/drawing.hpp"
-#include "collectives/reduction_order.hpp"
+#include "collectives/analysis/drawing.hpp"
+#include "collectives/analysis/reduction_order.hpp"
 #include "experiments/show.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "collectives/algorithms.hpp"
-#include "collectives/checker.hpp"
+#include "collectives/analysis/checker.hpp"
 #include "collectives/pipeline.hpp"
 #include "experiments/command.hpp"
 #include "parallel/pipeline/check.hpp"

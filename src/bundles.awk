@@ -1,6 +1,6 @@
 # Sorts sources into bundles, which are compiled as one: prints `bundle:file` for each.
 #
-#   awk -v most=70000 -f src/bundles.awk collectives/cost.cpp …        collectives-1:collectives/cost.cpp …
+#   awk -v most=70000 -f src/bundles.awk collectives/route.cpp …       collectives-1:collectives/route.cpp …
 #
 # The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
@@ -11,7 +11,7 @@ function kind_of(file) {
   kind = substr(file, 1, RLENGTH)
   if (parses[file]) return (kind == "experiments" ? kind : "library") "_parsers"
   # Each of these has a namespace named after a function.
-  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends/) kind = "algorithms"
+  if (file ~ /^collectives\/([a-z_]+\/|algorithms)/ && file !~ /backends|analysis/) kind = "algorithms"
   sub("/", "_", kind)
   return kind
 }

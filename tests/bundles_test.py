@@ -21,13 +21,13 @@ class Bundles(unittest.TestCase):
     def test_files_of_a_folder_go_together_until_the_bundle_is_full(self):
         found = self.sorted({"parallel/a.cpp": "x" * 599 + "\n", "parallel/pipeline/b.cpp": "x" * 599 + "\n",
                              "parallel/c.cpp": "x" * 99 + "\n",
-                             "src/base/d.cpp": "\n", "src/data/e.cpp": "\n", "collectives/cost.cpp": "\n",
+                             "src/base/d.cpp": "\n", "src/data/e.cpp": "\n", "collectives/analysis/cost.cpp": "\n",
                              "collectives/backends/shm.cpp": "\n",
                              "collectives/reduce/chain.cpp": "\n", "collectives/algorithms.cpp": "\n"})
         self.assertEqual(found, {"parallel/a.cpp": "parallel-1", "parallel/pipeline/b.cpp": "parallel-2",
                                  "parallel/c.cpp": "parallel-1",
                                  "src/base/d.cpp": "src_base-1", "src/data/e.cpp": "src_data-1",
-                                 "collectives/cost.cpp": "collectives-1",
+                                 "collectives/analysis/cost.cpp": "collectives-1",
                                  "collectives/backends/shm.cpp": "collectives-1",
                                  "collectives/reduce/chain.cpp": "algorithms-1",
                                  "collectives/algorithms.cpp": "algorithms-1"})

@@ -20,13 +20,15 @@ import sys
 
 from one_definition import doubles
 
-# Each folder, and the folders it may include besides itself. Longest prefix first.
+# Each folder, and the folders and files it may include besides itself. Longest prefix first.
 may_include = {
     "src/base": [],
     "src/memory": ["src/base"],
     "src/math": ["src/base", "src/memory"],
     "src/record": ["src/base", "src/memory"],
     "src/data": ["src/base", "src/memory"],
+    "collectives/analysis": ["src", "collectives/algorithms.hpp", "collectives/price.hpp", "collectives/problem.hpp",
+                             "collectives/schedule.hpp"],
     "collectives": ["src"],
     "layers": ["src"],
     "parallel": ["src", "collectives", "layers"],
@@ -78,7 +80,7 @@ def order(file, lines):
             continue
         if home is None:
             yield number, f"is in no known folder, and includes {target}"
-        elif not target.startswith(tuple(f + "/" for f in [home, *may_include[home]])):
+        elif not f"{target}/".startswith(tuple(f + "/" for f in [home, *may_include[home]])):
             yield number, f"{home} may not include {target}: it knows {', '.join(may_include[home]) or 'nothing else'}"
 
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "collectives/cost.hpp"
+#include "collectives/price.hpp"
 
 namespace chorale::bench {
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <set>
 
-#include "collectives/checker.hpp"
+#include "collectives/analysis/checker.hpp"
 #include "collectives/trees.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"

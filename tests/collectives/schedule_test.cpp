@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/checker.hpp"
+#include "collectives/analysis/checker.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/rounds.hpp"
+#include "collectives/analysis/rounds.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "collectives/algorithms.hpp"
-#include "collectives/rounds.hpp"
+#include "collectives/analysis/rounds.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 

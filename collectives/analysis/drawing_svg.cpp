@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/drawing.hpp"
+#include "collectives/analysis/drawing.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

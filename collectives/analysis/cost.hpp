@@ -14,15 +14,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/rounds.hpp"
+#include "collectives/analysis/rounds.hpp"
+#include "collectives/price.hpp"
 
 namespace chorale {
-
-struct Price {
-  double alpha = 0;  // seconds a message
-  double beta = 0;   // seconds a byte
-  double gamma = 0;  // seconds a reduced byte
-};
 
 struct Volume {  // of one rank, exactly
   std::int64_t messages_sent = 0, bytes_sent = 0, bytes_received = 0, bytes_reduced = 0;

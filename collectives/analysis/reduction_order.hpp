@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/algorithms.hpp"
-#include "collectives/expressions.hpp"
+#include "collectives/analysis/expressions.hpp"
 
 namespace chorale {
 

@@ -14,7 +14,7 @@
 #pragma once
 #include <string>
 
-#include "collectives/cost.hpp"
+#include "collectives/analysis/cost.hpp"
 
 namespace chorale {
 

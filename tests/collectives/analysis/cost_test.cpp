@@ -1,5 +1,5 @@
 // Prices against the closed forms of the textbooks, on counts that divide: equal to twelve digits.
-#include "collectives/cost.hpp"
+#include "collectives/analysis/cost.hpp"
 
 #include <cmath>
 #include <numeric>

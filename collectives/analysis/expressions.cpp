@@ -1,4 +1,4 @@
-#include "collectives/expressions.hpp"
+#include "collectives/analysis/expressions.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "collectives/cost.hpp"
+#include "collectives/analysis/cost.hpp"
 
 #include <algorithm>
 #include <map>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "collectives/drawing.hpp"
-#include "collectives/symbolic_run.hpp"
+#include "collectives/analysis/drawing.hpp"
+#include "collectives/analysis/symbolic_run.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
@@ -68,7 +68,7 @@ class Picture {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
       for (std::int64_t i = 0; i < run_.count(rank, place); ++i) {
-        const Symbol symbol = run_.at(rank, place, i);
+        const SymbolicValue symbol = run_.at(rank, place, i);
         if (symbol.element < 0) continue;
         From& best = held.at(static_cast<std::size_t>(symbol.element));
         if (adds(problem_.what)) {

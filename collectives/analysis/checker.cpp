@@ -1,11 +1,11 @@
-#include "collectives/checker.hpp"
+#include "collectives/analysis/checker.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bitset>
 
-#include "collectives/checker_parts.hpp"
+#include "collectives/analysis/flow.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {

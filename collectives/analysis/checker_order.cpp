@@ -1,8 +1,8 @@
 // The half of the checker that looks at order alone: hazards within a rank, and deadlock between ranks.
 #include <fmt/format.h>
 
-#include "collectives/checker.hpp"
-#include "collectives/checker_parts.hpp"
+#include "collectives/analysis/checker.hpp"
+#include "collectives/analysis/flow.hpp"
 
 namespace chorale {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "collectives/checker.hpp"
-#include "collectives/checker_parts.hpp"
+#include "collectives/analysis/checker.hpp"
+#include "collectives/analysis/flow.hpp"
 
 namespace chorale {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/checker_parts.hpp"
+#include "collectives/analysis/flow.hpp"
 
 namespace chorale {
 namespace {

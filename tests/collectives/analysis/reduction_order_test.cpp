@@ -1,5 +1,5 @@
 // The trees of the sums, and which algorithms share them.
-#include "collectives/reduction_order.hpp"
+#include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"

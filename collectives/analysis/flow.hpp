@@ -1,4 +1,5 @@
-// What both halves of the checker stand on: where a rank's elements lie, and who meets whom.
+// Where a rank's elements lie, which send meets which receive, and an order in which the steps of all ranks can run. The checker, the
+// rounds and the symbolic run are built on it.
 #pragma once
 #include <functional>
 #include <string>

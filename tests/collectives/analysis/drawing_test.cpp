@@ -1,5 +1,5 @@
 // Pictures say what the schedules do: known ones by heart, all others by what must be true of every picture.
-#include "collectives/drawing.hpp"
+#include "collectives/analysis/drawing.hpp"
 
 #include <algorithm>
 

@@ -4,13 +4,13 @@
 #include <map>
 #include <tuple>
 
-#include "collectives/checker_parts.hpp"
-#include "collectives/expressions.hpp"
-#include "collectives/rounds.hpp"
+#include "collectives/analysis/expressions.hpp"
+#include "collectives/analysis/flow.hpp"
+#include "collectives/analysis/rounds.hpp"
 
 namespace chorale {
 
-struct Symbol {
+struct SymbolicValue {
   std::int64_t element = -1;  // of the contributing ranks' vector; −1: not written yet
   int sum = -1;
 };
@@ -24,13 +24,13 @@ class SymbolicRun {
   void next_round();
 
   std::int64_t count(int rank, Place place) const;
-  const Symbol& at(int rank, Place place, std::int64_t i) const {
+  const SymbolicValue& at(int rank, Place place, std::int64_t i) const {
     const auto r = static_cast<std::size_t>(rank);
     return memory_[r].at(lineups_[r].at(place, i));
   }
 
  private:
-  using Values = std::vector<Symbol>;
+  using Values = std::vector<SymbolicValue>;
   void play();
   Values read(int rank, const Range& range) const;
   void store(int rank, int step);

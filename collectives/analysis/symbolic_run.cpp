@@ -1,4 +1,4 @@
-#include "collectives/symbolic_run.hpp"
+#include "collectives/analysis/symbolic_run.hpp"
 
 #include "src/base/error.hpp"
 

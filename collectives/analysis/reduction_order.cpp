@@ -1,10 +1,10 @@
-#include "collectives/reduction_order.hpp"
+#include "collectives/analysis/reduction_order.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "collectives/symbolic_run.hpp"
+#include "collectives/analysis/symbolic_run.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

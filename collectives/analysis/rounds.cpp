@@ -1,10 +1,10 @@
-#include "collectives/rounds.hpp"
+#include "collectives/analysis/rounds.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
-#include "collectives/checker_parts.hpp"
+#include "collectives/analysis/flow.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
