@@ -15,49 +15,49 @@ namespace chorale {
 
 // ── requests ──
 
-Request::Request(Request&& other) noexcept : flight_(std::exchange(other.flight_, nullptr)) {}
+Request::Request(Request&& other) noexcept : pending_(std::exchange(other.pending_, nullptr)) {}
 
 Request& Request::operator=(Request&& other) noexcept {
-  std::swap(flight_, other.flight_);
+  std::swap(pending_, other.pending_);
   return *this;
 }
 
 bool Request::test() {
-  if (!flight_) return true;
-  flight_->group->engine->poll();
-  while (flight_ && flight_->over) wait_for_first(false);
-  return !flight_;
+  if (!pending_) return true;
+  pending_->group->engine->poll();
+  while (pending_ && pending_->over) wait_for_first(false);
+  return !pending_;
 }
 
 void Request::wait() { wait(false); }
 
 void Request::wait(bool briefly) {
-  while (flight_) wait_for_first(briefly);
+  while (pending_) wait_for_first(briefly);
 }
 
 // Waits for the next piece of this call. If one fails, the rest are abandoned.
 void Request::wait_for_first(bool briefly) try {
-  Engine& engine = *flight_->group->engine;
+  Engine& engine = *pending_->group->engine;
   const auto done = [&] {
     engine.progress();
-    return flight_->over;
+    return pending_->over;
   };
-  if (!flight_->over) try {
-      engine.wait(done, nullptr, flight_->route->plan.words.c_str(), briefly);
+  if (!pending_->over) try {
+      engine.wait(done, nullptr, pending_->route->plan.words.c_str(), briefly);
     } catch (const std::exception& error) {
-      flight_->group->give_up(error);
+      pending_->group->give_up(error);
       throw;
     }
-  if (flight_->trouble) std::rethrow_exception(flight_->trouble);
-  const std::unique_ptr<Flight> ended(std::exchange(flight_, flight_->next_piece));
+  if (pending_->trouble) std::rethrow_exception(pending_->trouble);
+  const std::unique_ptr<PendingCall> ended(std::exchange(pending_, pending_->next_piece));
 } catch (...) {
   forget();
   throw;
 }
 
 void Request::forget() {
-  while (flight_) {
-    const std::unique_ptr<Flight> lost(std::exchange(flight_, flight_->next_piece));
+  while (pending_) {
+    const std::unique_ptr<PendingCall> lost(std::exchange(pending_, pending_->next_piece));
     lost->group->engine->remove(lost.get());
     if (!lost->over) lost->group->abandon(*lost);
   }
@@ -66,7 +66,7 @@ void Request::forget() {
 // Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an
 // error flies that is soon, so that the error is heard of too.
 Request::~Request() {
-  if (!flight_) return;
+  if (!pending_) return;
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {

@@ -71,16 +71,16 @@ class [[nodiscard]] Request {
   Request& operator=(Request&&) noexcept;
   ~Request();  // waits, but not for long while an exception flies; if that fails it poisons the group and ends the rank
   void wait();
-  bool test();    // makes progress; true when over
-  struct Flight;  // one run of one operation
+  bool test();         // makes progress; true when over
+  struct PendingCall;  // one run of one operation
 
  private:
   friend class Communicator;
-  explicit Request(Flight* flight) : flight_(flight) {}
+  explicit Request(PendingCall* pending) : pending_(pending) {}
   void wait(bool briefly);
   void wait_for_first(bool briefly);
   void forget();
-  Flight* flight_ = nullptr;
+  PendingCall* pending_ = nullptr;
 };
 
 struct Traffic {  // what a communicator has carried for this rank

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <tuple>
 
-#include "collectives/staged.hpp"
+#include "collectives/staged_operation.hpp"
 #include "src/base/error.hpp"
-#include "src/base/mover.hpp"
+#include "src/base/progress_hook.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -39,24 +39,24 @@ Engine::Engine(Clock& clock, bool oversubscribed, double timeout_seconds)
   briefly_.timeout_seconds = 2;
 }
 
-std::vector<Request::Flight*> Engine::flights_of(const Communicator::State* group) const {
-  std::vector<Request::Flight*> found;
+std::vector<Request::PendingCall*> Engine::flights_of(const Communicator::State* group) const {
+  std::vector<Request::PendingCall*> found;
   std::ranges::copy_if(flights_, std::back_inserter(found),
-                       [&](const Request::Flight* flight) { return flight->group.get() == group && !flight->over; });
+                       [&](const Request::PendingCall* flight) { return flight->group.get() == group && !flight->over; });
   return found;
 }
 
 // Changes whenever a step of any call is done.
 std::uint64_t Engine::moved() const {
   std::uint64_t steps = blocked_ ? blocked_->moved() : 0;
-  for (const Request::Flight* flight : flights_)
+  for (const Request::PendingCall* flight : flights_)
     if (flight->operation) steps += flight->operation->moved();
   return steps;
 }
 
 void Engine::progress() {
   for (std::size_t f = 0; f < flights_.size();) {
-    Request::Flight& flight = *flights_[f];
+    Request::PendingCall& flight = *flights_[f];
     flight.group->move(flight);
     if (flight.over)
       flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(f));
@@ -69,13 +69,13 @@ void Engine::poll() {
   constexpr std::uint64_t patience = 256;
   progress();
   if (flights_.empty() || ++polls_ % patience != 0) return;
-  move_all();
+  run_progress_hooks();
   examine();
 }
 
 // Trouble of flights is kept for who waits for them, that of a blocked call is for now.
 void Engine::examine() {
-  for (Request::Flight* flight : flights_) try {
+  for (Request::PendingCall* flight : flights_) try {
       if (flight->sequence != 0 && flight->operation) flight->operation->examine();
     } catch (...) {
       flight->trouble = std::current_exception();  // `move` takes it out of the air
@@ -98,7 +98,7 @@ World::~World() {
   if (std::uncaught_exceptions() > 0) return;
   try {
     const double until = clock.seconds() + patience_seconds;
-    for (; !transport->all_left() && clock.seconds() < until; clock.sleep(1e-3)) move_all();
+    for (; !transport->all_left() && clock.seconds() < until; clock.sleep(1e-3)) run_progress_hooks();
   } catch (const std::exception& error) {
     end_rank(error, *transport);
   }
@@ -182,7 +182,7 @@ void Communicator::State::fly(const std::shared_ptr<Route>& route, const Call& c
           },
           &operation, route->plan.words.c_str());
   } catch (...) {
-    if (flown_) wrecks_.add(std::move(flown_));
+    if (flown_) abandoned_.add(std::move(flown_));
     throw;
   }
   end(*route, std::move(flown_), sequence, output);
@@ -224,13 +224,13 @@ bool Communicator::State::awaits_input(const Call& call) const {
 
 bool Communicator::State::is_staged(const Call& call) const { return !world->transport->reaches(is_on_device(call), false); }
 
-Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
+Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(call);
   std::vector<std::shared_ptr<Route>> routes;  // all that can be refused is, before the first begins
   for (const Call& piece : pieces) routes.push_back(route_of(piece));
-  Request::Flight* first = nullptr;
-  Request::Flight** place = &first;
+  Request::PendingCall* first = nullptr;
+  Request::PendingCall** place = &first;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     count(*routes[i]);
     *place = launch(routes[i], pieces[i]);
@@ -243,8 +243,8 @@ Request::Flight* Communicator::State::launch(const Call& call, std::shared_ptr<S
   throw;
 }
 
-Request::Flight* Communicator::State::launch(std::shared_ptr<Route> route, const Call& call) {
-  auto flight = std::make_unique<Request::Flight>();
+Request::PendingCall* Communicator::State::launch(std::shared_ptr<Route> route, const Call& call) {
+  auto flight = std::make_unique<Request::PendingCall>();
   flight->group = shared_from_this();
   flight->route = std::move(route);
   std::tie(flight->input, flight->output) = buffers_of(call);
@@ -254,7 +254,7 @@ Request::Flight* Communicator::State::launch(std::shared_ptr<Route> route, const
   return flight.release();
 }
 
-void Communicator::State::move(Request::Flight& flight) try {
+void Communicator::State::move(Request::PendingCall& flight) try {
   if (flight.over) return;
   if (flight.trouble) std::rethrow_exception(flight.trouble);
   if (flight.sequence == 0 && !begin(flight)) return;
@@ -268,7 +268,7 @@ void Communicator::State::move(Request::Flight& flight) try {
 }
 
 // Several may await their inputs at once, but they begin in the order of their calls.
-bool Communicator::State::begin(Request::Flight& flight) {
+bool Communicator::State::begin(Request::PendingCall& flight) {
   refuse_after_giving_up();
   if (!flight.operation) {
     if (!may_begin()) return false;
@@ -283,10 +283,10 @@ bool Communicator::State::begin(Request::Flight& flight) {
   return true;
 }
 
-void Communicator::State::abandon(Request::Flight& flight) {
+void Communicator::State::abandon(Request::PendingCall& flight) {
   if (flight.sequence == 0) std::erase(queue_, &flight);
   if (flight.sequence == 0 && flight.operation) --awaiting_;
-  if (flight.operation) wrecks_.add(std::move(flight.operation));
+  if (flight.operation) abandoned_.add(std::move(flight.operation));
   flight.over = true;
 }
 
@@ -296,14 +296,14 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
   gave_up_ = replace_all(error.what(), '\n', ';');
-  for (Request::Flight* flight : engine->flights_of(this)) try {
+  for (Request::PendingCall* flight : engine->flights_of(this)) try {
       abandon(*flight);
       refuse_after_giving_up();
     } catch (...) {
       flight->trouble = std::current_exception();
     }
-  if (flown_) wrecks_.add(std::move(flown_));
-  wrecks_.let_go(*group, engine->clock(), gave_up_);
+  if (flown_) abandoned_.add(std::move(flown_));
+  abandoned_.let_go(*group, engine->clock(), gave_up_);
 }
 
 void Communicator::State::refuse_after_giving_up() const {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/abandoned_operations.hpp"
 #include "collectives/backends/transport.hpp"
 #include "collectives/communicator.hpp"
-#include "collectives/wrecks.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale {
@@ -44,14 +44,14 @@ struct Route {
   std::int64_t bytes_sent = 0;  // −1: nobody can count it
 };
 
-struct Request::Flight {
+struct Request::PendingCall {
   std::shared_ptr<Communicator::State> parent;  // of a pair's group, which goes first
   std::shared_ptr<Communicator::State> group;
   std::shared_ptr<Route> route;  // kept when the group forgets it
   std::unique_ptr<Operation> operation;
   void *input = nullptr, *output = nullptr;
-  std::uint64_t sequence = 0;    // 0: not begun yet
-  Flight* next_piece = nullptr;  // of the same call, where it was cut
+  std::uint64_t sequence = 0;         // 0: not begun yet
+  PendingCall* next_piece = nullptr;  // of the same call, where it was cut
   bool over = false;
   std::exception_ptr trouble = nullptr;
 };
@@ -62,10 +62,10 @@ class Engine {
 
   void progress();  // of everything that is not over
   void poll();      // the same, for callers that do not wait; now and then it looks for trouble, as a wait does
-  void add(Request::Flight* flight) { flights_.push_back(flight); }
-  void remove(const Request::Flight* flight) { std::erase(flights_, flight); }
+  void add(Request::PendingCall* flight) { flights_.push_back(flight); }
+  void remove(const Request::PendingCall* flight) { std::erase(flights_, flight); }
   bool idle() const { return flights_.empty(); }
-  std::vector<Request::Flight*> flights_of(const Communicator::State* group) const;
+  std::vector<Request::PendingCall*> flights_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
 
   // Waits until `done`, which moves what it waits for; `blocked`, if any, is examined beside all flights.
@@ -86,7 +86,7 @@ class Engine {
   Waiting waiting_, briefly_;
   Operation* blocked_ = nullptr;
   std::uint64_t polls_ = 0;
-  std::vector<Request::Flight*> flights_;  // of one group in the order of their calls
+  std::vector<Request::PendingCall*> flights_;  // of one group in the order of their calls
 };
 
 // What all groups of one world share.
@@ -110,10 +110,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   void run(const Call& call);
   void run_ours(const Call& call);
-  Request::Flight* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
-  void move(Request::Flight& flight);                  // as far as it goes; trouble is kept in it
+  Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
+  void move(Request::PendingCall& flight);             // as far as it goes; trouble is kept in it
   void give_up(const std::exception& error) noexcept;  // on all calls of the group
-  void abandon(Request::Flight& flight);               // on one; its operation becomes a wreck
+  void abandon(Request::PendingCall& flight);          // on one
   State& pair(int from, int to);
 
   const std::shared_ptr<Route>& route_of(const Call& call);  // this and what it needs in route.cpp
@@ -138,7 +138,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
  private:
   std::pair<void*, void*> buffers_of(const Call& call);
   bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_the_air; }
-  bool begin(Request::Flight& flight);
+  bool begin(Request::PendingCall& flight);
   void count(const Route& route);
   std::uint64_t begin(Route& route, Operation& operation, void* input, void* output, bool blocking);
   void end(Route& route, std::unique_ptr<Operation> operation, std::uint64_t sequence, void* output);
@@ -146,7 +146,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   bool is_staged(const Call& call) const;
   std::vector<Call> pieces_of(const Call& call) const;
   void fly(const std::shared_ptr<Route>& route, const Call& call);
-  Request::Flight* launch(std::shared_ptr<Route> route, const Call& call);
+  Request::PendingCall* launch(std::shared_ptr<Route> route, const Call& call);
   void refuse_after_giving_up() const;
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
@@ -155,12 +155,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   bool is_ours_ = false;
   std::uint64_t sequence_ = 0, history_ = 0;
-  std::uint64_t oldest_ = 1, over_ = 0;  // the first call that is not over; bit i: the one i after it is
-  std::deque<Request::Flight*> queue_;   // of those that have not begun, in the order of their calls
-  std::uint64_t awaiting_ = 0;           // how many of them have an operation, which awaits its input
-  std::unique_ptr<Operation> flown_;     // that run() waits for
+  std::uint64_t oldest_ = 1, over_ = 0;      // the first call that is not over; bit i: the one i after it is
+  std::deque<Request::PendingCall*> queue_;  // of those that have not begun, in the order of their calls
+  std::uint64_t awaiting_ = 0;               // how many of them have an operation, which awaits its input
+  std::unique_ptr<Operation> flown_;         // that run() waits for
   std::string gave_up_;
-  Wrecks wrecks_;
+  AbandonedOperations abandoned_;
 };
 
 }  // namespace chorale

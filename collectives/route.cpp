@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collectives/chunking.hpp"
 #include "collectives/flight.hpp"
-#include "collectives/pipeline.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -132,7 +132,7 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
   std::vector<Schedule> ranks;
   for (int rank = 0; rank < plan.problem.size; ++rank) {
     const Problem problem = plan.problems.empty() ? plan.problem.at(rank) : plan.problems[static_cast<std::size_t>(rank)];
-    ranks.push_back(pipeline(plan.algorithm->plan(problem), plan.chunks));
+    ranks.push_back(cut_into_chunks(plan.algorithm->plan(problem), plan.chunks));
   }
   return ranks;
 }

@@ -63,9 +63,9 @@ void Schedule::wait_for_all() {
   if (end != fence_) fence_before_ = std::exchange(fence_, end);
 }
 
-Touched& Schedule::touched(const Range& range) {
+LastAccess& Schedule::last_access(const Range& range) {
   const bool shared = problem_.in_place && range.place == Place::output;
-  return touched_[static_cast<std::size_t>(shared ? Place::input : range.place)];
+  return last_access_[static_cast<std::size_t>(shared ? Place::input : range.place)];
 }
 
 int Schedule::add(Step step, const std::vector<int>& ordered) {
@@ -73,8 +73,8 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   const int number = static_cast<int>(steps.size());
   std::sort(step.peers.begin(), step.peers.end());
   std::vector<int> earlier = ordered;
-  for (const Range& range : step.src) touched(range).read(home(problem_, range), range.count, number, earlier);
-  if (step.kind != Kind::send) touched(step.dst).write(home(problem_, step.dst), step.dst.count, number, earlier);
+  for (const Range& range : step.src) last_access(range).read(home(problem_, range), range.count, number, earlier);
+  if (step.kind != Kind::send) last_access(step.dst).write(home(problem_, step.dst), step.dst.count, number, earlier);
   for (int before = fence_before_; before < fence_; ++before) earlier.push_back(before);
   step.after = needed(earlier);
   steps.push_back(std::move(step));

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/last_access.hpp"
 #include "collectives/problem.hpp"
-#include "collectives/touched.hpp"
 
 namespace chorale {
 
@@ -74,10 +74,10 @@ class Schedule {
   std::string describe() const;  // a line a step
 
  private:
-  Touched& touched(const Range& range);
+  LastAccess& last_access(const Range& range);
   std::vector<int> needed(std::vector<int>& earlier) const;
   Problem problem_;
-  std::array<Touched, 3> touched_;  // in place the output's is the input's
+  std::array<LastAccess, 3> last_access_;  // in place the output's is the input's
   int round_ = 0;
   int fence_ = 0, fence_before_ = 0;  // the steps between them are those that new ones wait for
   std::int64_t scratch_ = 0;

@@ -9,7 +9,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/cost.hpp"
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -50,7 +50,7 @@ double predict(const std::string& backend, const std::string& algorithm, int chu
   if (!row || !fits(*row, problem)) return -1;
   std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
   if (chunks > 1)
-    for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
+    for (Schedule& rank : ranks) rank = cut_into_chunks(rank, chunks);
   return is_mapped(backend) ? predict_mapped(ranks, element_bytes, price) : predict(ranks, element_bytes, price);
 }
 

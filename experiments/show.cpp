@@ -11,7 +11,7 @@
 #include <initializer_list>
 
 #include "collectives/analysis/drawing.hpp"
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 #include "experiments/command.hpp"
 #include "experiments/show.hpp"
 #include "experiments/show_pipeline.hpp"
@@ -117,7 +117,8 @@ class Show final : public Command {
 
   std::vector<Schedule> plan() const {
     std::vector<Schedule> ranks = plan_all_ranks(*chosen_[0], problem(chosen_[0]->what));
-    for (Schedule& schedule : ranks) schedule = pipeline(schedule, static_cast<int>(std::max<std::int64_t>(1, chunks_)));
+    for (Schedule& schedule : ranks)
+      schedule = cut_into_chunks(schedule, static_cast<int>(std::max<std::int64_t>(1, chunks_)));
     return ranks;
   }
 

@@ -9,7 +9,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 #include "experiments/command.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "src/base/error.hpp"
@@ -92,7 +92,7 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
 std::string prove(const Algorithm& algorithm, const Call& call) {
   std::vector<Schedule> schedules = plan_all_ranks(algorithm, call.ranks);
   if (call.chunks > 1)
-    for (Schedule& schedule : schedules) schedule = pipeline(schedule, call.chunks);
+    for (Schedule& schedule : schedules) schedule = cut_into_chunks(schedule, call.chunks);
   const std::string trouble = find_flaw(schedules);
   if (trouble.empty()) return "";
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);

@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "layers/joint.hpp"
 #include "layers/parameter.hpp"
+#include "layers/shard_boundary.hpp"
 #include "layers/tape.hpp"
 #include "src/math/dropout.hpp"
 
@@ -39,7 +39,7 @@ struct Context {
   Tensor loss = {};              // [1]: the head adds the rows' losses here
   std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: an upper bound for that sum
 
-  const Joint* joint = &Joint::alone();  // connects the ranks that share the layers
+  const ShardBoundary* boundary = &ShardBoundary::alone();  // connects the ranks that share the layers
 
   Tape* tape = nullptr;  // null: no backward pass follows
   // For generation: the tokens follow those in the cache, and the head returns the next logits.

@@ -21,7 +21,7 @@ Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& s
 Tensor Embedding::forward(const Tensor& ids, Context& context) {
   const Tensor rows = context.tensor({ids.dim(0), table_->value.dim(1)});
   gather_rows(ids, table_->value, table_->slab.first, rows, context.queue);
-  const Tensor y = context.joint->pick(rows, context);
+  const Tensor y = context.boundary->pick(rows, context);
   if (positions_) add_positions(positions_->value, context.stream, y, context.queue);
   const Dropout drop = context.dropout(dropout_, site_, context.stream);
   if (drop.probability > 0) chorale::dropout(y, drop, y, context.queue);
@@ -38,7 +38,7 @@ Tensor Embedding::backward(const Tensor& dy, Context& context) {
     chorale::dropout(dy, drop, gradient, context.queue);
   }
   context.weight_gradient([this, ids, gradient, &context] {
-    context.numerics.add_rows(ids, table_->slab.first, context.joint->whole(gradient, context), table_->gradient,
+    context.numerics.add_rows(ids, table_->slab.first, context.boundary->whole(gradient, context), table_->gradient,
                               table_->site, context.queue);
     context.ready(*table_);
     if (!positions_) return;

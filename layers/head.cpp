@@ -27,7 +27,7 @@ Tensor Head::logits(const Tensor& x, Context& context) const {
 
 Tensor Head::forward(const Tensor& x, Context& context) {
   if (context.cache) return logits(x.narrow(x.dim(0) - 1, 1), context);
-  const Tensor scores = logits(context.joint->whole(x, context), context);
+  const Tensor scores = logits(context.boundary->whole(x, context), context);
   context.look("logits", name_, scores);
   const Shape rows{scores.dim(0)};
   const auto column = [&](DType dtype) { return context.typed(rows, dtype, Category::workspace); };
@@ -35,11 +35,11 @@ Tensor Head::forward(const Tensor& x, Context& context) {
   const Tensor losses = column(context.statistics());
   const Tensor sums = column(context.numerics.gradient_type(context.compute));
   row_maxima(scores, maxima, context.queue);
-  context.joint->greatest(maxima);
+  context.boundary->greatest(maxima);
   context.numerics.sum_exponentials(scores, maxima, sums, exponentials_, context.queue);
   const double unit = context.numerics.unit(exponentials_);
   target_logits(scores, context.targets, table_->slab.first, hits, context.queue);
-  context.joint->add(sums, hits);
+  context.boundary->add(sums, hits);
   token_losses(maxima, sums, unit, hits, context.targets, losses, context.queue);
   losses_.addends = context.step_tokens;
   context.numerics.add_losses(losses, context.loss, losses_, context.queue);
@@ -56,7 +56,7 @@ Tensor Head::backward(const Tensor&, Context& context) {
   const Tensor dscores = context.tape->take(), x = context.tape->take();
   const auto dx = start_block_product(dscores, table_->value, false, block_, sum_, context);
   context.weight_gradient([this, dscores, x, &context] {
-    context.numerics.add_outer(dscores, context.joint->whole(x, context), context.leaf(), table_->gradient, table_->site,
+    context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaf(), table_->gradient, table_->site,
                                context.queue);
     if (!tied_) context.ready(*table_);  // a tied table is ready once the embedding has added its part
   });
@@ -73,7 +73,7 @@ void Head::each_site(const std::function<void(Site&)>& visit) {
 
 Keeps Head::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t element = size_of(context.compute);
-  return {.input = context.joint->rows(rows) * table_->shape[1] * element,
+  return {.input = context.boundary->rows(rows) * table_->shape[1] * element,
           .inside = rows * table_->local_shape()[0] * element};
 }
 

@@ -27,13 +27,13 @@ std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bo
   context.numerics.partial_product(x, w, transposed, block, partial, site, context.queue);
   context.look(site.sum == SumOf::activations ? "partial output" : "partial input gradient",
                site.name.substr(0, site.name.find(' ')), partial);
-  return context.joint->start_sum(partial, site, context);
+  return context.boundary->start_sum(partial, site, context);
 }
 
 Tensor Linear::forward(const Tensor& x, Context& context) {
   if (context.tape) context.tape->keep(x);
   if (cut_ == Cut::rows) return start_block_product(x, weight_->value, false, block_, sum_, context)();
-  const Tensor all = context.joint->whole(x, context), y = context.tensor({all.dim(0), weight_->value.dim(1)});
+  const Tensor all = context.boundary->whole(x, context), y = context.tensor({all.dim(0), weight_->value.dim(1)});
   context.numerics.product(all, weight_->value, false, bias_ ? &bias_->value : nullptr, y, context.queue);
   return y;
 }
@@ -46,7 +46,7 @@ Tensor Linear::backward(const Tensor& dy, Context& context) {
 Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& context) {
   const auto dx = start_block_product(dy, weight_->value, true, block_, sum_, context);
   context.weight_gradient([this, x, dy, &context] {
-    context.numerics.add_outer(context.joint->whole(x, context), dy, context.leaf(), weight_->gradient, weight_->site,
+    context.numerics.add_outer(context.boundary->whole(x, context), dy, context.leaf(), weight_->gradient, weight_->site,
                                context.queue);
     context.ready(*weight_);
     if (!bias_) return;
@@ -57,7 +57,7 @@ Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& cont
 }
 
 Tensor Linear::backward_rows(const Tensor& x, const Tensor& dy, Context& context) {
-  const Tensor all = context.joint->whole(dy, context), dx = context.tensor({all.dim(0), weight_->value.dim(0)});
+  const Tensor all = context.boundary->whole(dy, context), dx = context.tensor({all.dim(0), weight_->value.dim(0)});
   context.numerics.product(all, weight_->value, true, nullptr, dx, context.queue);
   context.weight_gradient([this, x, all, &context] {
     context.numerics.add_outer(x, all, context.leaf(), weight_->gradient, weight_->site, context.queue);
@@ -74,7 +74,7 @@ void Linear::each_parameter(const std::function<void(const ParameterPointer&)>& 
 void Linear::each_site(const std::function<void(Site&)>& visit) { visit(sum_); }
 
 Keeps Linear::keeps(std::int64_t rows, const Context& context) const {
-  const std::int64_t kept = cut_ == Cut::rows ? rows : context.joint->rows(rows);
+  const std::int64_t kept = cut_ == Cut::rows ? rows : context.boundary->rows(rows);
   return {.input = kept * weight_->local_shape()[0] * size_of(context.compute)};
 }
 

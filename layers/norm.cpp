@@ -53,7 +53,7 @@ void Norm::each_parameter(const std::function<void(const ParameterPointer&)>& vi
 }
 
 Keeps Norm::keeps(std::int64_t rows, const Context& context) const {
-  const std::int64_t here = context.joint->rows(rows);
+  const std::int64_t here = context.boundary->rows(rows);
   return {.input = here * width_ * size_of(context.compute),
           .inside = here * 2 * size_of(context.statistics()),
           .output_can_be_made_again = true};

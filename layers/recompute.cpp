@@ -5,7 +5,7 @@
 namespace chorale {
 
 Tensor Recompute::forward(const Tensor& x, Context& context) {
-  if (context.tape) context.tape->keep(context.joint->part(x, context));
+  if (context.tape) context.tape->keep(context.boundary->part(x, context));
   Tape* const tape = std::exchange(context.tape, nullptr);
   const Tensor y = inner_->forward(x, context);
   context.tape = tape;
@@ -13,7 +13,7 @@ Tensor Recompute::forward(const Tensor& x, Context& context) {
 }
 
 Tensor Recompute::backward(const Tensor& dy, Context& context) {
-  const Tensor x = context.joint->restored(context.tape->take(), context);
+  const Tensor x = context.boundary->restored(context.tape->take(), context);
   Tape again;
   Tape* const tape = std::exchange(context.tape, &again);
   inner_->forward(x, context);

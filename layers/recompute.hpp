@@ -14,8 +14,8 @@ class Recompute final : public WrappingLayer {
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   Keeps keeps(std::int64_t rows, const Context& context) const override {
-    const std::int64_t here = context.joint->rows(rows);
-    return {.input = inner_->keeps(rows, context).input / here * context.joint->kept_rows(rows)};
+    const std::int64_t here = context.boundary->rows(rows);
+    return {.input = inner_->keeps(rows, context).input / here * context.boundary->kept_rows(rows)};
   }
 };
 

@@ -37,8 +37,8 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 "use --dtype f32, or --numerics fast");
 }
 
-std::unique_ptr<Joint> joint_of(const TrainingOptions& options, const Mesh& mesh) {
-  if (mesh.tensor().size() == 1) return std::make_unique<Joint>();
+std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh) {
+  if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
   if (mesh.layout().sequence) return std::make_unique<SequenceParallel>(mesh.tensor());
   return std::make_unique<TensorParallel>(mesh.tensor(), options.partition_activations && options.remake == Remake::full);
 }

@@ -12,8 +12,8 @@
 namespace chorale {
 namespace {
 
-std::unique_ptr<Joint> joint_for(const Mesh& mesh) {
-  if (mesh.tensor().size() == 1) return std::make_unique<Joint>();
+std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
+  if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
   return std::make_unique<TensorParallel>(mesh.tensor());
 }
 
@@ -57,7 +57,7 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
       mesh_(std::move(mesh)),
       memory_(memory, ledger_),
       numerics_(numerics_on(options.device, options.numerics)),
-      joint_(joint_for(mesh_)),
+      boundary_(boundary_for(mesh_)),
       stage_(options.shape, Remake::none, mesh_) {
   require_generates(mesh_.layout());
   buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_, stage_.tied_apart()), memory_);
@@ -78,7 +78,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
   context.stream = context.tokens;
   context.training = false;
-  context.joint = joint_.get();
+  context.boundary = boundary_.get();
   context.cache = &cache_;
   const Tensor ids = context.typed({count}, DType::i32, Category::data);
   if (!ids.phantom())

@@ -59,7 +59,7 @@ class Generator {
   Ledger ledger_;
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
-  std::unique_ptr<Joint> joint_;
+  std::unique_ptr<ShardBoundary> boundary_;
   Stage stage_;
   std::unique_ptr<Buckets> buckets_;
   KeyValueCache cache_;

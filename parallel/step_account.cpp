@@ -21,7 +21,7 @@ void StepAccount::begin(std::int64_t step) {
   mark(begun);
 }
 
-double StepAccount::span(Trace::Kind kind, const Moment& begins, const Moment& ends, std::int64_t micro_batch,
+double StepAccount::span(Trace::Kind kind, const TimingEvent& begins, const TimingEvent& ends, std::int64_t micro_batch,
                          std::int64_t chunk) {
   const double from = known_.seconds(begins), to = known_.seconds(ends);
   trace_.add({kind, 0, micro_batch, chunk, from, to});

@@ -35,8 +35,8 @@ class StepAccount {
 
   void begin(std::int64_t step);
   void mark(Mark mark) { edges_[mark] = edge(); }
-  Moment now() const { return moment_on(queue_, clock_); }
-  void opened(std::int64_t micro_batch, std::int64_t chunk, const Moment& begins) {
+  TimingEvent now() const { return record_event(queue_, clock_); }
+  void opened(std::int64_t micro_batch, std::int64_t chunk, const TimingEvent& begins) {
     opened_.push_back({micro_batch, chunk, begins, now()});
   }
   void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // all that was asked before `reduced` is done
@@ -51,22 +51,22 @@ class StepAccount {
  private:
   // A moment, and what had been communicated until then.
   struct Edge {
-    Moment moment;
+    TimingEvent moment;
     CommunicationTime::Seconds communicated;
   };
   struct Opened {
     std::int64_t micro_batch, chunk;
-    Moment begins, ends;
+    TimingEvent begins, ends;
   };
   struct Update {
     Edge begins, ends;
-    Moment updated;
+    TimingEvent updated;
   };
   Edge edge() const {
-    const Moment moment = now();
+    const TimingEvent moment = now();
     return {moment, mesh_.time().until(moment.host)};
   }
-  double span(Trace::Kind kind, const Moment& begins, const Moment& ends, std::int64_t micro_batch = -1,
+  double span(Trace::Kind kind, const TimingEvent& begins, const TimingEvent& ends, std::int64_t micro_batch = -1,
               std::int64_t chunk = -1);
   double computing(const Edge& begins, const Edge& ends) const;
 
@@ -78,7 +78,7 @@ class StepAccount {
   std::vector<Opened> opened_;     // micro-batches of this step
   std::optional<Update> update_;   // of this step
   std::optional<Update> earlier_;  // of the one before, on a device
-  PassedMoment known_;
+  CompletedEvent known_;
   std::vector<PipelineEvent> events_;
 };
 

@@ -8,12 +8,12 @@
 // way while dW is computed. A row of the embedding is on one rank: bits are added, so that not even a −0 is lost. Of the head's logits
 // only a maximum, a sum and a hit per token go around.
 #pragma once
-#include "layers/joint.hpp"
+#include "layers/shard_boundary.hpp"
 #include "parallel/axis.hpp"
 
 namespace chorale {
 
-class TensorParallel : public Joint {
+class TensorParallel : public ShardBoundary {
  public:
   // Partitioned: each rank keeps its rows of what is computed twice.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}

@@ -21,7 +21,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       ledger_(options.memory_limit),
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
-      joint_(joint_of(options, mesh_)),
+      boundary_(boundary_of(options, mesh_)),
       stage_(options.shape, options.remake, mesh_),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
@@ -44,10 +44,10 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   const std::int64_t sequence = options_.shape.sequence, rows = samples * sequence;
   Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   context.tokens = {.first_sample = first_sample, .sequence = sequence, .first_token = 0, .tokens = sequence};
-  context.joint = joint_.get();
+  context.boundary = boundary_.get();
   context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
-  if (mesh_.layout().sequence) context.stream.first_row = joint_->rows(rows) * mesh_.tensor().rank();
+  if (mesh_.layout().sequence) context.stream.first_row = boundary_->rows(rows) * mesh_.tensor().rank();
   context.targets = context.typed({rows}, DType::i32, Category::data);
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
@@ -84,7 +84,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
     const std::int64_t place = first + i * micro;
-    const Moment begun = account_.now();
+    const TimingEvent begun = account_.now();
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
     account_.opened(i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
@@ -92,7 +92,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     prepare(*batch);
     return batch;
   };
-  const Shape message{joint_->rows(micro * options_.shape.sequence), options_.shape.width};
+  const Shape message{boundary_->rows(micro * options_.shape.sequence), options_.shape.width};
   return run_pipeline(schedule, mesh_.pipeline(), {open_micro_batch, stage_.chunks(), message}, clock_);
 }
 
@@ -212,7 +212,7 @@ void Training::resume_at(std::int64_t steps, std::int64_t samples) {
 std::int64_t Training::declared_activation_bytes() {
   Context one{.memory = memory_, .numerics = *numerics_, .compute = options_.compute};
   Tape tape(options_.remake == Remake::selective);
-  one.joint = joint_.get();
+  one.boundary = boundary_.get();
   one.tape = &tape;
   const Keeps all = stage_.chunks()[0].keeps(options_.micro_batch * options_.shape.sequence, one);
   return all.input + all.inside + all.output;

@@ -72,7 +72,7 @@ class Training {
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
   std::unique_ptr<Reducer>& reducer() { return reducer_; }  // seams: another one may stand before these, or in their place
-  std::unique_ptr<Joint>& joint() { return joint_; }
+  std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
   void publish();  // after the optimizer's state was written to: everybody's values follow
 
@@ -109,7 +109,7 @@ class Training {
   Ledger ledger_;
   Allocator memory_;
   std::unique_ptr<Numerics> numerics_;
-  std::unique_ptr<Joint> joint_;
+  std::unique_ptr<ShardBoundary> boundary_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;
   std::unique_ptr<Buckets> buckets_;

@@ -10,9 +10,9 @@
 namespace chorale::test {
 namespace {
 
-class LateCrossing final : public Crossing {
+class LateAsyncCopy final : public AsyncCopy {
  public:
-  LateCrossing(std::unique_ptr<Crossing> at_once, std::uint32_t seed) : at_once_(std::move(at_once)), random_(seed) {}
+  LateAsyncCopy(std::unique_ptr<AsyncCopy> at_once, std::uint32_t seed) : at_once_(std::move(at_once)), random_(seed) {}
   void fetch(void* to_host, const void* from, std::int64_t bytes) override {
     put_off([=, this] { at_once_->fetch(to_host, from, bytes); });
   }
@@ -30,7 +30,7 @@ class LateCrossing final : public Crossing {
     polls_ = 1 + random_() % 16;
   }
 
-  std::unique_ptr<Crossing> at_once_;
+  std::unique_ptr<AsyncCopy> at_once_;
   std::minstd_rand random_;
   std::function<void()> copy_;
   std::uint64_t polls_ = 0;
@@ -38,9 +38,9 @@ class LateCrossing final : public Crossing {
 
 }  // namespace
 
-std::unique_ptr<Crossing> FarMemory::crossing() {
+std::unique_ptr<AsyncCopy> FarMemory::async_copy() {
   const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // differs on every rank
-  return std::make_unique<LateCrossing>(Memory::crossing(), place + static_cast<std::uint32_t>(getpid()) + ++crossings_);
+  return std::make_unique<LateAsyncCopy>(Memory::async_copy(), place + static_cast<std::uint32_t>(getpid()) + ++crossings_);
 }
 
 void* FarMemory::take(std::int64_t bytes) {

@@ -4,7 +4,7 @@
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
 //
-// Its crossings take several polls before a byte moves, a different number each time: a device may be late, and ranks
+// Its asynchronous copies take several polls before a byte moves, a different number each time: a device may be late, and ranks
 // never run alike.
 #pragma once
 #include <map>
@@ -22,7 +22,7 @@ class FarMemory final : public Memory {
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void clear(void* place, std::int64_t bytes) override;
-  std::unique_ptr<Crossing> crossing() override;
+  std::unique_ptr<AsyncCopy> async_copy() override;
 
   // The address where the bytes really are. Throws unless all of them are in one piece that was allocated here and not
   // yet returned.

@@ -1,6 +1,6 @@
 // Circulant all-gather: the circulant reduce-scatter backwards. Having blocks r … r+s−1, a rank sends the first of them to r − s and gets
 // the next ones from r + s. ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Direct all-gather: each rank sends its block to all the others at once.
 // One round; each rank sends (p−1)/p of the vector, in p−1 messages.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

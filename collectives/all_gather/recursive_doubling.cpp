@@ -1,13 +1,13 @@
 // Recursive doubling all-gather: partners 1, 2, 4, … apart exchange all they have. log₂ p rounds, for powers of two; each rank sends
 // (p−1)/p of the vector.
-#include "collectives/halving.hpp"
+#include "collectives/recursive_halving.hpp"
 
 namespace chorale::all_gather {
 
 Schedule recursive_doubling(const Problem& p) {
   Schedule s(p);
   s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
-  Halving(p).all_gather(s, in_output(p));
+  RecursiveHalving(p).all_gather(s, in_output(p));
   return s;
 }
 

@@ -1,6 +1,6 @@
 // Ring all-gather: blocks travel once around; each rank keeps a copy of what passes.
 // p−1 rounds; each rank sends (p−1)/p of the vector.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast from it. 2⌈log₂ p⌉ rounds of whole vectors: simple, and
 // good for small ones.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

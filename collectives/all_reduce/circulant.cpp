@@ -1,6 +1,6 @@
 // Circulant all-reduce (Träff 2023): the circulant reduce-scatter, then the same backwards. 2⌈log₂ p⌉ rounds and 2(p−1)/p of the vector
 // a rank for every p: nothing is folded.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::all_reduce {
 

@@ -8,7 +8,7 @@
 //   node 0                 rank 0      rank 1      rank 2         down a column: one all-reduce between nodes
 //   node 1                 rank 3      rank 4      rank 5
 //   node 2                 rank 6      rank 6      rank 6
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::all_reduce {
 namespace {

@@ -1,6 +1,6 @@
 // One-shot all-reduce: everybody sends everything to all, and sums in rank order, so that the result is the one a single rank would
 // get by adding the vectors up. One round; p−1 whole vectors a rank: for tiny ones.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

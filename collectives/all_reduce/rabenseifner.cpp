@@ -1,13 +1,13 @@
 // Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling. 2⌈log₂ p⌉ rounds; each rank sends 2(p−1)/p of the
 // vector, a little more where p is no power of two and ranks are folded.
-#include "collectives/halving.hpp"
+#include "collectives/recursive_halving.hpp"
 
 namespace chorale::all_reduce {
 
 Schedule rabenseifner(const Problem& p) {
   Schedule s(p);
   const Range whole = output(0, p.blocks.total());
-  const Halving halving(p);
+  const RecursiveHalving halving(p);
   if (p.size == 1) {
     s.copy(input(0, whole.count), whole);
   } else if (halving.folded_away()) {

@@ -3,7 +3,7 @@
 // a rank passes on what it knows no size of.
 //
 //   p = 4, where rank 0's blocks go     i = 1: to 1      i = 2: to 2      i = 3: to 1, then by it to 3
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
 

@@ -1,5 +1,5 @@
 // Direct all-to-all: everything to everybody at once, each rank beginning with another peer. One round of p−1 messages a rank.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
 

@@ -1,6 +1,6 @@
 // Pairwise all-to-all: in round k each rank sends to the one k after it and receives from the one k before it. p−1 rounds, each begun when
 // the one before is over, so that nobody is ever sent to by two ranks at once: for large blocks.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
 

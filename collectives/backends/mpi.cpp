@@ -7,7 +7,7 @@
 #include "collectives/backends/mpi_messenger.hpp"
 #include "collectives/backends/mpi_native.hpp"
 #include "src/base/error.hpp"
-#include "src/base/meet.hpp"
+#include "src/base/polling_barrier.hpp"
 
 namespace chorale {
 namespace {

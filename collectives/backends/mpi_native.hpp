@@ -7,7 +7,7 @@
 #pragma once
 #include <vector>
 
-#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/call_agreement.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale {

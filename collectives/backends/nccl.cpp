@@ -4,7 +4,7 @@
 //
 // NCCL goes through a group's calls in the order in which they were enqueued, so nobody may overtake. It compares nothing: a call that differs
 // from the others' may go through with wrong numbers. So each rank tells the next one around the group which call it makes, by a letter over
-// MPI (message/calls.hpp), and no call is over before that of the rank before it was compared; the letter is there before the device is
+// MPI (message/call_agreement.hpp), and no call is over before that of the rank before it was compared; the letter is there before the device is
 // through. Letters also tell why a rank gave up, and bring a new communicator's id from the group's first rank to the others.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <deque>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/call_agreement.hpp"
 #include "collectives/backends/message/device_sums.hpp"
 #include "collectives/backends/nccl_link.hpp"
 #include "src/base/built.hpp"

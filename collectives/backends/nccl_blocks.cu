@@ -37,7 +37,7 @@ void* Blocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// Who has a part next may have it written beside all streams (src/memory/crossing.hpp), so the device must be through with it, as in cudaFree.
+// Who has a part next may have it written beside all streams (src/memory/async_copy.hpp), so the device must be through with it, as in cudaFree.
 void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "collectives/backends/nccl_link.cuh"
-#include "src/memory/passed.cuh"
+#include "src/memory/event_query.cuh"
 
 namespace chorale::nccl {
 namespace {
@@ -84,7 +84,7 @@ bool Work::enqueue() {
 }
 
 bool Work::over() {
-  const bool is_over = passed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
+  const bool is_over = event_completed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
   if (!is_over) link_.ready();  // it throws when a peer's end of a line broke
   return is_over;
 }

@@ -16,7 +16,7 @@
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "src/base/meet.hpp"
+#include "src/base/polling_barrier.hpp"
 #include "src/base/text.hpp"
 #include "src/memory/arena.hpp"
 
@@ -57,7 +57,7 @@ class SharedReach final : public Reach {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // where Yama asks for it; elsewhere it changes nothing
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
-    mpi::meet(runtime.world());
+    mpi::polling_barrier(runtime.world());
     mpi::check(PMPI_Allgather(mine, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, runtime.world()));
     for (int r = 0; r < runtime.size(); ++r) {
       const auto* theirs = &all[3 * static_cast<std::size_t>(r)];

@@ -58,7 +58,7 @@ class Operation {
   // Nothing has moved for a while: throws if a peer called something else, or gave up.
   virtual void examine() {}
 
-  // After an error (wrecks.hpp). The run will not end: takes back what can be taken back. The two questions then go as far as they can
+  // After an error (abandoned_operations.hpp). The run will not end: takes back what can be taken back. The two questions then go as far as they can
   // without waiting.
   virtual void abandon() noexcept {}
   virtual bool may_be_written() noexcept { return false; }  // by a message, or a peer, to this run's buffers

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "src/base/error.hpp"
-#include "src/base/meet.hpp"
+#include "src/base/polling_barrier.hpp"
 
 namespace chorale::ucx {
 
@@ -65,8 +65,8 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
       exceptions_(std::uncaught_exceptions()),
       context_(open_context()),
       worker_(open_worker(context_.get())),
-      mover_([this] { ucp_worker_progress(worker_.get()); }) {
-  mpi::meet(runtime.world());
+      progress_hook_([this] { ucp_worker_progress(worker_.get()); }) {
+  mpi::polling_barrier(runtime.world());
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   check(ucp_worker_get_address(worker_.get(), &address, &length), "ucp_worker_get_address");
@@ -114,11 +114,11 @@ void Switchboard::hang_up() noexcept {
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
   for (void* request : closing) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS) move_all();
+    while (ucp_request_check_status(request) == UCS_INPROGRESS) run_progress_hooks();
     ucp_request_free(request);
   }
   try {
-    mpi::meet(runtime_.world());
+    mpi::polling_barrier(runtime_.world());
   } catch (const Error&) {  // MPI fails too: nobody can be waited for
   }
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "src/base/handle.hpp"
-#include "src/base/mover.hpp"
 #include "src/base/mpi.hpp"
+#include "src/base/progress_hook.hpp"
 
 namespace chorale::ucx {
 
@@ -44,7 +44,7 @@ class Switchboard {
   int exceptions_;
   Context context_;
   Worker worker_;
-  Mover mover_;  // before the worker goes
+  ProgressHook progress_hook_;  // before the worker goes
   std::vector<char> addresses_;
   std::vector<int> starts_;
   std::vector<ucp_ep_h> ends_;

@@ -1,5 +1,5 @@
 // Tree barrier: the tree all-reduce of one token. 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in all.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::barrier {
 

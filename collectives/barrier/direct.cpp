@@ -1,5 +1,5 @@
 // Direct barrier: everybody tells everybody. One round, p(p−1) messages: on mapped memory the p−1 looks of a rank are cheap.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::barrier {
 

@@ -1,6 +1,6 @@
 // Dissemination barrier (Hensgen, Finkel and Manber 1988): in round k each rank tells the one 2^k after it of all arrivals that it knows
 // of. ⌈log₂ p⌉ rounds for any p; around the end some arrivals are told twice, which does no harm.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::barrier {
 

@@ -2,7 +2,7 @@
 // vectors, half of the ranks none.
 //
 //   p = 6    0→4     0→2     0→1, 2→3, 4→5
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Chain broadcast: the vector goes from each rank to the next. p−1 rounds of n, which only pays when it is cut into k chunks
-// (pipeline.hpp): then p−2+k rounds of n/k, and a long vector costs little more than one message of its length.
-#include "collectives/parts.hpp"
+// (chunking.hpp): then p−2+k rounds of n/k, and a long vector costs little more than one message of its length.
+#include "collectives/phases.hpp"
 
 namespace chorale::broadcast {
 

@@ -1,6 +1,6 @@
 // Double tree broadcast (Sanders, Speck and Träff 2009): the root gives half of the vector to each of two trees over the other ranks; who
 // passes one half on is a leaf for the other. About 2⌊log₂ p⌋ rounds; nobody sends more than the vector once, and cut into chunks
-// (pipeline.hpp) all links are busy.
+// (chunking.hpp) all links are busy.
 #include "collectives/trees.hpp"
 
 namespace chorale::broadcast {

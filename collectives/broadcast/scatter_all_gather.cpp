@@ -1,6 +1,6 @@
 // Scatter and all-gather broadcast (van de Geijn 1994): the root scatters blocks down a binomial tree, a ring gathers them. About twice
 // the vector a rank instead of log₂ p times: for long vectors.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::broadcast {
 

@@ -1,6 +1,6 @@
 // Binomial gather: in round k, ranks whose number (counted from the root) has bit k send all the blocks they have collected to the
 // rank without it. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

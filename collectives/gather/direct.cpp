@@ -1,6 +1,6 @@
 // Direct gather: everybody sends to the root, which receives in any order; on mapped memory each writes its own block there. One
 // round, p−1 messages into one rank.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::gather {
 

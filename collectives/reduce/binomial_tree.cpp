@@ -2,7 +2,7 @@
 // ⌈log₂ p⌉ rounds; each rank sends the whole vector once.
 //
 //   p = 6    round 0: 1→0, 3→2, 5→4     round 1: 2→0     round 2: 4→0
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Direct reduce: each rank sums its own block of everybody's vector and sends it to the root. Two rounds, 2(p−1)/p of the vector a rank;
 // on mapped memory all ranks sum at once, straight into the root's output.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::reduce {
 

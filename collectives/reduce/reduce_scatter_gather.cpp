@@ -1,6 +1,6 @@
 // Reduce-scatter and gather: each rank sums a block (circulant), a binomial tree collects them at the root. About twice the vector a
 // rank instead of log₂ p times: for long vectors.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::reduce {
 

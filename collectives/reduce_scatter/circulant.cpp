@@ -3,7 +3,7 @@
 // ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
 //
 //   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, one's own, is whole
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,6 +1,6 @@
 // Direct reduce-scatter: each rank gets its own block from all the others at once and sums it in rank order.
 // One round; each rank sends (p−1)/p of the vector, in p−1 messages.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

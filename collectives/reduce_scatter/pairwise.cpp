@@ -5,7 +5,7 @@
 //   p = 3        rank 0           rank 1           rank 2
 //   round 1      block 1 to 1     block 2 to 2     block 0 to 0      block 0 = (0 + 2) + 1
 //   round 2      block 2 to 2     block 0 to 0     block 1 to 1      block 1 = (0 + 1) + 2
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::reduce_scatter {
 

@@ -1,14 +1,14 @@
 // Recursive halving: partners half the ranks apart exchange halves of what each still cares for, and add. ⌈log₂ p⌉ rounds; each rank
 // sends (p−1)/p of the vector. Where p is no power of two, the first ranks are folded in pairs before: the even one lends its
 // vector to the odd one, which gives its block back at the end.
-#include "collectives/halving.hpp"
+#include "collectives/recursive_halving.hpp"
 
 namespace chorale::reduce_scatter {
 
 Schedule recursive_halving(const Problem& p) {
   Schedule s(p);
   const Range mine = output(0, p.blocks.count(p.rank));
-  const Halving halving(p);
+  const RecursiveHalving halving(p);
   if (p.size == 1) {
     s.copy(input(0, mine.count), mine);
   } else if (halving.folded_away()) {

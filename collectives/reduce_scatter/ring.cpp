@@ -4,7 +4,7 @@
 //   p = 3        rank 0         rank 1         rank 2
 //   round 1      sends block 2  sends block 0  sends block 1      to the right
 //   round 2      passes 1 on    passes 2 on    passes 0 on        each ends with its own block, whole
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

@@ -1,5 +1,5 @@
 // Binomial scatter: the gather's tree, the other way round: half of the blocks go to the farthest rank first. ⌈log₂ p⌉ rounds.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale {
 

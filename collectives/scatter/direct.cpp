@@ -1,5 +1,5 @@
 // Direct scatter: the root sends to everybody. One round, p−1 messages out of one rank.
-#include "collectives/parts.hpp"
+#include "collectives/phases.hpp"
 
 namespace chorale::scatter {
 

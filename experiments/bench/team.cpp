@@ -2,11 +2,11 @@
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
-#include "src/base/meet.hpp"
+#include "src/base/polling_barrier.hpp"
 
 namespace chorale::bench {
 
-void ProcessTeam::barrier() { mpi::meet(runtime_.world()); }
+void ProcessTeam::barrier() { mpi::polling_barrier(runtime_.world()); }
 
 std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {
   barrier();

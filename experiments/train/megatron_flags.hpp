@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/words.hpp"
+#include "src/base/flag_synonyms.hpp"
 
 namespace chorale::train {
 

@@ -25,10 +25,10 @@ class Run {
     MicroBatch& mine = *flying_.at(key);
     const std::int64_t held = mine.context.memory.ledger().current(Category::activations);
     Tensor message = receive(action, mine.context);
-    const Moment begun = moment_on(mine.context.queue, clock_);
+    const TimingEvent begun = record_event(mine.context.queue, clock_);
     const double exposed = axis_.time().until(begun.host).exposed;
     const Tensor made = work(action, mine, std::move(message));
-    const Moment done = moment_on(mine.context.queue, clock_);
+    const TimingEvent done = record_event(mine.context.queue, clock_);
     times_.passages.push_back({action, begun, done, axis_.time().until(done.host).exposed - exposed});
     const bool goes_on = send(action, made);
     if (action.kind == Pass::forward && action.chunk == 0)

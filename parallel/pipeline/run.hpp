@@ -13,7 +13,7 @@
 #include "layers/sequence.hpp"
 #include "parallel/axis.hpp"
 #include "parallel/pipeline/simulate.hpp"
-#include "src/math/moment.hpp"
+#include "src/math/timing_event.hpp"
 
 namespace chorale {
 
@@ -39,7 +39,7 @@ struct PipelinePart {
 struct PipelineTimes {
   struct Passage {
     PipelineAction action;
-    Moment begins, ends;
+    TimingEvent begins, ends;
     double exposed = 0;  // seconds of waits for collectives inside
   };
   std::vector<Passage> passages;

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "src/base/error.hpp"
-#include "src/base/meet.hpp"
+#include "src/base/polling_barrier.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::mpi {
@@ -50,7 +50,7 @@ Runtime::Runtime(const Launch& launch) {
 }
 
 Runtime::Runtime(const Runtime& whole, int ranks) : rank_(-1), size_(ranks) {
-  meet(whole.world());
+  polling_barrier(whole.world());
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_split(whole.world(), whole.rank() < ranks ? 0 : MPI_UNDEFINED, whole.rank(), &world));
   if (world != MPI_COMM_NULL) enter(world);
@@ -96,7 +96,7 @@ std::string library_name() {
 }
 
 std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
-  meet(comm);
+  polling_barrier(comm);
   int size = 0;
   check(PMPI_Comm_size(comm, &size));
   const char mine = flag ? 1 : 0;
@@ -109,7 +109,7 @@ std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
 }
 
 std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
-  meet(comm);
+  polling_barrier(comm);
   int rank = 0, size = 0;
   check(PMPI_Comm_rank(comm, &rank));
   check(PMPI_Comm_size(comm, &size));
@@ -127,7 +127,7 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
 }
 
 std::string broadcast(MPI_Comm comm, std::string text) {
-  meet(comm);
+  polling_barrier(comm);
   int length = static_cast<int>(text.size());
   check(PMPI_Bcast(&length, 1, MPI_INT, 0, comm));
   text.resize(static_cast<std::size_t>(length));
@@ -136,7 +136,7 @@ std::string broadcast(MPI_Comm comm, std::string text) {
 }
 
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
-  meet(comm);
+  polling_barrier(comm);
   int size = 0;
   check(PMPI_Comm_size(comm, &size));
   std::vector<std::int64_t> all(static_cast<std::size_t>(size));
@@ -145,7 +145,7 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
 }
 
 std::pair<int, int> place_on_host(MPI_Comm comm) {
-  meet(comm);
+  polling_barrier(comm);
   MPI_Comm host = MPI_COMM_NULL;
   check(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
   std::pair<int, int> place;
@@ -157,11 +157,11 @@ std::pair<int, int> place_on_host(MPI_Comm comm) {
 
 void sleep_until_all(MPI_Comm comm, Clock& clock) {
   constexpr double nap_seconds = 5e-3;
-  meet(comm, [&] { clock.sleep(nap_seconds); });
+  polling_barrier(comm, [&] { clock.sleep(nap_seconds); });
 }
 
 double clock_offset(MPI_Comm comm, const Clock& clock) {
-  meet(comm);
+  polling_barrier(comm);
   constexpr int rounds = 20, tag = 1;
   int rank = 0, size = 0;
   check(PMPI_Comm_rank(comm, &rank));

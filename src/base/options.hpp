@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/words.hpp"
+#include "src/base/flag_synonyms.hpp"
 
 namespace chorale {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "src/base/error.hpp"
-#include "src/base/mover.hpp"
+#include "src/base/progress_hook.hpp"
 
 namespace chorale::detail {
 namespace {
@@ -41,7 +41,7 @@ void Idler::idle() {
     sched_yield();
     return;
   }
-  move_all();
+  run_progress_hooks();
   if (how_.on_idle) how_.on_idle();
   if (const int signal = unread_request_to_stop()) {
     if (asked_ < 0) asked_ = now;

@@ -1,7 +1,7 @@
 // Tokenizers: text to tokens and back. Every byte sequence survives the round trip.
 //
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
-// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text (pieces.hpp),
+// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text (pretokenizer.hpp),
 // in the order in which they were learnt. Our vocabularies number the bytes first and then the result of each merge.
 // Those from Hugging Face have their own numbers and added tokens: words such as <|endoftext|>, which become one token
 // wherever they appear in a text.
@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/data/pieces.hpp"
+#include "src/data/pretokenizer.hpp"
 
 namespace chorale {
 

@@ -32,7 +32,7 @@ struct DeviceKernels {
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
   void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
   void (*wait)(const Queue& queue);
-  // mark() records an event in the stream. seconds_between() gives the time between two completed events (moment.hpp).
+  // mark() records an event in the stream. seconds_between() gives the time between two completed events (timing_event.hpp).
   std::shared_ptr<void> (*mark)(const Queue& queue);
   double (*seconds_between)(void* mark, void* later);
   void (*move_mark)(void* mark, const Queue& queue);  // records the event again, at the stream's current end

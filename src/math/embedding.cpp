@@ -7,7 +7,7 @@
 
 #include "src/math/device_kernels.hpp"
 #include "src/math/kernel.hpp"
-#include "src/math/turns.hpp"
+#include "src/math/rotation.hpp"
 
 namespace chorale {
 namespace {

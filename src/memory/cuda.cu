@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "src/memory/crossing.cuh"
+#include "src/memory/async_copy.cuh"
 #include "src/memory/cuda_memory.cuh"
 #include "src/memory/device_plugin.hpp"
 #include "src/memory/staging.cuh"
@@ -80,12 +80,12 @@ class CudaMemory final : public Memory {
   void release(void* host) noexcept override {
     if (cudaHostUnregister(host) != cudaSuccess) cudaGetLastError();
   }
-  std::unique_ptr<Crossing> crossing() override {
-    if (!crossing_streams_) {
+  std::unique_ptr<AsyncCopy> async_copy() override {
+    if (!copy_streams_) {
       check(cudaSetDevice(index_), "cudaSetDevice", index_, 0);
-      crossing_streams_ = std::make_shared<CrossingStreams>();
+      copy_streams_ = std::make_shared<CopyStreams>();
     }
-    return std::make_unique<CudaCrossing>(crossing_streams_);
+    return std::make_unique<CudaAsyncCopy>(copy_streams_);
   }
   const DeviceKernels* kernels() const override { return chorale_cuda_kernels(); }
 
@@ -99,7 +99,7 @@ class CudaMemory final : public Memory {
   int index_;
   DeviceLender* lender_;
   Staging staging_;
-  std::shared_ptr<CrossingStreams> crossing_streams_;  // created on first use
+  std::shared_ptr<CopyStreams> copy_streams_;  // created on first use
 };
 
 class PinnedMemory final : public Memory {

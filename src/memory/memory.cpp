@@ -20,7 +20,7 @@ std::size_t rounded_up(std::int64_t bytes) {
   return static_cast<std::size_t>((bytes + alignment - 1) / alignment * alignment);
 }
 
-class AtOnce final : public Crossing {
+class AtOnce final : public AsyncCopy {
  public:
   explicit AtOnce(Memory& memory) : memory_(memory) {}
   void fetch(void* to_host, const void* from, std::int64_t bytes) override { memory_.copy_out(to_host, from, bytes); }
@@ -33,7 +33,7 @@ class AtOnce final : public Crossing {
 
 }  // namespace
 
-std::unique_ptr<Crossing> Memory::crossing() { return std::make_unique<AtOnce>(*this); }
+std::unique_ptr<AsyncCopy> Memory::async_copy() { return std::make_unique<AtOnce>(*this); }
 
 std::string name_of(Device device) {
   constexpr const char* names[] = {"host", "pinned", "cuda", "file"};

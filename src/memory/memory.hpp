@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "src/memory/crossing.hpp"
+#include "src/memory/async_copy.hpp"
 
 namespace chorale {
 
@@ -59,7 +59,7 @@ class Memory {
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
   virtual void release(void* /*host*/) noexcept {}
   // For asynchronous copies. The default one copies synchronously.
-  virtual std::unique_ptr<Crossing> crossing();
+  virtual std::unique_ptr<AsyncCopy> async_copy();
   virtual const DeviceKernels* kernels() const { return nullptr; }  // the kernels that compute on this device
 };
 

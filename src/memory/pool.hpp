@@ -24,7 +24,7 @@ class Pool final : public Memory {
   void clear(void* place, std::int64_t bytes) override { from_.clear(place, bytes); }
   void pin(void* host, std::int64_t bytes) override { from_.pin(host, bytes); }
   void release(void* host) noexcept override { from_.release(host); }
-  std::unique_ptr<Crossing> crossing() override { return from_.crossing(); }
+  std::unique_ptr<AsyncCopy> async_copy() override { return from_.async_copy(); }
   const DeviceKernels* kernels() const override { return from_.kernels(); }
 
  private:

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "src/base/text.hpp"
-#include "src/record/adopt.hpp"
+#include "src/record/embed_record.hpp"
 #include "src/record/reader.hpp"
 
 namespace chorale {
@@ -138,7 +138,7 @@ void Recorder::numbers(const std::string& group, const std::string& name, const 
 }
 
 void Recorder::adopt(const std::string& group, const std::filesystem::path& record) {
-  adopt_record(file_.get(), group, record);
+  embed_record(file_.get(), group, record);
 }
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "src/base/error.hpp"
-#include "src/base/mover.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/progress_hook.hpp"
 #include "src/base/signals.hpp"
 #include "tests/catch.hpp"
 
@@ -32,15 +32,15 @@ TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
   CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
 }
 
-TEST_CASE("a wait calls all movers of its thread when it sleeps") {
+TEST_CASE("a wait calls all hooks of its thread when it sleeps") {
   VirtualClock clock;
   int first = 0, second = 0;
-  const Mover outer([&] { ++first; });
+  const ProgressHook outer([&] { ++first; });
   {
-    const Mover inner([&] { ++second; });
-    wait_until([&] { return first == 3; }, {.clock = clock, .timeout_seconds = 1, .spins = 1}, "what a mover brings");
+    const ProgressHook inner([&] { ++second; });
+    wait_until([&] { return first == 3; }, {.clock = clock, .timeout_seconds = 1, .spins = 1}, "what a hook brings");
   }
-  move_all();
+  run_progress_hooks();
   CHECK(first == 4);
   CHECK(second == 3);
 }

@@ -1,6 +1,6 @@
 // What a call that failed leaves behind: messages may still come for the memory that its operation made, so that goes last.
 #include "collectives/backends/message/operation.hpp"
-#include "collectives/staged.hpp"
+#include "collectives/staged_operation.hpp"
 #include "tests/collectives/messages.hpp"
 
 namespace chorale::test {

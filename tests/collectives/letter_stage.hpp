@@ -13,7 +13,7 @@
 #include <functional>
 #include <set>
 
-#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/call_agreement.hpp"
 
 namespace chorale::test::letters {
 

@@ -1,5 +1,5 @@
 // What ranks are told over messages when their calls differ or one gives up, and that nothing of it reaches a later world.
-#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/messages.hpp"
 
 using namespace chorale;

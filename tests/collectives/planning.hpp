@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/algorithms.hpp"
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 
 namespace chorale::test {
 
@@ -19,7 +19,7 @@ inline Problem even(Collective what, std::int64_t count, int size, bool in_place
 }
 
 inline std::vector<Schedule> cut_all(std::vector<Schedule> ranks, int chunks) {
-  for (Schedule& rank : ranks) rank = pipeline(rank, chunks);
+  for (Schedule& rank : ranks) rank = cut_into_chunks(rank, chunks);
   return ranks;
 }
 

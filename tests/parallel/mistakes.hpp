@@ -1,4 +1,4 @@
-// The mistakes of the zoo, each as it would be made: in a reducer, a joint, the samples or the resuming of a run. They enter through the
+// The mistakes of the zoo, each as it would be made: in a reducer, a shard boundary, the samples or the resuming of a run. They enter through the
 // seams that strategies use.
 #pragma once
 #include <algorithm>
@@ -162,7 +162,7 @@ struct OwnSeed : Of {
 };
 
 // Each replica counts its samples from 0: all of them draw the same masks.
-struct LocalPlaces : Joint {
+struct LocalPlaces : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     context.tokens.first_sample = context.stream.first_sample = 0;
     return rows;
@@ -203,7 +203,7 @@ struct BiasOnEach : Of {
 
 template <class Of>
 void add_bias_on_each(Run& run) {
-  run.training.joint() = std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters());
+  run.training.boundary() = std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters());
 }
 
 inline void resume_later(Run& run, std::int64_t samples) {

@@ -63,22 +63,24 @@ const Mistake mistakes[] = {
     {"each replica draws masks of its own",
      {"dp2", "dp3.z3"},
      "step 1: loss",
-     [](Run& run) { run.training.joint() = std::make_unique<OwnSeed<Joint>>(run.training.mesh().data().rank()); }},
+     [](Run& run) {
+       run.training.boundary() = std::make_unique<OwnSeed<ShardBoundary>>(run.training.mesh().data().rank());
+     }},
     {"all replicas draw the same masks",
      {"dp2", "dp3.z1"},
      "step 1: loss",
-     [](Run& run) { run.training.joint() = std::make_unique<LocalPlaces>(); }},
+     [](Run& run) { run.training.boundary() = std::make_unique<LocalPlaces>(); }},
     {"each shard draws masks of its own",
      {"dp1.tp2", "dp1.tp3"},
      "step 1: loss",
      [](Run& run) {
        Axis& axis = run.training.mesh().tensor();
-       run.training.joint() = std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis);
+       run.training.boundary() = std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis);
      }},
     {"shards of the stream draw the same masks",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: loss",
-     [](Run& run) { run.training.joint() = std::make_unique<LocalRows>(run.training.mesh().tensor()); }},
+     [](Run& run) { run.training.boundary() = std::make_unique<LocalRows>(run.training.mesh().tensor()); }},
     {"all replicas read the same samples",
      {"dp2", "dp3.z1", "dp2.pp2"},
      "step 1: loss",

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/backends/call_errors.hpp"
 #include "collectives/backends/mapped/operation.hpp"
-#include "collectives/backends/parted.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::mapped {
@@ -121,17 +121,17 @@ void MappedGroup::compare_newest(int other) {
   const std::uint64_t made = look(theirs.finished), both = std::min(made, own_finished_);
   if (both == 0 || std::max(made, own_finished_) - both >= slots) return;
   const std::uint64_t ours = own().slot[both % slots].history, history = look(theirs.slot[both % slots].history);
-  if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_parted(other, both);
+  if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
 // The boards still show the calls before: the first that differed is the one to name.
-void MappedGroup::throw_parted(int other, std::uint64_t sequence) {
+void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const Board& board, std::uint64_t number) -> const Slot& { return board.slot[number % slots]; };
   const Board& theirs = *board_of(other);
   for (int back = 1; back < slots && sequence > 1; ++back, --sequence)
     if (slot_in(own(), sequence - 1).history == slot_in(theirs, sequence - 1).history) break;
-  chorale::throw_parted({world_rank(rank()), slot_in(own(), sequence).call},
-                        {world_rank(other), slot_in(theirs, sequence).call});
+  chorale::throw_calls_differ({world_rank(rank()), slot_in(own(), sequence).call},
+                              {world_rank(other), slot_in(theirs, sequence).call});
 }
 
 bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {

@@ -34,8 +34,8 @@ class MappedGroup final : public Group {
   bool is_at(int rank, std::uint64_t sequence,
              std::uint64_t tag);  // may still touch the buffers of that call, whose use of the slot has this tag
   void throw_if_poisoned();
-  void throw_if_left(std::uint64_t sequence, const std::string& words);  // a member did, before that call
-  [[noreturn]] void throw_parted(int rank, std::uint64_t sequence);      // that rank has made other calls
+  void throw_if_left(std::uint64_t sequence, const std::string& words);    // a member did, before that call
+  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // that rank has made other calls
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);

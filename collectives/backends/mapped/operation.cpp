@@ -139,7 +139,7 @@ bool MappedOperation::meet(int rank) {
   if (other.known == run_.sequence) return other.met = parts_, true;
   if (const std::uint64_t history = look(slot.history); history != run_.history) [[unlikely]] {
     if (history == abandoned) return false;  // examine() will say why
-    if (history != 0 && run_.history != 0) group_.throw_parted(rank, run_.sequence);
+    if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
   }
   other.met = parts_;
   other.known = run_.sequence;

@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "src/base/meet.hpp"
-#include "src/base/mover.hpp"
+#include "src/base/polling_barrier.hpp"
+#include "src/base/progress_hook.hpp"
 
 namespace chorale {
 namespace {
@@ -69,7 +69,7 @@ class MpiMail final : public Mail {
   int rank_ = 0;
   bool has_sent_ = false, has_received_all_ = false;
   std::list<Sent> sent_;
-  Mover mover_{[this] { move(); }};
+  ProgressHook progress_hook_{[this] { move(); }};
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/backends/message/calls.hpp"
+#include "collectives/backends/message/call_agreement.hpp"
 #include "collectives/backends/message/device_sums.hpp"
 #include "collectives/backends/message/plan.hpp"
 #include "src/memory/buffer.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 
 namespace chorale {
 namespace {
@@ -46,7 +46,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
 }  // namespace
 
 MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
-  const Schedule schedule = pipeline(plan.algorithm->plan(plan.problem), plan.chunks);
+  const Schedule schedule = cut_into_chunks(plan.algorithm->plan(plan.problem), plan.chunks);
   workspace_bytes = cache_lines(schedule.scratch_count() * size_of(dtype));
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
     flatten(schedule.steps[i], static_cast<int>(i), plan.problem.rank, *this);

@@ -12,7 +12,7 @@
 #include "src/math/cuda/map.cuh"
 #include "src/math/cuda/numbers.cuh"
 #include "src/math/cuda/reduce_block.cuh"
-#include "src/math/turns.hpp"
+#include "src/math/rotation.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include "src/math/cuda/kernels.cuh"
 
 #include "src/math/cuda/device.cuh"
-#include "src/memory/passed.cuh"
+#include "src/memory/event_query.cuh"
 
 namespace chorale {
 namespace cuda {
@@ -35,7 +35,7 @@ double seconds_between(void* mark, void* later) {
 void move_mark(void* mark, const Queue& queue) { check(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream_of(queue))); }
 
 bool passed(void* mark) {
-  return chorale::passed(static_cast<cudaEvent_t>(mark), [](cudaError_t state) { check(state); });
+  return chorale::event_completed(static_cast<cudaEvent_t>(mark), [](cudaError_t state) { check(state); });
 }
 
 std::shared_ptr<void> stream() {

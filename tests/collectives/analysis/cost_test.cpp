@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "collectives/pipeline.hpp"
+#include "collectives/chunking.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"
 
@@ -173,7 +173,7 @@ TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
   }
   for (const int chunks : {1, 2, 4, 8}) {
     std::vector<Schedule> ranks;
-    for (const Schedule& schedule : whole) ranks.push_back(pipeline(schedule, chunks));
+    for (const Schedule& schedule : whole) ranks.push_back(cut_into_chunks(schedule, chunks));
     INFO(chunks << " chunks");
     const double bytes = static_cast<double>(n * element_bytes);
     const double expected = 3 * price.alpha + (2.0 + chunks) / chunks * bytes * price.beta;

@@ -1,0 +1,194 @@
+#include "collectives/backends/message/call_agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <utility>
+
+#include "collectives/backends/call_errors.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+// No two groups that a rank is ever in have the same members with the same numbers.
+std::uint64_t incarnation_of(const Membership& group) {
+  std::uint64_t mixed = group.id;
+  for (std::size_t i = 0; i < group.members.size(); ++i)
+    for (const std::int64_t part : {std::int64_t{group.members[i]}, group.offers[i]})
+      mixed = std::rotl((mixed ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, 29);
+  return mixed;
+}
+
+}  // namespace
+
+Membership pair_of(const Membership& parent, int from, int to) {
+  const auto world_rank = [&](int member) { return parent.members[static_cast<std::size_t>(member)]; };
+  const auto offer = [&](int member) { return parent.offers[static_cast<std::size_t>(member)]; };
+  return {{world_rank(from), world_rank(to)}, parent.rank == from ? 0 : 1, parent.id | pair_bit, {offer(from), offer(to)}};
+}
+
+CallBook::CallBook(ServiceLine& line, const Membership& group)
+    : line_(line), group_(group), own_(address_at(group.rank)), incarnation_(incarnation_of(group)), calls_(line.rank()) {}
+
+CallBook::~CallBook() {
+  if (!is_pair() && !has_left_) line_.end(own_.number);
+}
+
+Address CallBook::address_at(int member) const {
+  Address address{static_cast<std::uint64_t>(group_.offers.at(static_cast<std::size_t>(member)))};
+  if (is_pair()) address.from = group_.members[0], address.to = group_.members[1];
+  return address;
+}
+
+void CallBook::examine() {
+  line_.listen();
+  auto& inbox = line_.inbox();
+  for (auto letter = inbox.begin(); letter != inbox.end();) {
+    // A question about a call that we have not come to stays until we have.
+    const bool is_early = letter->kind == Letter::Kind::ask && calls_.calls() < letter->sequence;
+    if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
+      ++letter;
+      continue;
+    }
+    const Letter read_once = *letter;
+    letter = inbox.erase(letter);
+    read(read_once);
+  }
+  if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", "mend what is said there; this group can do nothing more");
+}
+
+// While this rank waits for peers to close nothing is compared any more.
+void CallBook::hear_out() noexcept try {
+  line_.listen();
+  line_.inbox().remove_if([&](const Letter& letter) {
+    const bool says_closed = letter.kind == Letter::Kind::closed || letter.kind == Letter::Kind::farewell;
+    if (letter.to == own_ && says_closed) read(letter);
+    return letter.to == own_ && says_closed;
+  });
+} catch (const std::exception&) {  // the caller's patience ends
+}
+
+void CallBook::read(const Letter& letter) {
+  if (letter.kind == Letter::Kind::closed) {
+    closed_.insert(letter.sender);
+    return;
+  }
+  if (letter.kind == Letter::Kind::poison) {
+    if (gave_up_.empty() && !has_poisoned_) gave_up_ = letter.text;
+    return;
+  }
+  if (letter.kind == Letter::Kind::farewell) {
+    left_.emplace(letter.sender, letter);
+    return;
+  }
+  calls_.compare(letter);
+  std::uint64_t& newest = asked_[letter.sender];
+  newest = std::max(newest, letter.sequence);
+}
+
+bool CallBook::was_asked(int peer, std::uint64_t sequence) const {
+  const auto newest = asked_.find(world_rank(peer));
+  return newest != asked_.end() && newest->second >= sequence;
+}
+
+Letter CallBook::letter_about(Letter::Kind kind, std::uint64_t sequence) const {
+  Letter about = letter(kind);
+  about.sequence = sequence;
+  about.history = calls_.of(sequence);
+  std::snprintf(about.text, sizeof about.text, "%s", calls_.words_of(sequence).c_str());
+  return about;
+}
+
+void CallBook::ask(const std::vector<int>& peers, std::uint64_t sequence) {
+  Letter question = letter_about(Letter::Kind::ask, sequence);
+  for (const int peer : peers) {
+    question.to = address_at(peer);
+    line_.send(world_rank(peer), question);
+  }
+}
+
+void CallBook::poison(const std::string& why) noexcept {
+  if (!gave_up_.empty() || std::exchange(has_poisoned_, true)) return;
+  Letter news = letter(Letter::Kind::poison);
+  std::snprintf(news.text, sizeof news.text, "rank %d gave up: %s", line_.rank(), why.c_str());
+  std::replace(std::begin(news.text), std::end(news.text), '\n', ';');
+  send_all(news);
+}
+
+void CallBook::close() noexcept {
+  if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
+}
+
+// A farewell may overtake the sender's last messages, so this rank compares the numbers of calls. A rank that left the
+// parent without a farewell to the pair never made the pair, and has sent nothing on it: a pair's farewell always comes
+// before its parent's.
+void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
+  for (const auto& [peer, farewell] : left_) {
+    calls_.compare(farewell);
+    if (farewell.sequence < sequence) throw_left(peer, farewell.sequence, line_.rank(), sequence, calls_.words_of(sequence));
+  }
+  if (!is_pair()) return;
+  const int other = group_.members[static_cast<std::size_t>(1 - group_.rank)];
+  if (line_.has_left(own_.number, other) && !left_.contains(other))
+    throw_left(other, 0, line_.rank(), sequence, calls_.words_of(sequence));
+}
+
+// On a pair the receiver has waited for the sender, so there is nothing left to compare.
+void CallBook::leave() {
+  send_all(letter_about(Letter::Kind::farewell, calls_.calls()));
+  if (is_pair()) return;
+  line_.listen();
+  hear_out();
+  for (const auto& [peer, farewell] : left_) calls_.compare(farewell);
+  std::set<int> staying(group_.members.begin(), group_.members.end());
+  staying.erase(line_.rank());
+  for (const auto& [peer, farewell] : left_) staying.erase(peer);
+  for (const int peer : closed_) staying.erase(peer);
+  has_left_ = true;
+  line_.end(own_.number, std::move(staying), [calls = calls_](const Letter& farewell) { calls.compare(farewell); });
+}
+
+void CallBook::send_all(Letter letter) noexcept {
+  for (int member = 0; member < static_cast<int>(group_.members.size()); ++member) {
+    if (member == group_.rank) continue;
+    letter.to = address_at(member);
+    line_.send(world_rank(member), letter);
+  }
+}
+
+void CallBook::tell(std::span<const char> news) noexcept {
+  Letter told = letter(Letter::Kind::news);
+  std::copy(news.begin(), news.end(), told.text);
+  send_all(told);
+}
+
+bool CallBook::heard(std::span<char> news) {
+  line_.listen();
+  auto& inbox = line_.inbox();
+  const auto letter = std::find_if(inbox.begin(), inbox.end(),
+                                   [&](const Letter& any) { return any.to == own_ && any.kind == Letter::Kind::news; });
+  if (letter == inbox.end()) return false;
+  std::copy_n(letter->text, news.size(), news.begin());
+  inbox.erase(letter);
+  return true;
+}
+
+void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
+  throw Error(Exit::runtime, "a message has another length than was expected",
+              fmt::format("rank {} expected {} bytes from rank {} in {}, {} came", line_.rank(), expected, peer, words,
+                          came < 0 ? "more" : std::to_string(came)),
+              "all ranks of a group make the same calls in the same order");
+}
+
+// First after some dozen looks, then ever more seldom: slow peers are no mistake, and must not be buried in letters.
+void CallWatch::examine() {
+  constexpr std::uint64_t patience = 64;
+  book_->examine();
+  book_->refuse_after_farewell(sequence_);
+  if (checked_ && ++examined_ >= patience && std::has_single_bit(examined_)) book_->ask(peers_, sequence_);
+}
+
+}  // namespace chorale

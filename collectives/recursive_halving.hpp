@@ -1,0 +1,38 @@
+// Recursive halving and doubling, folded to a power of two. A place is a rank, or a pair of ranks that the odd one stands for:
+//
+//   p = 6    ranks   0 1   2 3   4   5        rank 0 lends its vector to 1, rank 2 to 3
+//            places   0     1    2   3        place k cares for the blocks of its ranks, which lie side by side
+#pragma once
+#include <bit>
+
+#include "collectives/phases.hpp"
+
+namespace chorale {
+
+class RecursiveHalving {
+ public:
+  explicit RecursiveHalving(const Problem& p)
+      : p_(p), power_(static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)))), folded_(p.size - power_) {}
+
+  bool in_a_pair() const { return p_.rank < 2 * folded_; }
+  bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
+
+  // From everybody's input; ends with the blocks of the own place summed in home. Not for ranks folded away: they send theirs.
+  void reduce_scatter(Schedule& s, const Home& home) const;
+  // The other way: from the blocks of the own place in home to all of them.
+  void all_gather(Schedule& s, const Home& home) const;
+
+ private:
+  int place() const { return in_a_pair() ? p_.rank / 2 : p_.rank - folded_; }
+  int rank_of(int place) const { return place < folded_ ? 2 * place + 1 : place + folded_; }
+  int first_block(int place) const { return place < folded_ ? 2 * place : place + folded_; }
+  Range places(const Home& home, int first, int count) const {
+    const int block = first_block(first);
+    return around(home, p_.size, block, first_block(first + count) - block).at(0);
+  }
+
+  const Problem& p_;
+  int power_, folded_;
+};
+
+}  // namespace chorale

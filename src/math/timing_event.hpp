@@ -1,0 +1,29 @@
+// Timestamps in the work of a queue. On the host a TimingEvent is a clock reading; on a device it is an event in the stream,
+// and nobody waits for it. Its time is read once the host has waited for a later event anyway.
+//
+//   const TimingEvent begun = record_event(queue, clock);   …   const TimingEvent last = record_event(queue, clock);
+//   …                                                        the host waits for the work before `last`
+//   const CompletedEvent known{last, clock.seconds()};
+//   known.seconds(begun);                                    on the host's clock
+#pragma once
+#include <memory>
+
+#include "src/base/clock.hpp"
+#include "src/math/queue.hpp"
+
+namespace chorale {
+
+struct TimingEvent {
+  double host = 0;  // when it was recorded
+  const DeviceKernels* device = nullptr;
+  std::shared_ptr<void> mark;  // the event in that device's stream
+};
+TimingEvent record_event(const Queue& queue, const Clock& clock);
+
+struct CompletedEvent {
+  TimingEvent event;
+  double at = 0;
+  double seconds(const TimingEvent& other) const;  // of another completed event
+};
+
+}  // namespace chorale

@@ -1,0 +1,24 @@
+// Asynchronous copies between a device and the host. They overlap the device's computation; the caller polls over() for
+// completion.
+//
+//   the caller's streams   … [ kernel ][ kernel ]┐ …                    may still be running
+//   fetch                                        └─▶[ device → host ]  ─▶ over() is true
+//   send                     [ host → device ]  ─▶ over() is true
+//
+// The host memory should be pinned; otherwise CUDA blocks the host during the copy. The object can be used again once it
+// is over.
+#pragma once
+#include <cstdint>
+
+namespace chorale {
+
+class AsyncCopy {
+ public:
+  virtual ~AsyncCopy() = default;  // waits for a copy in flight
+  // Starts when all device work enqueued so far is done.
+  virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
+  virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
+  virtual bool over() = 0;                                                     // does not wait
+};
+
+}  // namespace chorale

@@ -1,0 +1,18 @@
+// Copies a finished run's record into another file: its root becomes a group there, with all groups below it.
+//
+//   run.h5:  /            attributes, rank(rank)          suite.h5:  /runs/dp4-r1/          the attributes, rank(rank)
+//            /train       loss(step*) …                              /runs/dp4-r1/train     loss(step*) …
+//
+// HDF5's own copy (H5Ocopy) leaves references to scales that point into the source file. So values are written again and
+// scales attached again. Uncommitted rows are left out.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "src/record/h5.hpp"
+
+namespace chorale {
+
+void embed_record(hid_t file, const std::string& group, const std::filesystem::path& record);
+
+}  // namespace chorale

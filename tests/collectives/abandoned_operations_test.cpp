@@ -1,0 +1,147 @@
+// The order in which a rank gives up, against operations and groups that only say what is done to them.
+#include "collectives/abandoned_operations.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "collectives/communicator.hpp"
+#include "src/base/error.hpp"
+#include "src/memory/memory.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+
+namespace {
+
+using Said = std::vector<std::string>;
+
+struct Failed final : Operation {
+  Failed(Said& s, int w, int r) : said(s), writes(w), reads(r) {}
+  ~Failed() override { said.push_back("freed"); }
+  void start(const Run&) override {}
+  bool progress() override { return false; }
+  void abandon() noexcept override { said.push_back("abandon"); }
+  bool may_be_written() noexcept override { return answer(writes, "written"); }
+  bool may_be_read() noexcept override { return answer(reads, "read"); }
+  bool answer(int& times, const char* what) {
+    if (times == 0) return false;
+    --times;
+    said.push_back(what);
+    return true;
+  }
+  Said& said;
+  int writes, reads;  // how often the answer is yes
+};
+
+struct Peers final : Group {
+  explicit Peers(Said& s) : said(s) {}
+  std::unique_ptr<Operation> prepare(const Plan&) override { return nullptr; }
+  std::unique_ptr<Group> pair(int, int) override { return nullptr; }
+  void poison(const std::string& why) noexcept override { said.push_back("poison: " + why); }
+  void close() noexcept override { said.push_back("close"); }
+  Said& said;
+};
+
+// The first call made here fails when the second is under way.
+struct Doomed final : Operation {
+  Doomed(Said& s, int n, int& o) : said(s), name(std::to_string(n)), others(o) {}
+  void start(const Run&) override {}
+  bool progress() override {
+    said.push_back("progress " + name);
+    if (name == "2") ++others;
+    if (name == "1" && others > 0) throw std::runtime_error("wrong");
+    return false;
+  }
+  void abandon() noexcept override { said.push_back("abandon " + name); }
+  Said& said;
+  std::string name;
+  int& others;
+};
+
+struct DoomedGroup final : Group {
+  explicit DoomedGroup(Said& s) : said(s) {}
+  std::unique_ptr<Operation> prepare(const Plan&) override { return std::make_unique<Doomed>(said, ++made, others); }
+  std::unique_ptr<Group> pair(int, int) override { return nullptr; }
+  void poison(const std::string&) noexcept override { said.push_back("poison"); }
+  void close() noexcept override { said.push_back("close"); }
+  Said& said;
+  int made = 0, others = 0;
+};
+
+// One rank of two.
+struct Half final : Transport {
+  explicit Half(Said& s) : said(s) {}
+  const char* name() const override { return "mpi"; }
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Memory& memory() override { return host; }
+  std::vector<std::int64_t> exchange(std::int64_t mine) override { return {mine, mine}; }
+  std::unique_ptr<Group> join(const Membership&) override { return std::make_unique<DoomedGroup>(said); }
+  Said& said;
+  HostMemory host;
+};
+
+}  // namespace
+
+TEST_CASE("a rank closes when nothing is written any more, and returns when nothing is read") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  {
+    AbandonedOperations abandoned;
+    abandoned.add(std::make_unique<Failed>(said, 2, 2));
+    abandoned.let_go(peers, clock, "why");
+    CHECK(said == Said{"abandon", "poison: why", "written", "written", "close", "read", "read"});
+  }
+  CHECK(said.back() == "freed");
+}
+
+TEST_CASE("what peers may still read when patience ends is never freed") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  {
+    AbandonedOperations abandoned;
+    static std::vector<Operation*> in_memory_for_good;
+    auto failed = std::make_unique<Failed>(said, 0, 1 << 30);
+    in_memory_for_good.push_back(failed.get());
+    abandoned.add(std::move(failed));
+    abandoned.let_go(peers, clock, "why");
+    CHECK(clock.seconds() < 10);
+  }
+  CHECK(said.back() != "freed");
+}
+
+TEST_CASE("a rank whose memory may still be written when patience ends does not go on") {
+  Said said;
+  Peers peers(said);
+  VirtualClock clock;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen("/dev/null", "w", stderr)) _exit(99);
+    AbandonedOperations abandoned;
+    abandoned.add(std::make_unique<Failed>(said, 1 << 30, 0));
+    abandoned.let_go(peers, clock, "why");
+    _exit(0);  // never reached
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::runtime));
+}
+
+TEST_CASE("a call that is waited for is abandoned before the rank closes when another call fails") {
+  Said said;
+  VirtualClock clock;
+  float x[] = {1, 1}, y[] = {1, 1};
+  {
+    Communicator group = open_world(std::make_shared<Half>(said), clock);
+    Request early = group.start({Collective::all_reduce, {x, 2, DType::f32}, {x, 2, DType::f32}});
+    said.clear();
+    CHECK_THROWS_WITH(group.all_reduce({y, 2, DType::f32}), says("gave up"));
+    CHECK_THROWS_WITH(early.wait(), says("wrong"));
+  }
+  CHECK(said == Said{"progress 2", "progress 1", "abandon 1", "abandon 2", "poison", "close"});
+}
