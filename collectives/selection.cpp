@@ -9,6 +9,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/cost.hpp"
+#include "collectives/backends/backends.hpp"
 #include "collectives/chunking.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -17,21 +18,9 @@
 namespace chorale {
 namespace {
 
-// Where `tune` has not been: a core that reads another's memory, messages on one host, a network of GPUs.
-const std::map<std::string, Price>& usual_prices() {
-  static const std::map<std::string, Price> prices{{"shm", {.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9}},
-                                                   {"threads", {.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9}},
-                                                   {"mpi", {.alpha = 1e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9}},
-                                                   {"ucx", {.alpha = 0.8e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9}},
-                                                   {"nccl", {.alpha = 10e-6, .beta = 1 / 20e9, .gamma = 1 / 500e9}}};
-  return prices;
-}
-
 constexpr int most_ranks_priced = 32;  // more change the times, and hardly their order
 constexpr std::int64_t worth_cutting = 256 << 10;
 constexpr int usual_chunks = 8;
-
-bool is_mapped(const std::string& backend) { return backend == "shm" || backend == "threads"; }
 
 bool can_run(const std::string& name, const Problem& problem, bool native_too) {
   const Algorithm* algorithm = find_algorithm(problem.what, name);
@@ -51,7 +40,8 @@ double predict(const std::string& backend, const std::string& algorithm, int chu
   std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
   if (chunks > 1)
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, chunks);
-  return is_mapped(backend) ? predict_mapped(ranks, element_bytes, price) : predict(ranks, element_bytes, price);
+  return backend_named(backend).maps_memory ? predict_mapped(ranks, element_bytes, price)
+                                            : predict(ranks, element_bytes, price);
 }
 
 bool native_agrees(const Problem& problem, DType dtype, Redop op) {
@@ -66,9 +56,8 @@ Selector::Selector(TuningTable table) {
 }
 
 Price Selector::price(const std::string& backend) const {
-  const auto& known = table_.prices.contains(backend) ? table_.prices : usual_prices();
-  const auto found = known.find(backend);
-  return found == known.end() ? usual_prices().at("mpi") : found->second;
+  const auto fitted = table_.prices.find(backend);
+  return fitted == table_.prices.end() ? backend_named(backend).usual : fitted->second;
 }
 
 const std::vector<Choice>& Selector::priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const {

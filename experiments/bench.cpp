@@ -104,7 +104,8 @@ class BenchCommand final : public Command {
     std::int64_t wrong = 0;
     for (const Series& series : outcome.series) {
       results.push_back(explained(series, selector));
-      results.back().oversubscribed = series.row.backend == "threads" ? series.row.ranks > cores : crowded;
+      results.back().oversubscribed =
+          backend_named(series.row.backend).ranks_are_threads ? series.row.ranks > cores : crowded;
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }

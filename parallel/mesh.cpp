@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "collectives/backends/transport.hpp"
+#include "collectives/backends/backends.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -66,7 +66,7 @@ const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {
     const bool lends_there = world.allocator().device().is_host() == !device_;
-    if (lends_there && (!found || backend == "shm")) found = &world;
+    if (lends_there && (!found || backend_named(world.backend()).maps_memory)) found = &world;
   }
   return found;
 }

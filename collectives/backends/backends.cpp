@@ -23,12 +23,46 @@ namespace chorale {
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
+  // Usual prices: a core that reads another's memory, messages on one host, a network of GPUs.
+  constexpr Price mapped{.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9};
   static const std::vector<Backend> table{
-      {"mpi", "MPI point-to-point, and its own collectives as the algorithm native", probe_mpi, "", open_mpi},
-      {"ucx", "UCX tag matching through UCP", probe_ucx, "without_ucx", open_ucx},
-      {"shm", "mapped memory between the ranks of one host", probe_shm, "", open_shm, true},
-      {"nccl", "NCCL on NVIDIA GPUs", probe_nccl, "", open_nccl},
-      {"threads", "ranks as threads of one process, for tests", probe_threads, "", nullptr},
+      {.name = "mpi",
+       .about = "MPI point-to-point, and its own collectives as the algorithm native",
+       .probe = probe_mpi,
+       .open = open_mpi,
+       .usual = {.alpha = 1e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
+       .preference = 1,
+       .may_be_cuda_aware = true},
+      {.name = "ucx",
+       .about = "UCX tag matching through UCP",
+       .probe = probe_ucx,
+       .missing = "without_ucx",
+       .open = open_ucx,
+       .usual = {.alpha = 0.8e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
+       .preference = 2,
+       .may_be_cuda_aware = true},
+      {.name = "shm",
+       .about = "mapped memory between the ranks of one host",
+       .probe = probe_shm,
+       .open = open_shm,
+       .usual = mapped,
+       .preference = 3,
+       .one_host = true,
+       .maps_memory = true},
+      {.name = "nccl",
+       .about = "NCCL on NVIDIA GPUs",
+       .probe = probe_nccl,
+       .open = open_nccl,
+       .usual = {.alpha = 10e-6, .beta = 1 / 20e9, .gamma = 1 / 500e9},
+       .preference = 4,
+       .devices_only = true},
+      {.name = "threads",
+       .about = "ranks as threads of one process, for tests",
+       .probe = probe_threads,
+       .usual = mapped,
+       .ranks_are_threads = true,
+       .one_host = true,
+       .maps_memory = true},
   };
   return table;
 }
@@ -50,10 +84,12 @@ const Backend& backend_named(const std::string& name) {
 bool joins_here(const Backend& backend) { return backend.open && probe(backend).works; }
 
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works) {
-  if (on_device && works(backend_named("nccl"))) return "nccl";
-  for (const char* name : {"shm", "ucx"})
-    if (works(backend_named(name))) return name;
-  return "mpi";
+  std::vector<const Backend*> rows;
+  for (const Backend& row : all_backends())
+    if (row.preference > 0 && (on_device || !row.devices_only)) rows.push_back(&row);
+  std::ranges::sort(rows, std::greater(), [](const Backend* row) { return row->preference; });
+  const auto first = std::ranges::find_if(rows, [&](const Backend* row) { return row == rows.back() || works(*row); });
+  return (*first)->name;  // the last, MPI, is not asked: the runtime is its own
 }
 
 std::string best_backend(const mpi::Runtime& runtime, bool on_device) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "collectives/backends/backends.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -17,10 +18,13 @@ bool is_cuda_aware(const std::string& backend, bool says_the_library) {
   const char* const said = std::getenv("CHORALE_CUDA_AWARE");
   if (!said || !*said) return says_the_library;
   const std::vector<std::string> names = split(said, ',');
+  std::vector<std::string> known;
+  for (const Backend& row : all_backends())
+    if (row.may_be_cuda_aware) known.emplace_back(row.name);
   for (const std::string& name : names)
-    if (name != "mpi" && name != "ucx" && (name != "none" || names.size() > 1))
+    if (std::ranges::count(known, name) == 0 && (name != "none" || names.size() > 1))
       usage_error("CHORALE_CUDA_AWARE names no such backend", fmt::format("\"{}\" in \"{}\"", name, said),
-                  "set it to mpi, ucx, mpi,ucx or none");
+                  fmt::format("set it to {}, {} or none", join(known, ", "), join(known, ",")));
   return std::ranges::count(names, backend) > 0;
 }
 

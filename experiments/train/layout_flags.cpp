@@ -26,7 +26,7 @@ void require_known(const std::string& word, const std::string& part, const std::
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const Backend& backend : all_backends())
-    if (std::string(backend.name) != "threads") names.emplace_back(backend.name);
+    if (!backend.ranks_are_threads) names.emplace_back(backend.name);
   return names;
 }
 

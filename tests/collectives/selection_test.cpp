@@ -1,8 +1,10 @@
 #include "collectives/selection.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "tests/catch.hpp"
@@ -116,4 +118,15 @@ TEST_CASE("a tuning table is written whole and read back") {
   CHECK_THROWS_WITH(refused("{\"schema\":\"x\",\"version\":1}"), says("another schema"));
   CHECK_THROWS_WITH(read_tuning(folder.path() / "none.json"), says("No such file"));
   CHECK_THROWS_WITH(write_tuning("/proc/none/x.json", table()), says("cannot be written"));
+}
+
+TEST_CASE("auto takes the preferred backend of those that work, and MPI where nothing else does") {
+  const auto best = [](bool on_device, const std::vector<std::string>& working) {
+    return best_backend(on_device, [&](const Backend& row) { return std::ranges::count(working, row.name) > 0; });
+  };
+  CHECK(best(false, {"mpi", "ucx", "shm", "nccl", "threads"}) == "shm");
+  CHECK(best(true, {"mpi", "ucx", "shm", "nccl", "threads"}) == "nccl");
+  CHECK(best(true, {"ucx", "shm"}) == "shm");
+  CHECK(best(false, {"ucx", "nccl", "threads"}) == "ucx");
+  CHECK(best(true, {"threads"}) == "mpi");
 }

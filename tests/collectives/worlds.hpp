@@ -51,9 +51,7 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
 }
 
 // Whether a backend joins processes, works here, and lends memory that a test may write to. (nccl lends a device's: nccl_test.cpp.)
-inline bool joins_hosts(const Backend& backend) {
-  return backend.open && std::string(backend.name) != "nccl" && probe(backend).works;
-}
+inline bool joins_hosts(const Backend& backend) { return backend.open && !backend.devices_only && probe(backend).works; }
 
 // In an [spmd] test: over every such backend.
 inline void on_every_backend(std::span<const Check> checks) {
