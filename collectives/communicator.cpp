@@ -119,13 +119,7 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
 }
 
 void Communicator::choose(const std::string& algorithm) {
-  bool anywhere = false;
-  for (const Algorithm& row : all_algorithms())
-    if (algorithm == row.name || algorithm == "auto" || algorithm == "native") {
-      state().chosen[row.what] = {algorithm, 1, "it was asked for"};
-      anywhere = true;
-    }
-  if (!anywhere) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");
+  for (auto& [what, choice] : requested_everywhere(algorithm)) state().chosen[what] = choice;
   forget_routes();
 }
 

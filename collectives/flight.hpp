@@ -14,6 +14,7 @@
 #include "collectives/abandoned_operations.hpp"
 #include "collectives/backends/transport.hpp"
 #include "collectives/communicator.hpp"
+#include "collectives/decision.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale {
@@ -21,21 +22,6 @@ namespace chorale {
 // Of one group, from the oldest call that is not over to the newest that has begun: what backends must be able to tell apart.
 constexpr std::uint64_t most_in_the_air = 8;
 constexpr std::size_t most_routes = 256;  // when a group knows more different calls than this, it forgets them all
-
-// What makes two calls the same to us.
-struct Key {
-  Collective what;
-  DType dtype;
-  Redop op;
-  bool in_place;
-  int root;
-  bool on_device;  // its buffers
-  bool is_ours;    // made by the communicator itself, which does not care what was chosen for its callers
-  std::int64_t count;
-  std::vector<std::int64_t> counts;  // then those of what is taken
-  bool operator==(const Key&) const = default;
-  auto operator<=>(const Key&) const = default;
-};
 
 struct Route {
   Plan plan;
@@ -126,7 +112,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   bool check = true;
   bool native_blocks = false;
   int ranks_per_node = 0;
-  std::map<Collective, Choice> chosen;  // what was asked for
+  RequestedAlgorithms chosen;
   Traffic traffic;
   std::uint8_t token[2] = {1, 0};  // of barriers
 
@@ -150,7 +136,6 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void refuse_after_giving_up() const;
   std::unique_ptr<Operation> operation_of(Route& route);
   std::shared_ptr<Route> plan_route(const Key& key);
-  Choice choose(const Key& key, const Problem& problem) const;
   std::vector<std::int64_t> everybodys_counts(const Call& call, bool in_place);
 
   bool is_ours_ = false;

@@ -1,68 +1,12 @@
-// From a call to its route: what is refused, which calls are the same, which problem a call poses, and which algorithm solves it.
+// From a call to its route: what is refused, which calls are the same, and how one of them is planned (decision.hpp says by what).
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <numeric>
 
 #include "collectives/chunking.hpp"
 #include "collectives/flight.hpp"
 #include "src/base/error.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
-
-std::int64_t sum_of(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
-
-std::int64_t even_first(std::int64_t total, int size, int rank) {
-  return total / size * rank + std::min<std::int64_t>(rank, total % size);
-}
-
-// The whole vector's elements, as this rank's buffers tell.
-std::int64_t total_of(const Call& call, int size) {
-  if (!call.counts.empty() && call.what != Collective::all_to_all) return sum_of(call.counts);
-  switch (call.what) {
-    case Collective::broadcast:
-    case Collective::all_gather: return call.output.count;
-    case Collective::gather: return call.input.count * size;
-    case Collective::scatter: return call.output.count * size;
-    case Collective::barrier: return 1;
-    default: return call.input.count;
-  }
-}
-
-bool is_in_place(const Call& call, int rank, int size, std::int64_t total) {
-  if (call.what == Collective::all_to_all && !call.counts.empty()) return call.input.data == call.output.data;
-  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. An input
-  // that is the output's block is still found there.
-  const bool any_empty = call.counts.empty() ? total < size : std::ranges::count(call.counts, 0) > 0;
-  if (total == 0 || (any_empty && (call.what == Collective::all_gather || call.what == Collective::reduce_scatter)))
-    return false;
-  const auto shifted = [&](const Slice& whole) {
-    const std::int64_t first =
-        call.counts.empty() ? even_first(total, size, rank) : sum_of(call.counts.first(static_cast<std::size_t>(rank)));
-    return static_cast<std::byte*>(whole.data) + first * size_of(whole.dtype);
-  };
-  switch (call.what) {
-    case Collective::all_gather: return call.input.data == shifted(call.output);
-    case Collective::reduce_scatter: return call.output.data == shifted(call.input);
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::barrier: return false;
-    default: return call.input.data == call.output.data;
-  }
-}
-
-Problem problem_of(const Key& key, Counts counts, int rank, int size) {
-  Problem problem = Problem::even(key.what, key.count, size, key.root, key.in_place);
-  problem.rank = rank;
-  const auto half = static_cast<std::ptrdiff_t>(size);
-  if (!counts.empty()) problem.blocks = Blocks({counts.begin(), counts.begin() + half});
-  if (counts.empty() || key.what != Collective::all_to_all) return problem;
-  problem.taken = Blocks({counts.begin() + half, counts.begin() + 2 * half});
-  if (counts.size() > 2 * static_cast<std::size_t>(size)) problem.in_place = counts.back() != 0;
-  return problem;
-}
 
 // A buffer that is too long is refused like one that is too short: its last elements would be left out in silence.
 void check_buffers(const Call& call, const Problem& p) {
@@ -110,22 +54,6 @@ std::uint64_t signature_of(const Key& key, const Choice& choice) {
   return hash | 1;  // 0 says that nothing is compared
 }
 
-std::string words_for(const Key& key, const Choice& choice) {
-  std::string words = fmt::format("{} of {} {}", name_of(key.what), key.count, name_of(key.dtype));
-  if (reduces(key.what)) words += fmt::format(", {}", redop_names[static_cast<std::size_t>(key.op)]);
-  if (has_root(key.what)) words += fmt::format(", root {}", key.root);
-  words += ", " + choice.algorithm;
-  if (choice.chunks > 1) words += fmt::format(" in {} chunks", choice.chunks);
-  return words + (key.in_place ? ", in place" : "") + (key.on_device ? ", on a device" : "");
-}
-
-// On all ranks alike. Where each knows only its own counts of an uneven all_to_all, what asks for more than any counts is out.
-bool fits_everywhere(const Algorithm& algorithm, const Plan& plan, bool counts_differ) {
-  if (!plan.problems.empty())
-    return std::ranges::all_of(plan.problems, [&](const Problem& problem) { return fits(algorithm, problem); });
-  return counts_differ ? algorithm.fits == nullptr : fits(algorithm, plan.problem);
-}
-
 }  // namespace
 
 std::vector<Schedule> schedules_of(const Plan& plan) {
@@ -135,15 +63,6 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
     ranks.push_back(cut_into_chunks(plan.algorithm->plan(problem), plan.chunks));
   }
   return ranks;
-}
-
-Choice Communicator::State::choose(const Key& key, const Problem& problem) const {
-  const auto choice = chosen.find(problem.what);
-  if (!key.is_ours && choice != chosen.end() && choice->second.algorithm != "auto") return choice->second;
-  if (problem.what == Collective::all_to_all && !key.counts.empty())
-    return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
-  return world->selector->choose(world->transport->name(), problem, problem.blocks.total() * size_of(key.dtype),
-                                 native_agrees(problem, key.dtype, key.op));
 }
 
 // On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
@@ -175,23 +94,11 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   require(call.taken.size() == (call.what == Collective::all_to_all ? call.counts.size() : 0),
           "{} on rank {}: {} counts are given, {} are taken", name_of(call.what), rank(), call.counts.size(),
           call.taken.size());
-  const std::int64_t total = total_of(call, p);
-  const Slice& typed = call.input.count > 0 ? call.input : call.output;
   refuse_mixed(call, rank());
-  Key key{call.what, call.what == Collective::barrier ? DType::u8 : typed.dtype,
-          call.op,   is_in_place(call, rank(), p, total),
-          call.root, !typed.device.is_host(),
-          is_ours_,  total,
-          {}};
-  if (!call.counts.empty()) {
-    key.counts.assign(call.counts.begin(), call.counts.end());
-    if (call.what == Collective::all_to_all) {
-      if (world->transport->plans_for_all())
-        key.counts = everybodys_counts(call, key.in_place);
-      else
-        key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
-    }
-  }
+  Key key = key_of(call, p, is_one_vector(call, rank(), p));
+  key.is_ours = is_ours_;
+  if (call.what == Collective::all_to_all && !call.counts.empty() && world->transport->plans_for_all())
+    key.counts = everybodys_counts(call, key.in_place);
   if (!last_key || *last_key != key) {
     auto found = routes.find(key);
     if (found == routes.end()) {
@@ -224,25 +131,17 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.problem.ranks_per_node = ranks_per_node;
   for (Problem& problem : plan.problems) problem.ranks_per_node = ranks_per_node;
 
-  const Choice choice = choose(key, plan.problem);
-  const std::string& name = choice.algorithm;
-  plan.chunks = choice.chunks;
-  plan.words = is_pair ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, choice);
-  if (check) plan.signature = signature_of(key, choice);
+  Decision decision = decide(key, plan.problem, plan.problems, {world->transport->name(), *world->selector, chosen});
+  plan.algorithm = decision.algorithm;
+  plan.chunks = decision.choice.chunks;
+  plan.words = is_pair ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, decision.choice);
+  if (check) plan.signature = signature_of(key, decision.choice);
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;
-  if (name == "native") {
-    if (!world->transport->has_native(key.what))
-      usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)),
-                  fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
-    return std::make_shared<Route>(Route{std::move(plan), choice, {}, -1});
-  }
-  plan.algorithm = find_algorithm(key.what, name);
-  if (!plan.algorithm || !fits_everywhere(*plan.algorithm, plan, counts_differ))
-    usage_error(fmt::format("{} {} does not fit", name_of(key.what), name), fmt::format("{} ranks, {}", size(), plan.words),
-                "choose another algorithm, or auto");
-  const std::int64_t sent = plan.algorithm->plan(plan.problem).elements_sent() * size_of(key.dtype);
-  return std::make_shared<Route>(Route{std::move(plan), choice, {}, sent});
+  if (!plan.algorithm && !world->transport->has_native(key.what))
+    usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)),
+                fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
+  return std::make_shared<Route>(Route{std::move(plan), std::move(decision.choice), {}, decision.bytes_sent});
 }
 
 }  // namespace chorale

@@ -7,8 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/algorithms.hpp"
-
 namespace chorale {
 
 const char* operation_name(std::size_t operation) { return operation == messages ? "send" : collective_names[operation]; }
@@ -54,7 +52,7 @@ Axis::Axis(std::string name, int rank, int size, std::string backend, const std:
       rank_(rank),
       size_(size),
       backend_(std::move(backend)),
-      algorithm_(algorithm.empty() ? "auto" : algorithm),
+      asked_(requested_everywhere(algorithm.empty() ? "auto" : algorithm)),
       selector_(std::move(selector)),
       time_(&time) {}
 
@@ -64,53 +62,40 @@ void Axis::add(std::size_t operation, std::int64_t bytes) {
   entry.bytes = bytes < 0 || entry.bytes < 0 ? -1 : entry.bytes + bytes;
 }
 
-// As Communicator would choose and plan it.
-std::int64_t Axis::foreseen(const Wish& wish) {
-  if (algorithm_ == "native") return -1;
-  const std::int64_t total = wish.what == Collective::all_gather ? wish.output.count() : wish.input.count();
-  const std::int64_t element = size_of(wish.input.dtype());
-  const bool cut = wish.what == Collective::all_gather || wish.what == Collective::reduce_scatter;
-  const bool in_place = (!cut || total >= size_) && wish.input.storage() == wish.output.storage();
-  Problem problem = Problem::even(wish.what, total, size_, wish.root, in_place);
-  const bool native_too = native_agrees(problem, wish.input.dtype(), wish.op);
-  const auto [place, is_new] = bytes_.try_emplace({wish.what, total, element, in_place, native_too, wish.root});
+std::int64_t Axis::foreseen(const TensorCall& call) {
+  const Key key = key_of(call, size_, call.from.storage() == call.to.storage());
+  const auto [place, is_new] = bytes_.try_emplace(key);
   if (is_new) {
-    problem.rank = rank_;
-    const bool chosen = algorithm_ != "auto" && find_algorithm(wish.what, algorithm_);
-    const Algorithm* const algorithm = find_algorithm(
-        wish.what, chosen ? algorithm_ : selector_->choose(backend_, problem, total * element, native_too).algorithm);
-    if (algorithm && !fits(*algorithm, problem))
-      usage_error(fmt::format("{} {} does not fit", name_of(wish.what), algorithm->name),
-                  fmt::format("axis {} has {} ranks", name_, size_), "choose another algorithm, or auto");
-    place->second = algorithm ? algorithm->plan(problem).elements_sent() * element : -1;
+    const Problem problem = problem_of(key, {}, rank_, size_);
+    place->second = decide(key, problem, {}, {backend_, *selector_, asked_}).bytes_sent;
   }
   return place->second;
 }
 
-bool Axis::done_alone(const Wish& wish) const {
-  if (wish.input.count() == 0 && wish.output.count() == 0) return true;
+bool Axis::done_alone(const Call& call) const {
+  if (call.input.count == 0 && call.output.count == 0) return true;
   if (size_ > 1) return false;
-  copy(wish.input.slice(), wish.output.slice());
+  copy(call.input, call.output);
   return true;
 }
 
 template <class Do>
-std::int64_t Axis::account_for(const Wish& wish, bool started, Do&& call) {
+std::int64_t Axis::account_for(const Call& call, bool started, Do&& carry_out) {
   const double begun = now();
   time_->wait_begins(begun);
   const std::int64_t before = group_.traffic().bytes_sent;
-  call();
+  carry_out();
   const std::int64_t after = group_.traffic().bytes_sent;
-  add(static_cast<std::size_t>(wish.what), after < 0 ? -1 : after - before);
+  add(static_cast<std::size_t>(call.what), after < 0 ? -1 : after - before);
   const double done = now();
   time_->wait_ends(done);
   if (!writes()) return -1;
   return trace_->add(Trace::Call{.axis = name_,
-                                 .operation = name_of(wish.what),
-                                 .algorithm = group_.choice(wish.call()).algorithm,
+                                 .operation = name_of(call.what),
+                                 .algorithm = group_.choice(call).algorithm,
                                  .backend = group_.backend(),
-                                 .dtype = name_of(wish.input.dtype()),
-                                 .bytes = std::max(wish.input.bytes(), wish.output.bytes()),
+                                 .dtype = name_of(call.input.dtype),
+                                 .bytes = std::max(call.input.bytes(), call.output.bytes()),
                                  .started = started,
                                  .begins = begun,
                                  .launched = done,
@@ -118,21 +103,21 @@ std::int64_t Axis::account_for(const Wish& wish, bool started, Do&& call) {
                                  .ends = done});
 }
 
-void Axis::run(const Wish& wish) {
-  if (done_alone(wish)) return;
-  if (pretends()) return add(static_cast<std::size_t>(wish.what), foreseen(wish));
-  account_for(wish, false, [&] { group_.run(wish.call()); });
+void Axis::run(const TensorCall& call) {
+  if (done_alone(call)) return;
+  if (pretends()) return add(static_cast<std::size_t>(call.what), foreseen(call));
+  account_for(call, false, [&] { group_.run(call); });
 }
 
-Axis::Pending Axis::start(const Wish& wish) {
-  if (done_alone(wish)) return {};
+Axis::Pending Axis::start(const TensorCall& call) {
+  if (done_alone(call)) return {};
   Request request;
-  std::int64_t call = -1;
+  std::int64_t number = -1;
   if (pretends())
-    add(static_cast<std::size_t>(wish.what), foreseen(wish));
+    add(static_cast<std::size_t>(call.what), foreseen(call));
   else
-    call = account_for(wish, true, [&] { request = group_.start(wish.call()); });
-  return {*this, std::move(request), wish.input, wish.output, call};
+    number = account_for(call, true, [&] { request = group_.start(call); });
+  return {*this, std::move(request), call.from, call.to, number};
 }
 
 std::vector<std::string> Axis::exchange(const std::string& mine) {

@@ -1,19 +1,17 @@
 // One axis of the mesh as a rank sees it: the group of ranks that differ in that coordinate alone. Strategies call collectives on axes, and
 // an axis keeps the account: how many calls, and how many bytes this rank sent. How long it waited, all its axes count together.
 //
-// An axis may also only pretend: then there is one rank, nothing is sent, and the account says what would be: the schedules' own sums, by
-// the algorithms that the same choice would take. So a plan is the real code run on phantom tensors, and what it predicts can be held
+// An axis may also only pretend: then there is one rank, nothing is sent, and the account says what would be: what decision.hpp
+// says of each call, which is also what a communicator goes by. So a plan is the real code run on phantom tensors, and what it predicts can be held
 // against what a run measures, as integers.
 #pragma once
 #include <array>
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "collectives/communicator.hpp"
-#include "collectives/selection.hpp"
+#include "collectives/decision.hpp"
 #include "parallel/communication_time.hpp"
 #include "parallel/trace.hpp"
 #include "src/memory/tensor.hpp"
@@ -92,19 +90,19 @@ class Axis {
   Pending start_recv(const Tensor& x, int from);
 
  private:
-  struct Wish {
-    Collective what;
-    const Tensor &input, &output;
-    Redop op = Redop::sum;
-    int root = 0;
-    Call call() const { return {what, input.slice(), output.slice(), op, root}; }
+  // A call, and the tensors that hold its buffers. A phantom's buffers have no addresses, but its storage tells whether they are one vector.
+  struct TensorCall : Call {
+    TensorCall(Collective what, const Tensor& input_tensor, const Tensor& output_tensor, Redop op = Redop::sum, int root = 0)
+        : Call{what, slice_of(input_tensor), slice_of(output_tensor), op, root}, from(input_tensor), to(output_tensor) {}
+    static Slice slice_of(const Tensor& x) { return x ? x.slice() : Slice{}; }
+    const Tensor &from, &to;
   };
-  void run(const Wish& wish);
-  Pending start(const Wish& wish);
-  bool done_alone(const Wish& wish) const;  // what one rank gives is what it gets, which may lie elsewhere
-  std::int64_t foreseen(const Wish& wish);
+  void run(const TensorCall& call);
+  Pending start(const TensorCall& call);
+  bool done_alone(const Call& call) const;  // what one rank gives is what it gets, which may lie elsewhere
+  std::int64_t foreseen(const TensorCall& call);
   template <class Do>
-  std::int64_t account_for(const Wish& wish, bool started, Do&& call);  // its number in the trace
+  std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // its number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);
   void add(std::size_t operation, std::int64_t bytes);
   bool writes() const { return trace_ && trace_->on(); }
@@ -113,10 +111,10 @@ class Axis {
   std::string name_;
   int rank_, size_;
   Communicator group_{nullptr};
-  std::string backend_, algorithm_ = "auto";
+  std::string backend_;
+  RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
-  std::map<std::tuple<Collective, std::int64_t, std::int64_t, bool, bool, int>, std::int64_t>
-      bytes_;  // of the calls foreseen so far
+  std::map<Key, std::int64_t> bytes_;  // of the calls foreseen so far
   Account account_;
   CommunicationTime* time_;
   Trace* trace_ = nullptr;

@@ -88,5 +88,53 @@ TEST_CASE("what is under way goes on while a rank computes its layers", "[thread
         }) == "");
 }
 
+// What axis `a` counts for calls of `count` elements a rank, in place and not. Each call is one of even blocks, as strategies make them.
+Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
+  const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
+  const Tensor whole = vector(count * a.size()), block = vector(count);
+  const Tensor own = whole.narrow(a.rank() * count, count);
+  for (const Tensor& x : {whole, block}) clear(x);
+  a.all_reduce(whole);
+  a.all_reduce(whole, Redop::max);
+  a.broadcast(whole, a.size() - 1);
+  a.all_gather(block, whole);
+  a.all_gather(own, whole);
+  a.reduce_scatter(whole, block);
+  a.start_reduce_scatter(whole, own).wait();
+  return a.account();
+}
+
+TEST_CASE("an axis that pretends counts the bytes that a real one sends", "[threads]") {
+  std::vector<std::string> algorithms{"auto"};
+  for (const Algorithm& row : all_algorithms())
+    if (row.what == Collective::all_reduce) algorithms.emplace_back(row.name);
+  for (const int size : {2, 3, 4})
+    for (const std::string& algorithm : algorithms)
+      for (const std::int64_t count : {1, 7, 4096}) {
+        const bool fits_all = std::ranges::all_of(all_algorithms(), [&](const Algorithm& row) {
+          return row.name != algorithm || fits(row, Problem::even(row.what, count * size, size));
+        });
+        if (!fits_all) continue;
+        INFO(algorithm << " on " << size << " ranks, " << count << " elements each");
+        const Layout layout = parse_layout(fmt::format("dp{}", size), 0);
+        ThreadWorld world(size);
+        CHECK(test::on_threads(size, [&](test::ThreadRank& me) {
+                SystemClock clock;
+                const Worlds worlds(open_world(world.transport(me.rank()), clock));
+                const Mesh real(layout, worlds, {{"", algorithm}});
+                const Mesh pretended = Mesh::pretended(layout, me.rank(), {{"", "threads"}}, {{"", algorithm}},
+                                                       std::make_shared<const Selector>());
+                PhantomMemory phantom;
+                Ledger ledger;
+                Allocator memory(worlds.memory(), ledger), nothing(phantom, ledger);
+                const Account sent = account_of(real.data(), memory, count);
+                const Account foreseen = account_of(pretended.data(), nothing, count);
+                for (std::size_t i = 0; i < operations; ++i)
+                  me.check(sent.entries[i] == foreseen.entries[i], "{}: {} bytes were sent, {} foreseen", operation_name(i),
+                           sent.entries[i].bytes, foreseen.entries[i].bytes);
+              }) == "");
+      }
+}
+
 }  // namespace
 }  // namespace chorale
