@@ -4,8 +4,8 @@
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
 //
-// Its asynchronous copies take several polls before a byte moves, a different number each time: a device may be late, and ranks
-// never run alike.
+// Its asynchronous copies take several polls before a byte moves, a different number each time: a device may be late, and
+// ranks never run alike.
 #pragma once
 #include <map>
 

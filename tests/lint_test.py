@@ -24,14 +24,16 @@ class Lint(unittest.TestCase):
         for home, target in [("src__base__a_cpp", "src/memory/buffer.hpp"), ("src__record__a_cpp", "experiments/x.hpp"),
                              ("collectives__a_cpp", "layers/x.hpp"), ("parallel__a_cpp", "experiments/x.hpp"),
                              ("experiments__a_cpp", "tests/x.hpp"), ("src__base__b_cpp", "../memory/x.hpp"),
-                             ("collectives__analysis__a_cpp", "collectives/communicator.hpp"), ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbour.hpp")]:
+                             ("collectives__analysis__a_cpp", "collectives/communicator.hpp"),
+                             ("layers__a_cpp", "src/../collectives/x.hpp"), ("layers__b_cpp", "neighbour.hpp")]:
             self.assertNotEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
 
     def test_the_order_that_is_allowed(self):
         for home, target in [("src__memory__a_cpp", "src/base/error.hpp"), ("parallel__a_cpp", "collectives/x.hpp"),
                              ("parallel__a_cpp", "layers/x.hpp"), ("experiments__a_cpp", "parallel/x.hpp"),
                              ("tests__a_cpp", "layers/x.hpp"), ("layers__a_cpp", "src/math/x.hpp"),
-                             ("collectives__analysis__a_cpp", "collectives/schedule.hpp"), ("collectives__a_cpp", "collectives/analysis/cost.hpp")]:
+                             ("collectives__analysis__a_cpp", "collectives/schedule.hpp"),
+                             ("collectives__a_cpp", "collectives/analysis/cost.hpp")]:
             self.assertEqual(self.complaints(**{home: f'#include "{target}"\n'}), "", (home, target))
 
     def test_long_files_and_functions(self):

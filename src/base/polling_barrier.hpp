@@ -1,5 +1,5 @@
-// The barrier of set-up. Unlike MPI's own, it also progresses other libraries' unsent data (progress_hook.hpp), which a late rank
-// may need to get here. It therefore comes before every blocking MPI collective:
+// The barrier of set-up. Unlike MPI's own, it also progresses other libraries' unsent data (progress_hook.hpp), which a late
+// rank may need to get here. It therefore comes before every blocking MPI collective:
 //
 //   rank 0   polling_barrier: progresses UCX, MPI …   │ PMPI_Allgather
 //   rank 1   receives over UCX …   polling_barrier    │ PMPI_Allgather

@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// Registers a function with the calling thread. The function must not throw, and the same thread must destroy the ProgressHook.
+// Registers a function with the calling thread. The function must not throw, and the same thread must destroy the hook.
 class ProgressHook {
  public:
   explicit ProgressHook(std::function<void()> move);

@@ -1,10 +1,10 @@
 // Tokenizers: text to tokens and back. Every byte sequence survives the round trip.
 //
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
-// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text (pretokenizer.hpp),
-// in the order in which they were learnt. Our vocabularies number the bytes first and then the result of each merge.
-// Those from Hugging Face have their own numbers and added tokens: words such as <|endoftext|>, which become one token
-// wherever they appear in a text.
+// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text
+// (pretokenizer.hpp), in the order in which they were learnt. Our vocabularies number the bytes first and then the
+// result of each merge. Those from Hugging Face have their own numbers and added tokens: words such as <|endoftext|>,
+// which become one token wherever they appear in a text.
 //
 //   named("bytes")             one token per byte
 //   named("english.bpe")       a file in the format of tokenizer.json, which is also ours
