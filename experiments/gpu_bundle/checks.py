@@ -16,8 +16,8 @@ def model(session, preset):
     if not session.options.emulated:
         return ["--preset", preset]
     family = "llama" if "llama" in preset else "gpt2"
-    return ["--family", family, "--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "4", "--seq-length", "16",
-            "--vocab-size", "64", "--global-batch-size", "4"]
+    return ["--family", family, "--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "4",
+            "--seq-length", "16", "--vocab-size", "64", "--global-batch-size", "4"]
 
 
 def held(good, figure):
