@@ -21,10 +21,7 @@ std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std:
   return rows;
 }
 
-double last_loss(const Run& run) {
-  const double held_out = last_of(run.group("eval").numbers("loss"));
-  return std::isnan(held_out) ? last_of(run.group("train").numbers("loss")) : held_out;
-}
+double held_out_loss(const Run& run) { return last_of(run.group("eval").numbers("loss")); }
 
 MemoryUse memory_of(const Run& run) {
   const Group group = run.group("memory");

@@ -5,7 +5,7 @@
 
 namespace chorale::report {
 
-double last_loss(const Run& run);       // of held-out samples, where it was evaluated, else of the last step
+double held_out_loss(const Run& run);   // of the last evaluation
 double largest_peak(const Run& run);    // bytes, of the rank that needed most
 double bytes_per_step(const Run& run);  // sent by all ranks, evaluations included
 double bubble_share(const Run& run);    // of the time of a step, in the mean of the ranks

@@ -120,7 +120,15 @@ class Report(unittest.TestCase):
         self.assertIn("prefers-color-scheme: dark", text)
         self.assertNotRegex(page.text, r"(?i)\bnan\b")
         page.figures = re.findall(r'<section id="([^"]+)">', text)
+        page.html = text
         return page
+
+    def rows(self, page, figure):
+        """The table of a figure: a dict a row."""
+        section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
+        table = [[html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+                 for row in re.findall(r"<tr>.*?</tr>", section, re.S)]
+        return [dict(zip(table[0], row)) for row in table[1:]]
 
     def suite(self, *records):
         folder = f"{self.folder}/suite"
@@ -208,6 +216,16 @@ class Report(unittest.TestCase):
         page = self.page(self.changed(self.runs[1], kill_at_once))
         self.assertEqual(page.figures, [])
         self.assertIn("There is nothing to draw", page.text)
+
+    def test_a_run_that_was_not_evaluated_has_no_held_out_loss(self):
+        def stop_before_evaluation(file):
+            file["eval"].attrs["committed_rows"] = 0
+        for record, evaluated in ((self.runs[0], True), (self.changed(self.runs[0], stop_before_evaluation), False)):
+            page = self.page(record)
+            for figure in ("loss", "layouts"):
+                [row] = self.rows(page, figure)
+                self.assertEqual(row["held-out loss"] != "-", evaluated, row)
+            self.assertRegex(self.rows(page, "loss")[0]["last loss"], r"^\d")
 
     def test_one_launch_of_each_tells_nothing(self):
         def slow(file):

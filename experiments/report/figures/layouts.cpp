@@ -31,7 +31,7 @@ Row row_of(const std::vector<const Run*>& runs) {
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const Run& first = *runs.front();
   row.peak = largest_peak(first), row.sent = bytes_per_step(first), row.bubble = bubble_share(first),
-  row.loss = last_loss(first);
+  row.loss = held_out_loss(first);
   return row;
 }
 
@@ -79,7 +79,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
   const auto fewest = std::ranges::min_element(rows, {}, [](const Row& row) { return row.speed.size(); })->speed.size();
 
   Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread_name(fewest), "of the fastest", "MFU",
-                                      "memory of a rank", "bytes a step", "bubble", "loss"}),
+                                      "memory of a rank", "bytes a step", "bubble", "held-out loss"}),
                 .numbers_first = true};
   BarChart chart{.title = "Tokens a second",
                  .description = fmt::format("A bar a layout, the fastest first; whiskers: {}.", spread_name(fewest)),

@@ -85,7 +85,7 @@ std::optional<Figure> loss(const RecordSet& records) {
     }
     figure.numbers.add({run.label, fmt::format("{}", curves[c].points.size()),
                         quantity(curves[c].points.front().y, Unit::plain, 5),
-                        quantity(curves[c].points.back().y, Unit::plain, 5), quantity(last_loss(run), Unit::plain, 5),
+                        quantity(curves[c].points.back().y, Unit::plain, 5), quantity(held_out_loss(run), Unit::plain, 5),
                         std::isnan(most) ? "-" : fmt::format("{:.2g}", most)});
   }
   const auto by_end = [](const Curve& a, const Curve& b) { return a.points.back().y < b.points.back().y; };
