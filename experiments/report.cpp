@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "experiments/command.hpp"
 #include "experiments/report/comparison.hpp"
@@ -22,6 +23,8 @@
 namespace chorale {
 namespace {
 
+namespace fs = std::filesystem;
+
 // "5%", "5 %" and "0.05" are the same; "5" could be meant for either.
 double share_in(const std::string& text) {
   std::string number = trim(text);
@@ -32,6 +35,22 @@ double share_in(const std::string& text) {
   if (number.empty() || *end || !(value >= 0 && value < (percent ? INFINITY : 1)))
     usage_error("the threshold is no share", fmt::format("--threshold {}", text), "write 5%, or 0.05");
   return percent ? value / 100 : value;
+}
+
+fs::path true_path(const std::string& file) {
+  std::error_code error;
+  const fs::path path = fs::canonical(file, error);
+  return error ? fs::path(file) : path;
+}
+
+// Each file counts once: runs/*/run.h5 also matches runs/latest/run.h5, whose folder is a link to the newest run.
+void leave_out_repeated(std::vector<std::string>& files) {
+  std::map<fs::path, std::string> seen;
+  std::erase_if(files, [&](const std::string& file) {
+    const auto [first, is_new] = seen.emplace(true_path(file), file);
+    if (!is_new) fmt::print(stderr, "left out: {}, the same file as {}\n", file, first->second);
+    return !is_new;
+  });
 }
 
 class Report final : public Command {
@@ -56,7 +75,7 @@ class Report final : public Command {
   }
 
   void check(const Launch&) override {
-    const auto names_page = [](const std::string& file) { return std::filesystem::path(file).extension() == ".html"; };
+    const auto names_page = [](const std::string& file) { return fs::path(file).extension() == ".html"; };
     for (const std::string& file : files_)
       if (html_ && names_page(file)) page_ = file;
     if (html_) std::erase_if(files_, names_page);
@@ -67,6 +86,8 @@ class Report final : public Command {
     if (compare_ && files_.size() != 2)
       usage_error("--compare wants two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
                   "chorale report A.h5 B.h5 --compare");
+    if (!compare_) leave_out_repeated(files_);
+    leave_out_repeated(reference_);
     share_ = share_in(threshold_);
     if (html_ || compare_ || !reference_.empty()) return;  // those read the records as runs
     for (const std::string& file : files_) records_.push_back({file, Reader(file)});
@@ -88,8 +109,8 @@ class Report final : public Command {
 
  private:
   int write_page() const {
-    const std::filesystem::path beside = std::filesystem::path(files_.front()).parent_path() / "report.html";
-    const std::filesystem::path page = page_.empty() ? beside : std::filesystem::path(page_);
+    const fs::path beside = fs::path(files_.front()).parent_path() / "report.html";
+    const fs::path page = page_.empty() ? beside : fs::path(page_);
     const std::string html = report::page_of(report::read_records(files_, warm_up_));
     std::ofstream out(page, std::ios::binary);
     out << html << std::flush;
@@ -111,6 +132,7 @@ class Report final : public Command {
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
+    if (one.size() == 1 && other.size() == 1 && true_path(one[0]) == true_path(other[0])) say("A and B are the same file\n");
     if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
       say(differing.print("text"));
     if (is_text) fmt::print("\n");

@@ -227,6 +227,19 @@ class Report(unittest.TestCase):
                 self.assertEqual(row["held-out loss"] != "-", evaluated, row)
             self.assertRegex(self.rows(page, "loss")[0]["last loss"], r"^\d")
 
+    def test_a_file_counts_once_whatever_its_names(self):
+        os.symlink(os.path.dirname(self.runs[0]), f"{self.folder}/latest")
+        link = f"{self.folder}/latest/run.h5"
+        page = self.page(self.runs[0], link, self.runs[0])
+        self.assertEqual([row["runs"] for row in self.rows(page, "layouts")], ["1"])
+        result = start([chorale, "report", self.runs[0], link, "--format", "json"])
+        self.assertEqual(len(json.loads(result.stdout)), 1)
+        self.assertEqual(result.stderr, f"left out: {link}, the same file as {self.runs[0]}\n")
+        compared = start([chorale, "report", self.runs[0], link, "--compare"])
+        self.assertIn("A and B are the same file\n", compared.stdout)
+        compared = start([chorale, "report", self.runs[0], self.runs[1], "--compare"])
+        self.assertNotIn("the same file", compared.stdout)
+
     def test_one_launch_of_each_tells_nothing(self):
         def slow(file):
             file["train/step_time"][:] = file["train/step_time"][:] * 10
