@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "experiments/command.hpp"
 #include "experiments/statistics.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
@@ -102,6 +103,16 @@ void name_launches(std::span<Run> runs, const Source& source) {
   }
 }
 
+// The subcommand, which follows the program: its path may have spaces, and a record of another program names none.
+std::string command_in(const std::string& command_line) {
+  const auto words = split(command_line, ' ');
+  const auto names_command = [](const std::string& word) {
+    return std::ranges::any_of(all_commands(), [&](const CommandRow& row) { return word == row.name; });
+  };
+  const auto found = words.size() > 1 ? std::find_if(words.begin() + 1, words.end(), names_command) : words.end();
+  return found == words.end() ? "" : *found;
+}
+
 Run read_run(const std::shared_ptr<const Source>& source, const std::string& prefix) {
   Run run{.source = source, .prefix = prefix};
   for (const auto& [name, value] : source->reader.attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
@@ -113,10 +124,9 @@ Run read_run(const std::shared_ptr<const Source>& source, const std::string& pre
   run.status = attribute("status");
   for (const std::string& text : run.group("config").words("toml"))
     for (const Setting& setting : read_toml(text, run.id)) run.settings[setting.key] = setting.text;
-  if (!run.group("train").numbers("step").empty() || run.settings.count("train-iters"))
-    run.command = "train";
-  else if (const auto words = split(attribute("cmdline"), ' '); words.size() > 1)
-    run.command = words[1];
+  run.command = command_in(attribute("cmdline"));
+  const bool trained = !run.group("train").numbers("step").empty() || run.settings.count("train-iters");
+  if (run.command.empty() && trained) run.command = "train";
   return run;
 }
 

@@ -240,6 +240,13 @@ class Report(unittest.TestCase):
         compared = start([chorale, "report", self.runs[0], self.runs[1], "--compare"])
         self.assertNotIn("the same file", compared.stdout)
 
+    def test_a_proof_is_no_training_run_and_changes_no_label(self):
+        result = start([chorale, "prove", "--layouts", "dp1", "--steps", "1", "--run-dir", f"{self.folder}/proofs"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page = self.page(self.runs[0], f"{self.folder}/proofs/latest/run.h5")
+        self.assertIn("A run of chorale prove, a run of chorale train", page.text)
+        self.assertEqual([row["layout"] for row in self.rows(page, "layouts")], ["dp1"])
+
     def test_one_launch_of_each_tells_nothing(self):
         def slow(file):
             file["train/step_time"][:] = file["train/step_time"][:] * 10
