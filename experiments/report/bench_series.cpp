@@ -37,7 +37,7 @@ Found find_in(const Run& run) {
        {"op", "backend", "algorithm", "chosen", "dtype", "redop", "root", "in_place", "cache", "memory", "ranks", "chunks"})
     found.words[column] = group.words(column);
   for (const char* column : {"ranks", "chunks", "root", "count", "bytes", "median", "ci_low", "ci_high", "predicted",
-                             "ceiling", "bytes_sent", "bytes_predicted"})
+                             "ceiling", "bytes_sent", "bytes_predicted", "repetitions"})
     found.numbers[column] = group.numbers(column);
   found.rows = found.words["op"].size();
   return found;
@@ -88,12 +88,14 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
                         number("predicted"),
                         number("ceiling"),
                         number("bytes_sent"),
-                        number("bytes_predicted")});
+                        number("bytes_predicted"),
+                        spread_name(true, number("repetitions") >= fewest_blocks, "calls")});
       rows[place->second].blocks.emplace(found.block, number("median"));
     }
   for (BenchRow& row : rows) {
     if (row.blocks.size() == 1) continue;  // it has the interval of its own calls
     const Summary all = summarize(row.blocks);
+    row.spread = spread_name(false, all.has_interval);
     row.median = all.median, row.ci_low = all.ci_low, row.ci_high = all.ci_high;
   }
   return rows;
@@ -103,6 +105,12 @@ std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows) {
   std::size_t fewest = rows.empty() ? 0 : rows.front().blocks.size();
   for (const BenchRow& row : rows) fewest = std::min(fewest, row.blocks.size());
   return fewest;
+}
+
+std::string spreads_of(const std::vector<BenchRow>& rows) {
+  std::set<std::string> kinds;
+  for (const BenchRow& row : rows) kinds.insert(row.spread);
+  return spread_names(kinds);
 }
 
 std::vector<std::string> operations_of(const std::vector<BenchRow>& rows) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/text.hpp"
+
 namespace chorale::report {
 namespace {
 
@@ -30,6 +32,14 @@ ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples) 
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples) {
   return runs.size() == 1 ? summarize(samples(*runs.front())) : summarize(per_block(runs, samples));
 }
+
+std::string spread_name(bool one_run, bool has_interval, const std::string& samples) {
+  const std::string kind = has_interval ? "95 % interval" : "range";
+  if (!one_run) return kind + " of the runs";
+  return fmt::format("{} of its {}{}", kind, samples, has_interval ? "' median" : "");
+}
+
+std::string spread_names(const std::set<std::string>& kinds) { return join({kinds.begin(), kinds.end()}, " or "); }
 
 std::string test_for(const std::vector<ByBlock>& kinds) {
   const Contrast contrast = chorale::contrast(kinds.at(0), kinds.at(1));

@@ -5,6 +5,8 @@
 //   launch   all repetitions that one launch made: what tells two records apart
 #pragma once
 #include <functional>
+#include <set>
+#include <string>
 
 #include "experiments/report/record_set.hpp"
 #include "experiments/statistics.hpp"
@@ -23,7 +25,10 @@ Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 // "paired t-test over 6 repetitions": what tells these kinds of run apart. There are two or more.
 std::string test_for(const std::vector<ByBlock>& kinds);
 
-// The heading of a column of such spreads, where each row has at least so many blocks.
-inline const char* spread_name(std::size_t blocks) { return blocks < fewest_blocks ? "range" : "95 % interval"; }
+// What such a spread is: "range of the runs", or "95 % interval of its steps' median" where one run shows its own steps.
+std::string spread_name(bool one_run, bool has_interval, const std::string& samples = "steps");
+
+// The heading of a column whose rows have these kinds of spread.
+std::string spread_names(const std::set<std::string>& kinds);
 
 }  // namespace chorale::report

@@ -346,6 +346,17 @@ class Report(unittest.TestCase):
         with open(out, encoding="utf-8") as page:
             self.assertRegex(page.read(), r"dp2 trains \S+ tokens a second \(range of its steps ")
 
+    def test_the_heading_says_what_the_interval_is(self):
+        def later(file):
+            file.attrs["run_id"] = numpy.bytes_("later")
+        again = self.changed(self.runs[0], later)
+        steps, runs = "95 % interval of its steps' median", "range of the runs"
+        for files, heading in (([self.runs[0]], steps), ([self.runs[0], again], runs),
+                               ([self.runs[0], again, self.runs[1]], f"{steps} or {runs}")):
+            self.assertIn(heading, self.rows(self.page(*files), "layouts")[0])
+        self.assertIn("95 % interval of its calls' median", self.rows(self.page(self.bench), "bandwidth")[0])
+        self.assertIn("95 % interval of the runs", self.rows(self.page(self.launches), "bandwidth")[0])
+
     def test_refusals(self):
         for words, says in (([self.bench, "--compare"], "--compare wants two records"),
                             ([self.bench, self.runs[0], "--compare"], "no metric in common"),

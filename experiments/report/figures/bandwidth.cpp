@@ -92,8 +92,8 @@ LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool b
 
 std::optional<Figure> bandwidth(const RecordSet& records) {
   const std::vector<BenchRow> rows = bench_rows(records);
-  Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", spread_name(fewest_blocks_of(rows)),
-                                      "bandwidth", "cost model", "memory ceiling"})};
+  Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", spreads_of(rows), "bandwidth", "cost model",
+                                      "memory ceiling"})};
   for (const std::string& op : operations_of(rows)) {
     const std::vector<Series> all = series_of(rows, op);
     if (all.empty()) continue;

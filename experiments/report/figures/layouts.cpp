@@ -19,6 +19,8 @@ struct Row {
   ByBlock speed;
   Summary of_speed;
   double mfu = absent, peak = absent, sent = absent, bubble = absent, loss = absent;
+
+  std::string spread() const { return spread_name(runs == 1, of_speed.has_interval); }
 };
 
 Row row_of(const std::vector<const Run*>& runs) {
@@ -43,10 +45,7 @@ std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to 
 std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
   const Row &best = rows.front(), &worst = rows.back();
   if (rows.size() == 1)
-    return fmt::format("{} trains {} tokens a second ({} {}).", best.label, tokens(best.of_speed.median),
-                       best.runs > 1                ? spread_name(blocks)
-                       : best.of_speed.has_interval ? "95 % interval of its steps' median"
-                                                    : "range of its steps",
+    return fmt::format("{} trains {} tokens a second ({} {}).", best.label, tokens(best.of_speed.median), best.spread(),
                        interval(best.of_speed));
   std::vector<ByBlock> speeds;
   for (const Row& row : rows) speeds.push_back(row.speed);
@@ -78,11 +77,15 @@ std::optional<Figure> layouts(const RecordSet& records) {
   const std::vector<double> p = p_from_the_first(speeds);
   const auto fewest = std::ranges::min_element(rows, {}, [](const Row& row) { return row.speed.size(); })->speed.size();
 
-  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread_name(fewest), "of the fastest", "MFU",
-                                      "memory of a rank", "bytes a step", "bubble", "held-out loss"}),
+  std::set<std::string> kinds;
+  for (const Row& row : rows) kinds.insert(row.spread());
+  const std::string spread = spread_names(kinds);
+
+  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread, "of the fastest", "MFU", "memory of a rank",
+                                      "bytes a step", "bubble", "held-out loss"}),
                 .numbers_first = true};
   BarChart chart{.title = "Tokens a second",
-                 .description = fmt::format("A bar a layout, the fastest first; whiskers: {}.", spread_name(fewest)),
+                 .description = fmt::format("A bar a layout, the fastest first; whiskers: {}.", spread),
                  .axis = {.name = "tokens a second, median of the runs"},
                  .parts = {"tokens/s"}};
   std::size_t alike = 0, unknown = 0;

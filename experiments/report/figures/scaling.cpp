@@ -19,7 +19,7 @@ namespace {
 struct Measured {
   double ranks, batch;
   Summary speed;
-  std::size_t blocks;
+  std::string spread;  // what its interval is
 };
 
 struct Strategy {
@@ -69,9 +69,11 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
     const ByBlock speed = per_block(same, steps);
     const Run& run = *same.front();
     const std::vector<double> tokens = run.group("train").numbers("tokens");
-    if (!speed.empty() && !tokens.empty())
+    if (!speed.empty() && !tokens.empty()) {
+      const Summary spread = spread_of(same, steps);
       families[family_of(run)][strategy_of(run.label)].push_back(
-          {static_cast<double>(run.ranks()), tokens.back(), spread_of(same, steps), speed.size()});
+          {static_cast<double>(run.ranks()), tokens.back(), spread, spread_name(same.size() == 1, spread.has_interval)});
+    }
   }
   std::map<std::string, std::vector<Strategy>> all;
   for (auto& [family, strategies] : families) {
@@ -86,12 +88,12 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
   return all;
 }
 
-std::size_t fewest_of(const std::map<std::string, std::vector<Strategy>>& families) {
-  std::size_t blocks = fewest_blocks;
+std::string spreads_of(const std::map<std::string, std::vector<Strategy>>& families) {
+  std::set<std::string> kinds;
   for (const auto& [family, strategies] : families)
     for (const Strategy& strategy : strategies)
-      for (const Measured& point : strategy.points) blocks = std::min(blocks, point.blocks);
-  return blocks;
+      for (const Measured& point : strategy.points) kinds.insert(point.spread);
+  return spread_names(kinds);
 }
 
 bool about(double a, double b) { return a > 0.99 * b && a < 1.01 * b; }
@@ -119,8 +121,7 @@ Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
 
 std::optional<Figure> scaling(const RecordSet& records) {
   const auto all = families_of(records);
-  Figure figure{.numbers =
-                    TextTable({"scaling", "strategy", "ranks", "speed-up or efficiency", spread_name(fewest_of(all))})};
+  Figure figure{.numbers = TextTable({"scaling", "strategy", "ranks", "speed-up or efficiency", spreads_of(all)})};
   std::string best, best_kind;
   double best_value = 0, best_ranks = 0;
   for (const auto& [family, strategies] : all) {
