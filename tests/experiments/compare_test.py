@@ -42,7 +42,7 @@ class Compare(unittest.TestCase):
         self.assertIn("Which of three layouts trains tiny fastest on two ranks?", result.stdout)
         self.assertIn("tp2", result.stdout)
         self.assertIn("report.html", result.stdout)
-        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range +of the fastest")
+        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range of the runs +of the fastest")
         self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ "
                                         r"\(\?\): 2 of each, and 6 repetitions in turns would\.$")
         for word in ("~", "significant", "is the fastest"):
