@@ -16,6 +16,7 @@
 #include <optional>
 #include <random>
 
+#include "experiments/advice.hpp"
 #include "experiments/compare/earlier.hpp"
 #include "experiments/compare/pace.hpp"
 #include "experiments/compare/prepared.hpp"
@@ -201,7 +202,7 @@ class Compare final : public Command {
     if (part.rank() < 0) return {};
     try {
       const Prepared run = prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .size = turn.ranks});
-      const std::string words = join({run->options.command(), join(run->options.words(), " ")}, " ");
+      const std::string words = join({program(), turn.run->command, join(run->options.words(), " ")}, " ");
       Session inner{run->options, words, "warn", session.clock, &part, turn.id()};
       const auto code = static_cast<Exit>(run->command->run(inner));
       if (code == Exit::check) return {code, "its own checks failed: see its log"};
@@ -209,7 +210,7 @@ class Compare final : public Command {
     } catch (const Error& error) {
       if (error.exit() != Exit::usage) {
         leave_failure(record.folder / turn.id(), error.what());
-        record.log.error("{} failed; for the others: chorale compare --resume {}", turn.id(), record.folder.string());
+        record.log.error("{} failed; for the others: {}", turn.id(), resume_command(session.runtime->size(), record));
         throw;
       }
       return {Exit::usage, split(error.what(), '\n')[0]};
@@ -231,12 +232,13 @@ class Compare final : public Command {
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
     if (no_time_from_ > 0)
-      fmt::print(
-          "{} of {} repetitions: another would have passed the budget of {}; for more: "
-          "mpirun -n {} chorale compare --resume {} --budget 0\n",
-          no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), ranks, record.folder.string());
-    if (exit == Exit::runtime)
-      fmt::print("stopped; for the rest: mpirun -n {} chorale compare --resume {}\n", ranks, record.folder.string());
+      fmt::print("{} of {} repetitions: another would have passed the budget of {}; for more: {} --budget 0\n",
+                 no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
+    if (exit == Exit::runtime) fmt::print("stopped; for the rest: {}\n", resume_command(ranks, record));
+  }
+
+  static std::string resume_command(std::int64_t ranks, const RunRecord& record) {
+    return command_on(ranks, "compare --resume " + record.folder.string());
   }
 
   Options* options_ = nullptr;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "experiments/advice.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/record/reader.hpp"
@@ -28,7 +29,7 @@ void require_can_go_on(const fs::path& folder, const Launch& launch) {
   const std::string ranks = begun.attribute("jobsize");
   if (ranks != std::to_string(launch.size))
     usage_error("the comparison was begun on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
-                fmt::format("mpirun -n {} chorale compare --resume {}", ranks, folder.string()));
+                command_on(std::atoll(ranks.c_str()), "compare --resume " + folder.string()));
   if (begun.attribute("status") == "running" && begun.attribute("hostname") == host_name())
     for (const Variable& pids : begun.variables("/ranks"))
       if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/advice.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
@@ -57,8 +58,8 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
   });
   if (mistakes.size() > before) return;
   if (run.ranks > launch.size)
-    mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: mpirun -n {} chorale compare …",
-                                              run.ranks, launch.size, run.ranks)});
+    mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: {}", run.ranks, launch.size,
+                                              command_on(run.ranks, "compare " + suite.file.string()))});
   else
     collect(run.line, run.name + ": ", [&] {
       const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});

@@ -160,7 +160,8 @@ std::string settings_of(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
   for (const Run& run : records.runs) {
     const auto command = run.attributes.find("cmdline");
-    runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : command->second});
+    const std::string launcher = run.ranks() > 1 ? fmt::format("mpirun -n {} ", run.ranks()) : "";
+    runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : launcher + command->second});
   }
   for (const auto& [key, value] : records.common_settings()) common.add({key, value});
   std::string html = "<section>\n<h2>What was run</h2>\n" + folded(fmt::format("The runs ({})", runs.rows()), runs.html());

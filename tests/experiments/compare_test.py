@@ -78,7 +78,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(result.returncode, 2, result.stderr)
         for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: "questions" is no part of a suite',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
-                     ":9: ", "tp5", "wants 3 ranks, and 2 were started",
+                     ":9: ", "tp5", f"wants 3 ranks, and 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
                      "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
@@ -132,8 +132,10 @@ class Compare(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
         self.assertIn("1 of 3 repetitions: another would have passed the budget of 1 ms; for more: mpirun -n 2 "
-                      "chorale compare "
-                      f"--resume {whole} --budget 0", result.stdout)
+                      f"{chorale} compare --resume {whole} --budget 0\n", result.stdout)
+        with h5py.File(f"{whole}/run.h5") as record:
+            commands = {run.attrs["cmdline"].decode().split(" --")[0] for run in record["runs"].values()}
+        self.assertEqual(commands, {f"{chorale} train"})
 
         def status():
             with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
@@ -198,7 +200,7 @@ class Compare(unittest.TestCase):
         finished = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done}
         alone = ranks(1, chorale, "compare", "--resume", whole)
         self.assertEqual(alone.returncode, 2, alone.stderr)
-        self.assertIn("mpirun -n 2 chorale compare --resume", alone.stderr)
+        self.assertIn(f"mpirun -n 2 {chorale} compare --resume {whole}\n", alone.stderr)
         with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # as if it had never been
             damaged.truncate(100)
         result = ranks(2, chorale, "compare", "--resume", whole)
@@ -229,7 +231,7 @@ vary.lr = [1e-3, 100]
         result = self.compare(suite)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("numbers have grown too large", result.stderr)
-        self.assertIn("100-r1 failed; for the others: chorale compare --resume", result.stderr)
+        self.assertIn(f"100-r1 failed; for the others: mpirun -n 2 {chorale} compare --resume ", result.stderr)
         result = self.compare("--resume", f"{self.folder}/latest")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("100-r1: failed: step", result.stdout)
@@ -246,7 +248,7 @@ vary.lr = [1e-3, 100]
         os.kill(pids[1], signal.SIGTERM)
         output, _ = finish(process)
         self.assertEqual(process.returncode, 1, output)
-        self.assertIn("stopped; for the rest: mpirun -n 2 chorale compare --resume ", output)
+        self.assertIn(f"stopped; for the rest: mpirun -n 2 {chorale} compare --resume ", output)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             self.assertEqual(set(summary.status.values), {"ok", "waiting"})
 

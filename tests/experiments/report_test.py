@@ -164,6 +164,11 @@ class Report(unittest.TestCase):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for want of data: .*bandwidth")
 
+    def test_commands_can_be_typed_again(self):
+        page = self.page(*self.runs[:2])
+        self.assertIn(f"{chorale} train --preset tiny", page.text)
+        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # of the two, dp2 alone
+
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
         self.assertEqual(page.figures, ["winners", "bandwidth", "pairs"])

@@ -1,0 +1,14 @@
+// Commands in messages, written so that they work when pasted into the shell that started this program.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace chorale {
+
+// This program as it was typed: "build/chorale", or "chorale" if the shell found it on PATH.
+std::string program();
+
+// "mpirun -n 4 build/chorale compare --resume runs/x"; on one rank without mpirun.
+std::string command_on(std::int64_t ranks, const std::string& words);
+
+}  // namespace chorale
