@@ -35,8 +35,7 @@ Json describe_build() {
 }
 
 Json describe_machine() {
-  Json machine{
-      {"host", host_name()}, {"cpu", cpu_model()}, {"cores", allowed_cpus().size()}, {"memory_bytes", memory_bytes()}};
+  Json machine{{"host", host_name()}, {"cpu", cpu_model()}, {"cores", online_cores()}, {"memory_bytes", memory_bytes()}};
   for (const Limit& limit : limits()) machine[limit.name] = limit.value;
   return machine;
 }

@@ -98,6 +98,12 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(info["machine"]["memory_bytes"], 1 << 20)
         self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
 
+    def test_the_cores_of_the_machine_are_not_those_of_a_rank(self):
+        one = min(os.sched_getaffinity(0))
+        info = json.loads(start(["taskset", "-c", str(one), chorale, "info", "--format", "json"]).stdout)
+        self.assertEqual(info["machine"]["cores"], os.sysconf("SC_NPROCESSORS_ONLN"))
+        self.assertEqual(info["ranks"][0]["cpuset"], str(one))
+
     def test_info_on_ranks_is_recorded_and_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
