@@ -18,7 +18,9 @@ const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
       {"gpipe", gpipe, "all forward, then all backward; every activation is kept", wants_one_chunk},
       {"1f1b", one_f_one_b, "backward as soon as can be, then one of each in turn: few activations", wants_one_chunk},
       {"interleaved", interleaved, "1f1b over several chunks a stage: a smaller bubble, more messages", interleaved_misfit},
-      {"zb-h1", zero_bubble_h1, "1f1b whose weight gradients wait, to fill the bubble; no more memory", wants_one_chunk},
+      {"zb-h1", zero_bubble_h1,
+       "1f1b whose weight gradients wait, to fill the bubble; every stage keeps as much as the first of 1f1b",
+       wants_one_chunk},
   };
   return table;
 }

@@ -220,6 +220,16 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # as few chunks as it takes
         self.assertRegex(start([chorale, "show", "pipeline", "--chunks", "3"]).stdout, r"(?m)^gpipe +3 +does not fit")
 
+    def test_what_is_said_of_a_pipelines_memory_is_what_it_keeps(self):
+        def shown(name):
+            text = start([chorale, "show", "pipeline", name]).stdout
+            return text, [int(row.split()[2]) for row in re.findall(r"(?m)^ +\d+ +\d+ +\d+ +\d+$", text)]
+        (_, one), (text, zero_bubble) = shown("1f1b"), shown("zb-h1")
+        self.assertEqual(one, [4, 3, 2, 1])
+        self.assertEqual(zero_bubble, [4, 4, 4, 4])
+        self.assertIn("every stage keeps as much as the first of 1f1b\n", text)
+        self.assertNotIn("no more memory", text)
+
     def test_show_writes_a_diagram_of_a_pipeline(self):
         with tempfile.TemporaryDirectory() as folder:
             result = start([chorale, "show", "pipeline", "zb-h1", "--svg", f"{folder}/h1.svg"])
