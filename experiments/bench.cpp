@@ -9,6 +9,7 @@
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
+#include "experiments/advice.hpp"
 #include "experiments/bench/launches.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
@@ -18,6 +19,7 @@
 #include "experiments/train/device.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
 #include "src/record/scratch_folder.hpp"
@@ -82,9 +84,18 @@ class BenchCommand final : public Command {
 
   int run_launches(Session& session) {
     const Rows rows = launches_.run(session, out_);
-    if (format_ == "text") fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
+    if (format_ == "text") {
+      fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
+      say_limits(rows);
+    }
     fmt::print("{}", bench::print(rows, format_));
     return tell_wrong(wrong_in(rows));
+  }
+
+  // What the columns cannot say here.
+  static void say_limits(const std::vector<nlohmann::ordered_json>& rows) {
+    if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
+      fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; two ranks: {}\n", command_on(2, "bench …"));
   }
 
   static int tell_wrong(std::int64_t elements) {
@@ -109,12 +120,14 @@ class BenchCommand final : public Command {
       rows.push_back(bench::describe(results.back(), conditions));
       wrong += std::max<std::int64_t>(series.wrong, 0);
     }
-    if (session.run_name.empty() && format_ == "text")
+    if (session.run_name.empty() && format_ == "text") {
       fmt::print(
           "# {} buffers in {} memory; times are medians over this launch's repetitions of the slowest rank, with their 95 % "
           "interval; 1 GB is 10⁹ bytes{}\n",
           conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
           crowded ? "; more ranks than cores" : "");
+      say_limits(rows);
+    }
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     tell_wrong(wrong);
     if (!out_.empty()) keep(results, conditions, session, ranks, outcome.others, wrong == 0 ? "ok" : "failed");

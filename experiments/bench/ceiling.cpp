@@ -23,7 +23,7 @@ Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(b
 
 bool Ceiling::exists(const Case& row) const {
   const bool swaps = row.what == Collective::all_to_all && row.in_place;
-  return !inputs_.empty() && row.count > 0 && row.what != Collective::barrier && !swaps;
+  return row.ranks > 1 && !inputs_.empty() && row.count > 0 && row.what != Collective::barrier && !swaps;
 }
 
 // Every rank's buffers lie alike.

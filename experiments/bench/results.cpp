@@ -173,7 +173,7 @@ Json describe(const Result& result, const Conditions& conditions) {
   const Series& series = result.series;
   const Case& row = series.row;
   const Summary s = summarize(series.slowest);
-  const bool moves = row.what != Collective::barrier;
+  const bool moves = row.what != Collective::barrier && row.ranks > 1;
   const double bandwidth = static_cast<double>(row.bytes()) / s.median / 1e9;
   return {{"op", name_of(row.what)},
           {"backend", row.backend},

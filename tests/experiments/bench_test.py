@@ -63,6 +63,16 @@ class Bench(unittest.TestCase):
             self.assertGreater(row["ceiling_us"], 0)
             self.assertEqual(row["oversubscribed"], int(len(os.sched_getaffinity(0)) < 2))
 
+    def test_one_rank_sends_nothing_and_has_no_bandwidth(self):
+        words = [chorale, "bench", "all_reduce", "--backend", "shm", "-b", "8K", "-e", "8K", "-n", "3", "-w", "1"]
+        for row in rows_of(self, start([*words, "--format", "json"])):
+            self.assertEqual(row["ranks"], 1)
+            self.assertGreaterEqual(row["time_us"], 0)
+            self.assertEqual([row[key] for key in ("algbw", "busbw", "ceiling_us")], [None] * 3)
+        says = "# one rank sends nothing: it has no bandwidth and no ceiling; "
+        self.assertIn(says, start(words).stdout)
+        self.assertNotIn(says, ranks(2, *words).stdout)
+
     def test_every_sample_of_every_rank_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/bench.h5"

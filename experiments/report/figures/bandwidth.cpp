@@ -91,7 +91,8 @@ LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool b
 }  // namespace
 
 std::optional<Figure> bandwidth(const RecordSet& records) {
-  const std::vector<BenchRow> rows = bench_rows(records);
+  std::vector<BenchRow> rows = bench_rows(records);
+  std::erase_if(rows, [](const BenchRow& row) { return row.ranks < 2; });  // one rank sends nothing
   Figure figure{.numbers = TextTable({"operation", "series", "bytes", "median", spreads_of(rows), "bandwidth", "cost model",
                                       "memory ceiling"})};
   for (const std::string& op : operations_of(rows)) {
