@@ -44,6 +44,7 @@ class Selector {
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
   Price price(const std::string& backend) const;  // fitted here, or what is usual
+  bool price_is_measured(const std::string& backend) const { return table_.prices.contains(backend); }
 
  private:
   using Kind =

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
@@ -86,14 +87,21 @@ class BenchCommand final : public Command {
     const Rows rows = launches_.run(session, out_);
     if (format_ == "text") {
       fmt::print("# {}; 1 GB is 10⁹ bytes\n", launches_.about());
-      say_limits(rows);
+      say_limits(rows, rows.empty() ? 1 : rows[0]["ranks"].get<std::int64_t>());
     }
     fmt::print("{}", bench::print(rows, format_));
     return tell_wrong(wrong_in(rows));
   }
 
   // What the columns cannot say here.
-  static void say_limits(const std::vector<nlohmann::ordered_json>& rows) {
+  void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
+    const Selector selector(asked_.tuning());
+    std::set<std::string> unmeasured;
+    for (const auto& row : rows)
+      if (!row["predicted_us"].is_null() && !selector.price_is_measured(row["backend"])) unmeasured.insert(row["backend"]);
+    if (!unmeasured.empty())
+      fmt::print("# predicted: from default prices, not measured on this machine, of {}; to measure them: {}\n",
+                 join({unmeasured.begin(), unmeasured.end()}, ", "), command_on(processes, "tune"));
     if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
       fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; two ranks: {}\n", command_on(2, "bench …"));
   }
@@ -126,7 +134,7 @@ class BenchCommand final : public Command {
           "interval; 1 GB is 10⁹ bytes{}\n",
           conditions.cold ? "cold" : "warm", where_names[static_cast<std::size_t>(memory)],
           crowded ? "; more ranks than cores" : "");
-      say_limits(rows);
+      say_limits(rows, static_cast<std::int64_t>(ranks.size()));
     }
     if (session.run_name.empty()) fmt::print("{}", bench::print(rows, format_));
     tell_wrong(wrong);

@@ -38,17 +38,25 @@ constexpr std::pair<const char*, const char*> shown[] = {{"op", "op"},
                                                          {"time_us", "time µs"},
                                                          {"ci_low", "from"},
                                                          {"ci_high", "to"},
-                                                         {"algbw", "algbw"},
-                                                         {"busbw", "busbw"},
+                                                         {"algbw", "algbw GB/s"},
+                                                         {"busbw", "busbw GB/s"},
                                                          {"wrong", "#wrong"},
-                                                         {"predicted_us", "predicted"},
-                                                         {"ceiling_us", "ceiling"}};
+                                                         {"predicted_us", "predicted µs"},
+                                                         {"ceiling_us", "ceiling µs"}};
 
 std::string cell(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_string()) return value;
-  return value.is_number_float() ? fmt::format("{:.5g}", value.get<double>()) : value.dump();
+  if (!value.is_number_float()) return value.dump();
+  const double number = value;
+  return std::abs(number) < 1e5 ? fmt::format("{:.5g}", number) : fmt::format("{:.0f}", number);
+}
+
+// "auto: ring" where auto chose it.
+std::string algorithm_cell(const Json& row) {
+  const std::string asked = row["algorithm"], chosen = row["chosen"];
+  return asked == chosen || chosen.empty() ? asked : asked + ": " + chosen;
 }
 
 using Names = std::vector<std::string>;
@@ -223,7 +231,8 @@ std::string print(const std::vector<Json>& rows, const std::string& format) {
       for (const Json& value : row)
         cells.push_back(value.is_null() ? "" : value.is_number_float() ? value.dump() : cell(value));
     else
-      for (const auto& [key, heading] : shown) cells.push_back(cell(row[key]));
+      for (const auto& [key, heading] : shown)
+        cells.push_back(std::string_view(key) == "algorithm" ? algorithm_cell(row) : cell(row[key]));
     table.add(std::move(cells));
   }
   return table.print(format);

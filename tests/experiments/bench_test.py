@@ -73,6 +73,20 @@ class Bench(unittest.TestCase):
         self.assertIn(says, start(words).stdout)
         self.assertNotIn(says, ranks(2, *words).stdout)
 
+    def test_default_prices_are_called_so(self):
+        says = "# predicted: from default prices, not measured on this machine, of threads; to measure them: "
+        with tempfile.TemporaryDirectory() as folder:
+            table = f"{folder}/tuning.json"
+            words = ["--backend", "threads", "-b", "1K", "-e", "8K", "-n", "3", "-w", "1"]
+            untuned = start([chorale, "bench", "all_reduce", *words, "--ceiling", "0"], XDG_CACHE_HOME=folder)
+            self.assertIn(says + f"{chorale} tune\n", untuned.stdout)
+            self.assertRegex(untuned.stdout, r"(?m)^op .* algbw GB/s +busbw GB/s .* predicted µs +ceiling µs$")
+            self.assertRegex(untuned.stdout, r"(?m)^all_reduce .* threads +auto: \w+ ")
+            tuned = start([chorale, "tune", "all_reduce", *words, "--tuning", table])
+            self.assertEqual(tuned.returncode, 0, tuned.stderr)
+            told = start([chorale, "bench", "all_reduce", *words, "--ceiling", "0", "--tuning", table])
+            self.assertNotIn("default prices", told.stdout)
+
     def test_every_sample_of_every_rank_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/bench.h5"
