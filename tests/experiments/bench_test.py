@@ -129,7 +129,8 @@ class Bench(unittest.TestCase):
                          {None})
 
     def test_what_cannot_be_is_refused_and_what_is_not_there_is_skipped(self):
-        for words, says in ((["--backend", "smh"], "no value for backend"), (["al_reduce"], 'did you mean "all_reduce"?'),
+        for words, says in ((["--backend", "smh"], '"smh" is not a value of backend'),
+                            (["al_reduce"], 'did you mean "all_reduce"?'),
                             (["--algorithm", "rnig"], 'did you mean "ring"?'),
                             (["-b", "9", "-e", "8"], "end before they begin")):
             result = start([chorale, "bench", *words])
