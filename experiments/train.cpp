@@ -12,6 +12,7 @@
 
 #include "experiments/kept_tokenizer.hpp"
 #include "experiments/machine_watch.hpp"
+#include "experiments/report/scale.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -229,7 +230,9 @@ class Train final : public Command {
       if (shares[0].faster_than_peak || (peak_.measured_again() && flops > peak_.flops())) exceed_peak(run, flops);
       const double mfu = flops / peak_.flops();
       if (records) records->step(result, now - began, now - start, mfu, shares);
-      if (records) say(run, progress, screen, result, fmt::format("{:.0f} tokens/s  MFU {:.0f} %", rate, 100 * mfu));
+      if (records)
+        say(run, progress, screen, result,
+            fmt::format("{:.0f} tokens/s  MFU {}", rate, report::quantity(mfu, report::Unit::percent, 2)));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
         evaluate(run, records, training, data, accounting);
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);

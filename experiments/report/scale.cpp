@@ -52,7 +52,7 @@ std::string quantity(double value, Unit unit, int digits) {
     case Unit::bytes: return with_prefix(value, digits, binary, "B");
     case Unit::bytes_per_second: return with_prefix(value, digits, decimal, "B/s");
     case Unit::per_second: return with_prefix(value, digits, decimal, "/s");
-    case Unit::percent: return (std::abs(value) < 5e-4 ? "0" : short_number(100 * value, digits)) + std::string(" %");
+    case Unit::percent: return (std::abs(value) < 5e-6 ? "0" : short_number(100 * value, digits)) + std::string(" %");
     case Unit::plain: break;
   }
   return std::abs(value) >= 1e5 ? with_prefix(value, digits, decimal, "") : short_number(value, digits);

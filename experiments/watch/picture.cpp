@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/report/scale.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::watch {
@@ -68,8 +69,8 @@ std::string held_out(const Metrics& metrics) {
 }
 
 std::string speed(const Metrics& metrics) {
-  return fmt::format("{:.0f} tokens/s, MFU {:.0f} %", newest(metrics, &Step::tokens_per_s),
-                     100 * newest(metrics, &Step::mfu));
+  return fmt::format("{:.0f} tokens/s, MFU {}", newest(metrics, &Step::tokens_per_s),
+                     report::quantity(newest(metrics, &Step::mfu), report::Unit::percent, 2));
 }
 
 std::string repeated(const char* letter, int times) {

@@ -345,6 +345,12 @@ class Report(unittest.TestCase):
         self.assertIn("dp2 trains 23456 tokens a second (95 % interval of its steps' median 23456 to 23456)", page.text)
         self.assertNotIn("e+04", page.text)
 
+    def test_a_small_share_is_not_none(self):
+        def slow(file):
+            file["train/mfu"][:] = 0.0004
+        [row] = self.rows(self.page(self.changed(self.runs[1], slow)), "layouts")
+        self.assertEqual(row["MFU"], "0.04 %")
+
     def test_few_steps_have_no_interval(self):
         out = f"{self.folder}/few.html"
         self.assertEqual(start([chorale, "report", self.runs[1], "--warm-up", "7", "--html", out]).returncode, 0)

@@ -69,6 +69,10 @@ TEST_CASE("quantities have the prefix that makes them short") {
   CHECK(quantity(1000, Unit::bytes) == "1000 B");
   CHECK(quantity(2.5e9, Unit::bytes_per_second) == "2.5 GB/s");
   CHECK(quantity(0.1234, Unit::percent) == "12.3 %");
+  CHECK(quantity(0.0004, Unit::percent, 2) == "0.04 %");
+  CHECK(quantity(0.40, Unit::percent, 2) == "40 %");
+  CHECK(quantity(1, Unit::percent, 2) == "100 %");
+  CHECK(quantity(0, Unit::percent) == "0 %");
   CHECK(quantity(4711, Unit::plain, 4) == "4711");
   CHECK(quantity(4711, Unit::plain) == "4711");
   CHECK(quantity(1234567, Unit::plain) == "1.23 M");
