@@ -126,9 +126,11 @@ class Report final : public Command {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     const auto found = report::compare(report::metrics_of(before), report::metrics_of(after));
     if (found.differences.empty())
-      usage_error("the records have no metric in common",
-                  "training runs compare by label, benchmarks by operation, backend, algorithm and size",
-                  "chorale report FILE.h5 shows what each of them holds");
+      usage_error(
+          "the records have no metric in common",
+          "training runs are compared with training runs, of several those on the same layout; benchmarks with those of the "
+          "same operation, backend, algorithm and size",
+          "chorale report FILE.h5 shows what each of them holds");
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
@@ -158,7 +160,10 @@ class Report final : public Command {
       usage_error(
           "too few runs to tell whether a speed fell",
           fmt::format("launches: A has {}, B has {}", differences[0].launches_of_one, differences[0].launches_of_other),
-          fmt::format("compare {} of each: chorale bench --launches {}, or as many records", fewest_blocks, fewest_blocks));
+          fmt::format(
+              "give {0} records of each: report new-1.h5 … new-{0}.h5 --check old-1.h5,…,old-{0}.h5; for benchmarks one "
+              "record of bench --launches {0} will do",
+              fewest_blocks));
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
                perhaps ? fmt::format(" and by more than chance; {} may have, and more launches would tell", perhaps) : "",
                told < speeds ? fmt::format("; {} of {} have too few to tell", speeds - told, speeds) : "");

@@ -371,6 +371,9 @@ class Report(unittest.TestCase):
     def test_refusals(self):
         for words, says in (([self.bench, "--compare"], "--compare wants two records"),
                             ([self.bench, self.runs[0], "--compare"], "no metric in common"),
+                            ([self.bench, self.runs[0], "--compare"],
+                             "training runs are compared with training runs, of several those on"),
+                            ([self.runs[0], "--check", self.runs[0]], "give 6 records of each: report new-1.h5"),
                             ([self.bench, "--check", self.bench, "--threshold", "five"], "the threshold is no share"),
                             ([self.bench, "--check", self.bench, "--threshold", "5"], "the threshold is no share"),
                             ([self.bench, "--check", self.bench, "--threshold", "inf%"], "the threshold is no share"),
