@@ -11,6 +11,7 @@
 
 #include "experiments/command.hpp"
 #include "experiments/kept_tokenizer.hpp"
+#include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
@@ -79,6 +80,7 @@ class Generate final : public Command {
                         team.memory());
     stored->read(generator.weights(), {threads});
     stored.reset();
+    MachineWatch(session).warn(log);
 
     const double start = session.clock.seconds();
     for (std::int64_t first = 0; first < samples_; first += generator.mesh().data().size()) generate(generator, first);

@@ -20,6 +20,7 @@
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
+#include "src/base/thread_waits.hpp"
 
 extern char** environ;
 
@@ -77,6 +78,7 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
     if (launch.rank == 0) fmt::print("{}", help(row, options));
     return 0;
   }
+  if (row.needs_ranks) let_waiting_threads_sleep(words);
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   resolve(declared.options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());

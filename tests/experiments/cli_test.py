@@ -128,6 +128,14 @@ class CommandLine(unittest.TestCase):
                     self.assertIn("run-dir = command line", found["groups"]["/config"][0]["origins"])
             self.refused("report", file, "--group", "rnaks", says=['did you mean "/ranks"?'])
 
+    def test_waiting_threads_soon_sleep_unless_the_environment_says_otherwise(self):
+        command = ["env", "-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", "OMP_DISPLAY_ENV=verbose"]
+        for setting, polls in ((), "500"), (["OMP_WAIT_POLICY=passive"], "0"), (["GOMP_SPINCOUNT=77"], "77"):
+            result = start([*command, *setting, chorale, "info"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            # The library shows its settings when it is loaded; the last time is that of the program that works.
+            self.assertEqual(re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1], polls)
+
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
         # As srun would start us without a way for our MPI to find its peers: three ranks, each alone.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")

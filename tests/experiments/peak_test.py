@@ -72,6 +72,8 @@ class Peak(unittest.TestCase):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:
             said, run = self.train(processes=2)
+            self.assertEqual(start([*self.words[:-3], "--run-dir", f"{self.folder}/saved"]).returncode, 0)
+            said_by_generate = start([chorale, "generate", "--load", f"{self.folder}/saved/latest", "--tokens", "2"]).stderr
             bench = [chorale, "bench", "all_reduce", "--backend", "threads", "--end", "64", "--out",
                      f"{self.folder}/bench.h5"]
             said_by_bench = start(bench).stderr
@@ -86,7 +88,7 @@ class Peak(unittest.TestCase):
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        for text in (said, said_by_bench, said_by_launches, said_by_compare):
+        for text in (said, said_by_generate, said_by_bench, said_by_launches, said_by_compare):
             self.assertEqual(text.count(" busy: other programs "), 1, text)
             self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores "
                                    r"\(load [0-9.]+\)")
