@@ -132,8 +132,11 @@ class Train final : public Command {
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {options.threads});
       training.publish();
     }
-    if (!load_.empty())  // runs/latest is another run as soon as this one has a folder
-      resume(training, Checkpoint::open(load_, log, peers_of(training.mesh())));
+    if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
+      const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
+      resume(training, checkpoint);
+      require_steps_left(checkpoint);
+    }
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -161,6 +164,14 @@ class Train final : public Command {
       run.log.info("recorded in {}", run.recorder->file().string());
     }
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
+  }
+
+  void require_steps_left(const Checkpoint& checkpoint) const {
+    const std::int64_t step = checkpoint.metadata().step;
+    if (step < flags_.steps()) return;
+    usage_error("no step is left to train",
+                fmt::format("{} is of step {}, and --train-iters is {}", checkpoint.path().string(), step, flags_.steps()),
+                fmt::format("train for longer with --train-iters {}, or go on from an earlier checkpoint", 2 * step));
   }
 
   TrainingOptions options_on(const Layout& layout) const {

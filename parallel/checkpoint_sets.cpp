@@ -48,6 +48,17 @@ void remove_set(const fs::path& set) {
   fs::remove_all(doomed, ignored);
 }
 
+// The newest of the runs beside `run` that has a checkpoint: the names of runs begin with their time. "" if there is none.
+std::string newest_with_checkpoint_beside(const fs::path& run) {
+  fs::path newest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run.has_parent_path() ? run.parent_path() : ".", error)) {
+    const bool holds_one = !entry.is_symlink(error) && !sets_to_load(entry.path() / "checkpoints").empty();
+    if (holds_one && entry.path().filename() > newest.filename()) newest = entry.path();
+  }
+  return newest.lexically_normal().string();
+}
+
 }  // namespace
 
 std::string set_name(std::int64_t step) { return fmt::format("step-{}", step); }
@@ -58,8 +69,15 @@ void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
     usage_error("there is no checkpoint", fmt::format("{} is a model of Hugging Face's", folder.string()),
                 fmt::format("begin with its weights: --load-hf {}", folder.string()));
-  usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", folder.string()),
-              "check the path given to --load");
+  // Without a slash at the end, where a link would be followed; and not the empty folder of a run's checkpoints.
+  const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
+  const fs::path run = is_run ? folder : folder.parent_path();
+  std::error_code no_link;
+  const fs::path target = fs::read_symlink(run, no_link);
+  const std::string place = no_link ? run.string() : fmt::format("{} is {}, which", run.string(), target.string());
+  const std::string other = newest_with_checkpoint_beside(run);
+  usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", place),
+              other.empty() ? "check the path given to --load" : "take the newest run that has one: --load " + other);
 }
 
 std::vector<std::string> sets_to_load(const fs::path& folder) {

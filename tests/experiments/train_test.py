@@ -82,6 +82,27 @@ class Train(unittest.TestCase):
         with h5py.File(f"{again}/run.h5") as file:
             self.assertEqual(list(file["train/step"]), [saved + 1, saved + 2])
 
+    def test_a_finished_run_is_not_resumed_and_stays_the_newest(self):
+        run = train(self.folder, "--train-iters", "3")
+        for steps in ("3", "2"):
+            self.refused("train", "--config", f"{run}/config.toml", "--load", f"{self.folder}/latest", "--train-iters",
+                         steps, says=["no step is left to train", f"step-3 is of step 3, and --train-iters is {steps}"])
+        self.assertEqual(os.path.realpath(f"{self.folder}/latest"), run)
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted([os.path.basename(run), "latest"]))
+
+    def test_a_run_without_checkpoint_names_the_newest_that_has_one(self):
+        empty = train(self.folder, "--train-iters", "1", "--no-save")
+        self.refused("generate", "--load", f"{self.folder}/latest", says=["check the path given to --load"])
+        os.rename(train(self.folder, "--train-iters", "1"), f"{self.folder}/2001-older")
+        saved = train(self.folder, "--train-iters", "1")
+        os.remove(f"{self.folder}/latest")
+        os.symlink(os.path.basename(empty), f"{self.folder}/latest")
+        for words in (["generate"], ["export", "--out", f"{self.folder}/hf"], ["train", "--preset", "tiny"]):
+            for slash in ("", "/"):
+                self.refused(*words, "--load", f"{self.folder}/latest{slash}",
+                             says=["there is no checkpoint", f"latest is {os.path.basename(empty)}, which has neither",
+                                   f"take the newest run that has one: --load {saved}"])
+
     def test_a_text_of_ones_own_is_learnt_and_continued(self):
         text = os.path.join(self.folder, "book.txt")
         with open(text, "w") as file:
