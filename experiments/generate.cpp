@@ -51,14 +51,14 @@ class Generate final : public Command {
       usage_error("no model to generate with", "--load is not given", "name a run, such as --load runs/latest");
     const Layout layout = layout_flags_.choice(launch.size).layout;
     require_generates(layout);
-    if (samples_ == 0) samples_ = layout.data;
-    if (samples_ < layout.data)
+    if (samples_ == 0) samples_ = layout.replicas();
+    if (samples_ < layout.replicas())
       usage_error("there are more replicas than texts", fmt::format("{} and --samples {}", to_string(layout), samples_),
-                  fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.data));
+                  fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
     // One of each replica at a time goes through the stages: as many as any schedule wants.
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,
-                   {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.data * layout.pipeline, 1});
+                   {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});
     find_tokenizer();
     read_prompt();
   }

@@ -48,8 +48,8 @@ class PlanCommand final : public Command {
 
   void check(const Launch&) override {
     const Layout asked = layout_flags_.asked();
-    const std::int64_t one_replica = asked.tensor * asked.pipeline;  // where dp is left out, and the world
-    const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.data, 1) * one_replica;
+    const std::int64_t one_replica = asked.shards() * asked.stages();  // where dp is left out, and the world
+    const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
     layout_flags_.complete(request_.options);
@@ -63,8 +63,8 @@ class PlanCommand final : public Command {
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
     TextTable traffic({"stage", "axis", "operation", "calls", "bytes"});
-    for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
-      const RankPlan plan = plan_rank(request_, static_cast<int>(stage * l.data * l.tensor));
+    for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
+      const RankPlan plan = plan_rank(request_, rank_of_stage(l, stage));
       add_memory(memory, stage, plan);
       add_traffic(traffic, stage, plan);
     }

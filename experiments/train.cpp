@@ -151,7 +151,7 @@ class Train final : public Command {
     train::Accounting accounting(run, training, team.plans(training.options()), eval_samples(data));
     if (trace_steps_) training.account().trace().record(trace_steps_.first, trace_steps_.last, train::trace_room(world));
     const std::string status = loop(session, run, training, data, records, accounting);
-    if (choice.layout.pipeline > 1 && !training.account().events().empty()) {
+    if (choice.layout.stages() > 1 && !training.account().events().empty()) {
       const train::MeasuredPipeline pipeline = train::measure_pipeline(training, ranks);
       if (run.recorder) train::report_pipeline(run, pipeline, session.run_name.empty());
     }

@@ -8,11 +8,15 @@ namespace chorale {
 Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Share& share)
     : dropout_(shape.dropout), site_(site) {
   const auto table = [&](const char* name, std::int64_t rows, double deviation) {
-    return std::make_shared<Parameter>(
-        Parameter{.name = name, .shape = {rows, shape.width}, .deviation = deviation, .sum = SumOf::token_gradients});
+    return std::make_shared<Parameter>(Parameter{.name = name,
+                                                 .shape = {rows, shape.width},
+                                                 .deviation = deviation,
+                                                 .sum = SumOf::token_gradients,
+                                                 .multiplies = false});
   };
   table_ = table("embedding.weight", shape.vocabulary, 0.02);
-  table_->slab = share.cut(0, shape.vocabulary, shape.vocabulary_block());
+  table_->tied = shape.tied;
+  share.cut(*table_, 0, shape.vocabulary_block());
   if (shape.llama()) return;
   positions_ = table("position.weight", shape.sequence, 0.02);
   positions_->of_stream = true;

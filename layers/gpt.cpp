@@ -45,7 +45,7 @@ class Builder {
 
   LayerPointer attention(const std::string& name, std::int64_t i) {
     const std::int64_t d = s_.head_width(), queries = s_.queries();
-    const Slab cut = share_.cut(0, s_.groups, 1);
+    const Slab cut = share_.slab(0, s_.groups, 1);
     const std::int64_t groups = cut.dim < 0 ? s_.groups : cut.length;
     const Attention::Options core{
         .shape =
@@ -65,13 +65,14 @@ class Builder {
                                      .outputs = s_.width,
                                      .cut = Linear::Cut::rows,
                                      .block = queries * d,
-                                     .deviation = into_stream()}));
+                                     .deviation = into_stream(),
+                                     .after_attention = true}));
     return branch(name, std::move(body), ".out.bias");
   }
 
   LayerPointer mlp(const std::string& name) {
     using Kind = Activation::Kind;
-    const Slab cut = share_.cut(0, s_.units(), 1);
+    const Slab cut = share_.slab(0, s_.units(), 1);
     const std::int64_t unit = s_.ffn / s_.units(), here = cut.dim < 0 ? s_.ffn : cut.length * unit,
                        gates = s_.llama() ? 2 : 1;
     auto body = std::make_unique<Sequence>(name);
@@ -120,10 +121,9 @@ std::vector<ParameterPointer> Model::parameters() const {
 
 Site site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
   const std::int64_t leaf = Context::leaf_of(shape.sequence), leaves = (tokens + leaf - 1) / leaf;
-  const bool head_too = shape.tied && p.name == "embedding.weight";
   return {.name = p.name + " gradient",
           .sum = p.sum,
-          .addends = p.sum == SumOf::weight_gradients ? leaves : tokens + (head_too ? leaves : 0)};
+          .addends = p.sum == SumOf::weight_gradients ? leaves : tokens + (p.tied ? leaves : 0)};
 }
 
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens) {

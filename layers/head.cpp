@@ -9,11 +9,11 @@ namespace chorale {
 
 Head::Head(const ModelShape& shape, const Share& share, ParameterPointer table)
     : table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
-  if (!table_)
-    table_ = std::make_shared<Parameter>(Parameter{.name = "head.weight",
-                                                   .shape = {shape.vocabulary, shape.width},
-                                                   .slab = share.cut(0, shape.vocabulary, block_),
-                                                   .deviation = 0.02});
+  if (!table_) {
+    table_ = std::make_shared<Parameter>(
+        Parameter{.name = "head.weight", .shape = {shape.vocabulary, shape.width}, .deviation = 0.02});
+    share.cut(*table_, 0, block_);
+  }
   exponentials_ = {.name = "head sum of exponentials", .sum = SumOf::exponentials, .addends = shape.vocabulary};
   losses_ = {.name = "head loss", .sum = SumOf::losses};
   sum_ = {.name = "head input gradient", .sum = SumOf::input_gradients, .addends = (shape.vocabulary + block_ - 1) / block_};

@@ -3,17 +3,18 @@
 namespace chorale {
 
 Linear::Linear(std::string name, const Options& o) : name_(std::move(name)), cut_(o.cut), block_(o.block) {
-  weight_ = std::make_shared<Parameter>(
-      Parameter{.name = name_ + ".weight", .shape = {o.inputs, o.outputs}, .deviation = o.deviation});
+  weight_ = std::make_shared<Parameter>(Parameter{.name = name_ + ".weight",
+                                                  .shape = {o.inputs, o.outputs},
+                                                  .deviation = o.deviation,
+                                                  .after_attention = o.after_attention});
   const bool rows = cut_ == Cut::rows;
   const std::int64_t cut = rows ? o.inputs : o.outputs;
-  weight_->slab = o.share.cut(rows ? 0 : 1, cut, block_);
-  if (o.bias)
-    bias_ = std::make_shared<Parameter>(Parameter{.name = name_ + ".bias",
-                                                  .shape = {o.outputs},
-                                                  .slab = o.share.cut(0, o.outputs, block_),
-                                                  .decays = false,
-                                                  .sum = SumOf::token_gradients});
+  o.share.cut(*weight_, rows ? 0 : 1, block_);
+  if (o.bias) {
+    bias_ = std::make_shared<Parameter>(
+        Parameter{.name = name_ + ".bias", .shape = {o.outputs}, .decays = false, .sum = SumOf::token_gradients});
+    o.share.cut(*bias_, 0, block_);
+  }
   sum_ = {.name = name_ + (rows ? " output" : " input gradient"),
           .sum = rows ? SumOf::activations : SumOf::input_gradients,
           .addends = (cut + block_ - 1) / block_};

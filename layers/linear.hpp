@@ -18,6 +18,7 @@ class Linear final : public Layer {
     std::int64_t block;  // of the split dimension: never divided between ranks
     bool bias = false;
     double deviation = 0.02;
+    bool after_attention = false;
     Share share = {};
   };
   Linear(std::string name, const Options& options);

@@ -28,8 +28,9 @@ class ShardBoundary {
   virtual void greatest(const Tensor&) const {}  // in place: maximum over ranks
   // In place over ranks: adds the sums, and the hits, which are nonzero on one rank only.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
-  // The number of this rank's rows of the stream, out of `all` rows of a micro-batch.
+  // The number of this rank's rows of the stream, out of `all` rows of a micro-batch; and the index of the first of them.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
+  virtual std::int64_t first_row(std::int64_t /*all*/) const { return 0; }
 
   // Activations kept for recomputation are the same on all ranks. If ranks split them, each keeps a part, and `restored`
   // gathers them.

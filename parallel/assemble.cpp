@@ -8,9 +8,9 @@
 namespace chorale {
 
 void check(const TrainingOptions& o, const Layout& layout) {
-  const std::int64_t whole = o.micro_batch * layout.data;
+  const std::int64_t whole = o.micro_batch * layout.replicas();
   if (o.global_batch % whole != 0) {
-    const std::string times = layout.data > 1 ? fmt::format(" × {} replicas", layout.data) : "";
+    const std::string times = layout.replicas() > 1 ? fmt::format(" × {} replicas", layout.replicas()) : "";
     usage_error(
         "batch sizes do not divide",
         fmt::format("global-batch-size {} is no multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
@@ -19,14 +19,14 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (o.reducer == "naive" && layout.zero > 0)
     usage_error("ZeRO has a reducer of its own", fmt::format("reducer is naive, and {} cuts gradients", to_string(layout)),
                 "leave --reducer out, or ZeRO");
-  if (o.partition_activations && (o.remake != Remake::full || layout.tensor == 1))
+  if (o.partition_activations && (o.remake != Remake::full || layout.shards() == 1))
     usage_error("what full recomputation keeps is shared by tensor ranks, or not at all",
-                layout.tensor == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
+                layout.shards() == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
                 "leave --partition-activations out, or give --recompute full and a layout with tp");
-  if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.tensor != 0)
+  if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.shards() != 0)
     usage_error("what is kept cannot be cut between the tensor ranks",
                 fmt::format("micro-batch-size {} × seq-length {} is no multiple of {}", o.micro_batch, o.shape.sequence,
-                            layout.tensor),
+                            layout.shards()),
                 "choose another micro-batch, or leave --partition-activations out");
   if (!o.masters && o.compute != DType::bf16)
     usage_error("only bf16 does without master weights", fmt::format("dtype is {}", name_of(o.compute)),
@@ -44,8 +44,8 @@ std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const
 }
 
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
-  const PipelineShape shape{layout.pipeline, o.global_batch / (o.micro_batch * layout.data), layout.chunks};
-  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.pipeline == 1 ? "naive" : layout.schedule);
+  const PipelineShape shape = pipeline_of(layout, o.global_batch / (o.micro_batch * layout.replicas()));
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.stages() == 1 ? "naive" : layout.schedule);
   require(row != nullptr, "no pipeline schedule is called {}", layout.schedule);
   if (!fits(*row, shape))
     usage_error(fmt::format("the schedule {} does not fit", row->name), row->misfit(shape),
@@ -53,21 +53,18 @@ PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
   return row->plan(shape);
 }
 
-BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const Numerics& numerics, bool tied_apart) {
+BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const Numerics& numerics) {
   return {.zero = mesh.layout().zero,
-          .rank = mesh.data().rank(),
-          .ranks = mesh.data().size(),
           .bytes = o.bucket_bytes,
           .compute = o.compute,
           .gradient = numerics.gradient_type(o.compute),
-          .tied_apart = tied_apart,
           .queue = o.queue()};
 }
 
 std::unique_ptr<Reducer> reducer_of(const TrainingOptions& o, Buckets& buckets, const Mesh& mesh) {
-  if (mesh.layout().zero >= 2) return sharded_reducer(buckets, mesh);
-  if (mesh.layout().zero == 0 && o.reducer == "naive") return naive_reducer(buckets, mesh);
-  return bucketed_reducer(buckets, mesh);
+  if (mesh.layout().zero >= 2) return sharded_reducer(buckets);
+  if (mesh.layout().zero == 0 && o.reducer == "naive") return naive_reducer(buckets);
+  return bucketed_reducer(buckets);
 }
 
 std::unique_ptr<UpdateRule> rule_of(const TrainingOptions& o) {

@@ -11,22 +11,44 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
   return whole.narrow(place.first, elements_of(shape)).view(shape);
 }
 
+AxisSet summed_over(const Parameter& p, const Layout& layout) { return set_of(*layout.axes, p.summed_over); }
+
+// What parameters of a bucket have in common.
+using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
+Key key_of(const Parameter& p, const Layout& layout) {
+  return {summed_over(p, layout) & holding_copies(*layout.axes, both_grids), p.stages};
+}
+
 // Whole tensors in the order of the backward pass, cut where a bucket is full or, for shards, where a unit ends.
 std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<ParameterPointer>>& units,
-                                               const BucketOptions& o) {
+                                               const BucketOptions& o, const Layout& layout) {
+  struct Open {
+    std::size_t bucket;
+    std::int64_t room;
+  };
   std::vector<std::vector<ParameterPointer>> all;
-  std::int64_t room = 0;
+  std::map<Key, Open> open;
   for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-    if (o.zero >= 2) room = 0;
+    if (o.zero >= 2) open.clear();
     for (auto p = unit->rbegin(); p != unit->rend(); ++p) {
-      const bool apart = o.tied_apart && (*p)->name == "embedding.weight";
-      const std::int64_t bytes = elements_of((*p)->local_shape()) * size_of(o.gradient);
-      if (room <= 0 || apart) all.emplace_back(), room = o.zero >= 2 ? INT64_MAX : o.bytes;
-      all.back().push_back(*p);
-      room = apart ? 0 : room - bytes;
+      Open& here = open.try_emplace(key_of(**p, layout), Open{0, 0}).first->second;
+      if (here.room <= 0) here = {all.size(), o.zero >= 2 ? INT64_MAX : o.bytes}, all.emplace_back();
+      all[here.bucket].push_back(*p);
+      here.room -= elements_of((*p)->local_shape()) * size_of(o.gradient);
     }
   }
   return all;
+}
+
+// The axes along which this rank's part of a parameter is a copy, if ranks along `spread` have different elements of it.
+AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
+  const AxisTable& axes = *mesh.layout().axes;
+  const AxisSet cut = set_of(axes, p.cut_by), layers = dividing(axes, Divides::layers);
+  const AxisSet same = axes_of(axes, grid_of(axes, cut)) & ~(cut | spread | layers);
+  AxisSet found = mesh.pipeline().rank() == p.stages.front() ? 0 : layers;
+  for (std::size_t row = 0; row < axes.size(); ++row)
+    if (contains(same, row) && mesh.place()[row] > 0) found |= 1U << row;
+  return found;
 }
 
 }  // namespace
@@ -41,18 +63,31 @@ void Bucket::bind_gradients(Tensor whole) {
   for (const Place& place : places) place.parameter->gradient = part_of(gradients, place);
 }
 
-Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const BucketOptions& options, Allocator& memory)
-    : options_(options), memory_(memory) {
-  for (std::vector<ParameterPointer>& parameters : cut(units, options)) {
+Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const BucketOptions& options, const Mesh& mesh,
+                 Allocator& memory)
+    : options_(options), mesh_(mesh), memory_(memory) {
+  const Layout& layout = mesh.layout();
+  for (std::vector<ParameterPointer>& parameters : cut(units, options, layout)) {
     Bucket bucket;
+    const auto [copied, stages] = key_of(*parameters.front(), layout);
+    bucket.cut_among = options.zero == 0 ? copied : copied & sharding(*layout.axes);
+    bucket.group = &mesh.along(bucket.cut_among);
+    if (Axis& others = mesh.along(copied & ~bucket.cut_among); others.size() > 1) bucket.other_shards = &others;
+    if (stages.size() > 1) bucket.stages = &mesh.ends();
     std::stable_partition(parameters.begin(), parameters.end(), [](const ParameterPointer& p) { return p->of_stream; });
     for (const ParameterPointer& p : parameters) {
-      bucket.places.push_back({p, bucket.count});
-      bucket.count += elements_of(p->local_shape());
-      if (p->of_stream) bucket.stream = bucket.count;
-      bucket.tied = options.tied_apart && p->name == "embedding.weight";
+      const std::int64_t elements = elements_of(p->local_shape());
+      if (Axis& more = mesh.along(summed_over(*p, layout) & ~copied); more.size() > 1) {
+        const bool goes_on = !bucket.sums.empty() && bucket.sums.back().group == &more &&
+                             bucket.sums.back().first + bucket.sums.back().count == bucket.count;
+        if (!goes_on) bucket.sums.push_back({bucket.count, 0, &more});
+        bucket.sums.back().count += elements;
+      }
+      bucket.places.push_back({p, bucket.count, copies(*p, bucket.cut_among, mesh) == 0});
+      bucket.count += elements;
     }
-    bucket.count = (bucket.count + options.ranks - 1) / options.ranks * options.ranks;
+    const std::int64_t ranks = bucket.group->size();
+    bucket.count = (bucket.count + ranks - 1) / ranks * ranks;
     buckets_.push_back(std::move(bucket));
   }
   for (Bucket& bucket : buckets_) {
@@ -61,8 +96,12 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
   }
 }
 
+AxisSet Buckets::copied_along(const Parameter& parameter) const {
+  return copies(parameter, options_.zero == 0 ? 0 : home_.at(&parameter)->cut_among, mesh_);
+}
+
 void Buckets::allocate(Bucket& bucket) {
-  const std::int64_t length = shard(bucket), first = length * options_.rank;
+  const std::int64_t length = shard(bucket), first = length * bucket.group->rank();
   const auto alone = [&](DType dtype, Category category) { return Tensor(memory_, {length}, dtype, category); };
   if (options_.zero >= 3) {
     bucket.value_shard = alone(options_.compute, Category::params);
@@ -107,7 +146,8 @@ std::vector<Owned> Buckets::owned() const {
   std::vector<Owned> all;
   for (const Bucket& bucket : buckets_) {
     const bool whole = options_.zero == 0;
-    const std::int64_t first = whole ? 0 : shard(bucket) * options_.rank, count = whole ? bucket.count : shard(bucket);
+    const std::int64_t first = whole ? 0 : shard(bucket) * bucket.group->rank(),
+                       count = whole ? bucket.count : shard(bucket);
     const Tensor &values = whole ? bucket.values : bucket.value_shard,
                  &gradients = whole ? bucket.gradients : bucket.gradient_shard;
     each_piece(bucket, first, count, [&](const Bucket::Place& place, std::int64_t at, std::int64_t within, std::int64_t n) {
@@ -120,9 +160,9 @@ std::vector<Owned> Buckets::owned() const {
 
 void Buckets::each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const {
   for (const Bucket& bucket : buckets_) {
-    const std::int64_t first = shard(bucket) * options_.rank;
+    const std::int64_t first = shard(bucket) * bucket.group->rank();
     each_piece(bucket, first, shard(bucket), [&](const Bucket::Place& place, std::int64_t at, std::int64_t, std::int64_t n) {
-      visit(*place.parameter, bucket.gradient_shard.narrow(at - first, n).slice());
+      if (place.counts) visit(*place.parameter, bucket.gradient_shard.narrow(at - first, n).slice());
     });
   }
 }

@@ -15,28 +15,28 @@ namespace {
 
 class Naive final : public Reducer {
  public:
-  Naive(Buckets& buckets, const Mesh& mesh) : buckets_(buckets), mesh_(mesh) {}
+  explicit Naive(Buckets& buckets) : buckets_(buckets) {}
   void begin(std::int64_t) override {}
   void ready(const Parameter&) override {}
   void finish() override {
     for (Bucket& bucket : buckets_.all())
       for (const Bucket::Place& place : bucket.places) {
-        const Parameter& p = *place.parameter;
-        if (p.of_stream && mesh_.layout().sequence) mesh_.tensor().all_reduce(p.gradient);
-        mesh_.data().all_reduce(p.gradient);
+        for (const Bucket::Sum& sum : bucket.sums)
+          if (place.first >= sum.first && place.first < sum.first + sum.count)
+            sum.group->all_reduce(place.parameter->gradient);
+        bucket.group->all_reduce(place.parameter->gradient);
       }
-    add_tied(buckets_, mesh_);
+    add_after(buckets_);
   }
   void publish() override {}
 
  private:
   Buckets& buckets_;
-  const Mesh& mesh_;
 };
 
 class Bucketed final : public Reducer {
  public:
-  Bucketed(Buckets& buckets, const Mesh& mesh) : buckets_(buckets), mesh_(mesh) {}
+  explicit Bucketed(Buckets& buckets) : buckets_(buckets) {}
 
   void begin(std::int64_t micro_batches) override {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = micro_batches * static_cast<std::int64_t>(bucket.places.size());
@@ -45,10 +45,9 @@ class Bucketed final : public Reducer {
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
-    if (mesh_.layout().sequence) mesh_.tensor().all_reduce(bucket.gradients.narrow(0, bucket.stream));
-    Axis& axis = mesh_.data();
-    under_way_.push_back(scatters() ? axis.start_reduce_scatter(bucket.gradients, bucket.gradient_shard)
-                                    : axis.start_all_reduce(bucket.gradients));
+    add_before(bucket);
+    under_way_.push_back(scatters() ? bucket.group->start_reduce_scatter(bucket.gradients, bucket.gradient_shard)
+                                    : bucket.group->start_all_reduce(bucket.gradients));
   }
 
   void finish() override {
@@ -56,39 +55,41 @@ class Bucketed final : public Reducer {
       require(bucket.waits_for == 0, "a bucket still waits for {} gradients", bucket.waits_for);
     for (Axis::Pending& pending : under_way_) pending.wait();
     under_way_.clear();
-    add_tied(buckets_, mesh_);
+    add_after(buckets_);
   }
 
   void publish() override {
-    if (scatters()) gather_values(buckets_, mesh_);
+    if (scatters()) gather_values(buckets_);
   }
 
  private:
-  bool scatters() const { return mesh_.layout().zero == 1; }
+  bool scatters() const { return buckets_.options().zero == 1; }
 
   Buckets& buckets_;
-  const Mesh& mesh_;
   std::vector<Axis::Pending> under_way_;
 };
 
 }  // namespace
 
-void add_tied(Buckets& buckets, const Mesh& mesh) {
-  for (const Bucket& bucket : buckets.all())
-    if (bucket.tied) mesh.ends().all_reduce(mesh.layout().zero == 0 ? bucket.gradients : bucket.gradient_shard);
+void add_before(const Bucket& bucket) {
+  for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.gradients.narrow(sum.first, sum.count));
 }
 
-void gather_values(Buckets& buckets, const Mesh& mesh) {
+void add_after(Buckets& buckets) {
+  for (const Bucket& bucket : buckets.all())
+    for (Axis* const group : {bucket.other_shards, bucket.stages})
+      if (group) group->all_reduce(buckets.options().zero == 0 ? bucket.gradients : bucket.gradient_shard);
+}
+
+void gather_values(Buckets& buckets) {
   std::vector<Axis::Pending> under_way;
   for (const Bucket& bucket : buckets.all())
-    under_way.push_back(mesh.data().start_all_gather(bucket.value_shard, bucket.values));
+    under_way.push_back(bucket.group->start_all_gather(bucket.value_shard, bucket.values));
   for (Axis::Pending& pending : under_way) pending.wait();
 }
 
-std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, const Mesh& mesh) { return std::make_unique<Naive>(buckets, mesh); }
+std::unique_ptr<Reducer> naive_reducer(Buckets& buckets) { return std::make_unique<Naive>(buckets); }
 
-std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, const Mesh& mesh) {
-  return std::make_unique<Bucketed>(buckets, mesh);
-}
+std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets) { return std::make_unique<Bucketed>(buckets); }
 
 }  // namespace chorale

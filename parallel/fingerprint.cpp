@@ -36,8 +36,7 @@ std::uint64_t hash_of(const StateTensor& t) {
 std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
   std::string mine;
   for (const StateTensor& t : tensors) {
-    const std::string copy = copy_of(t, training);
-    mine += fmt::format("{}{}{} {}\n", t.name, copy.empty() ? "" : "@", copy, hash_of(t));
+    mine += fmt::format("{}{}{} {}\n", t.name, t.copy.empty() ? "" : "@", t.copy, hash_of(t));
   }
   std::map<std::string, std::uint64_t> all;
   for (const std::string& text : training.mesh().world().exchange(mine))

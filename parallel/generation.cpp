@@ -18,13 +18,8 @@ std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
 }
 
 // ZeRO-1 and 2 cut what is not there.
-BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh, bool tied_apart) {
-  return {.zero = mesh.layout().zero >= 3 ? 3 : 0,
-          .rank = mesh.data().rank(),
-          .ranks = mesh.data().size(),
-          .compute = options.compute,
-          .tied_apart = tied_apart,
-          .gradients = false};
+BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
+  return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
 }
 
 }  // namespace
@@ -41,9 +36,9 @@ std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layou
   GenerationOptions on_host = options;  // what stores nothing needs no GPU either
   on_host.device = nullptr;
   std::int64_t most = 0;
-  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) {
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
     PhantomMemory nothing;
-    const auto rank = static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1);
+    const int rank = rank_of_stage(layout, stage, true);
     Generator generator(
         on_host, Mesh::pretended(layout, rank, {{"", "shm"}}, {{"", "ring"}}, std::make_shared<const Selector>()), nothing);
     generator.read(std::vector<std::int32_t>(static_cast<std::size_t>(std::min(tokens, options.shape.sequence))));
@@ -60,8 +55,8 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
       boundary_(boundary_for(mesh_)),
       stage_(options.shape, Remake::none, mesh_) {
   require_generates(mesh_.layout());
-  buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_, stage_.tied_apart()), memory_);
-  if (buckets_->options().zero >= 3) stage_.wrap_units(*buckets_, mesh_);
+  buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_), mesh_, memory_);
+  if (buckets_->options().zero >= 3) stage_.wrap_units(*buckets_);
   cache_.capacity = options.shape.sequence;
 }
 
@@ -85,22 +80,23 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
     with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
   const Tensor last = through_stages(ids, context);
   cache_.past += count;
-  return mesh_.last_stage() ? gathered(last) : std::vector<float>();
+  return stage_.ends() ? gathered(last) : std::vector<float>();
 }
 
 // One micro-batch through all chunks of all stages: a stage waits for its turn.
 Tensor Generator::through_stages(Tensor x, Context& context) {
   Axis& stages = mesh_.pipeline();
-  const int here = stages.rank(), count = stages.size();
+  const PipelineShape pipeline = pipeline_of(mesh_.layout());
   const Shape message{x.dim(0), options_.shape.width};
-  std::vector<Sequence>& chunks = stage_.chunks();
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (here > 0 || i > 0) {
+  for (std::int64_t chunk = 0; chunk < pipeline.chunks; ++chunk) {
+    const std::int64_t part = pipeline.part(stages.rank(), chunk);
+    const auto stage_of = [&](std::int64_t other) { return static_cast<int>(pipeline.place(other).stage); };
+    if (part > 0 && stage_of(part - 1) != stages.rank()) {
       x = context.tensor(message);
-      stages.start_recv(x, (here + count - 1) % count).wait();
+      stages.start_recv(x, stage_of(part - 1)).wait();
     }
-    x = chunks[i].forward(x, context);
-    if (!mesh_.last_stage() || i + 1 < chunks.size()) stages.start_send(x, (here + 1) % count).wait();
+    x = stage_.chunks().at(static_cast<std::size_t>(chunk)).forward(x, context);
+    if (part + 1 < pipeline.parts() && stage_of(part + 1) != stages.rank()) stages.start_send(x, stage_of(part + 1)).wait();
   }
   return x;
 }
@@ -108,8 +104,7 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
 // The whole vocabulary's from the columns of each shard, with their bits: to all shards, so that they draw the same token.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
-  const Share share{mesh_.tensor().rank(), mesh_.tensor().size()};
-  const Slab mine = share.cut(0, shape.vocabulary, shape.vocabulary_block());
+  const Slab mine = share_of_width(mesh_).slab(0, shape.vocabulary, shape.vocabulary_block());
   const Tensor all(memory_, {shape.vocabulary}, DType::f32, Category::workspace);
   clear(all);
   cast(columns.slice(), all.slice().narrow(mine.first, columns.count()), options_.queue());
@@ -123,7 +118,7 @@ std::vector<float> Generator::gathered(const Tensor& columns) {
 std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   const Tensor word(memory_, {1}, DType::i32, Category::data);
   with_values<std::int32_t>(word, Use::write, [&](auto here) { here[0] = token; });
-  mesh_.pipeline().broadcast(word, mesh_.pipeline().size() - 1);
+  mesh_.pipeline().broadcast(word, static_cast<int>(end_stages(mesh_.layout()).back()));
   with_values<std::int32_t>(word, Use::read, [&](auto here) { token = here[0]; });
   return token;
 }

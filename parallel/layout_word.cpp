@@ -16,12 +16,23 @@ namespace {
 
 constexpr std::int64_t most = 1'000'000;  // of any axis: their product stays a number
 
-// What a part with a number may be, what it sets is in `take`.
+// What a part with a number may be: an axis, z or v.
 struct Numbered {
-  const char* letters;
+  std::string letters;
   std::int64_t lowest, highest;
 };
-constexpr Numbered numbered[] = {{"dp", 1, most}, {"tp", 1, most}, {"pp", 1, most}, {"z", 0, 3}, {"v", 1, most}};
+
+// An axis that only takes what its grid leaves is never said.
+bool is_said(const AxisRow& axis) { return !axis.takes_rest || (axis.grids & dense_grid) != 0; }
+
+std::vector<Numbered> numbered_parts(const AxisTable& axes) {
+  std::vector<Numbered> all;
+  for (const AxisRow& axis : axes)
+    if (is_said(axis)) all.push_back({axis.name, 1, most});
+  all.push_back({"z", 0, 3});
+  all.push_back({"v", 1, most});
+  return all;
+}
 
 struct Piece {
   std::string text, letters, digits;
@@ -32,43 +43,48 @@ Piece part_of(const std::string& text) {
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
-[[noreturn]] void refuse_part(const std::string& word, const Piece& part, const std::string& what) {
+[[noreturn]] void refuse_part(const AxisTable& axes, const std::string& word, const Piece& part, const std::string& what) {
   std::vector<std::string> right;
-  for (const Numbered& n : numbered) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
+  std::string sizes;  // "dpN, tpN, ppN"
+  for (const AxisRow& axis : axes)
+    if (is_said(axis)) sizes += fmt::format("{}N, ", axis.name);
+  for (const Numbered& n : numbered_parts(axes)) right.push_back(n.letters + (part.digits.empty() ? "2" : part.digits));
   for (const std::string& name : schedule_names()) right.push_back(name);
   right.push_back("sp");
   const std::string near = nearest(part.text, right);
   usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
-              (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) +
-                  "a layout is made of dpN, tpN, ppN, z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") +
-                  "), with dots between");
+              (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
+                  sizes + "z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") + "), with dots between");
 }
 
-std::int64_t number_of(const std::string& word, const Piece& part, const Numbered& kind) {
+std::int64_t number_of(const AxisTable& axes, const std::string& word, const Piece& part, const Numbered& kind) {
   std::int64_t value = -1;
   const auto read = std::from_chars(part.digits.data(), part.digits.data() + part.digits.size(), value);
-  if (part.digits.empty()) refuse_part(word, part, "lacks its number");
+  if (part.digits.empty()) refuse_part(axes, word, part, "lacks its number");
   if (read.ec != std::errc() || value < kind.lowest || value > kind.highest)
-    refuse_part(word, part, fmt::format("is out of range: {} takes {} to {}", kind.letters, kind.lowest, kind.highest));
+    refuse_part(axes, word, part,
+                fmt::format("is out of range: {} takes {} to {}", kind.letters, kind.lowest, kind.highest));
   return value;
 }
 
 // Sets what one part says; returns what that was.
 std::string take(const std::string& word, const Piece& part, Layout& layout) {
+  const AxisTable& axes = *layout.axes;
   const std::vector<std::string> schedules = schedule_names();
   if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
   if (part.text == "sp") return layout.sequence = true, "sp";
-  for (const Numbered& kind : numbered) {
+  for (const Numbered& kind : numbered_parts(axes)) {
     if (part.letters != kind.letters) continue;
-    const std::int64_t value = number_of(word, part, kind);
-    if (part.letters == "dp") layout.data = value;
-    if (part.letters == "tp") layout.tensor = value;
-    if (part.letters == "pp") layout.pipeline = value;
-    if (part.letters == "z") layout.zero = static_cast<int>(value);
-    if (part.letters == "v") layout.chunks = value;
+    const std::int64_t value = number_of(axes, word, part, kind);
+    if (part.letters == "z")
+      layout.zero = static_cast<int>(value);
+    else if (part.letters == "v")
+      layout.chunks = value;
+    else
+      layout[part.letters] = value;
     return part.letters;
   }
-  refuse_part(word, part, "is no part of a layout");
+  refuse_part(axes, word, part, "is no part of a layout");
 }
 
 }  // namespace
@@ -79,32 +95,49 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+std::string default_schedule(std::int64_t chunks) {
+  if (chunks > 1)
+    for (const PipelineAlgorithm& row : all_pipeline_schedules())
+      if (row.least_chunks > 1) return row.name;
+  return "1f1b";
+}
+
+PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches) {
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
+  return {layout.stages(), micro_batches, layout.chunks, row ? row->placement : &around};
+}
+
 std::string to_string(const Layout& layout) {
   const Layout plain;
-  std::string word = fmt::format("dp{}", layout.data);
-  if (layout.tensor != plain.tensor) word += fmt::format(".tp{}", layout.tensor);
-  if (layout.pipeline != plain.pipeline) word += fmt::format(".pp{}", layout.pipeline);
+  std::string word;
+  for (std::size_t row = 0; row < layout.axes->size(); ++row) {
+    const AxisRow& axis = (*layout.axes)[row];
+    if (is_said(axis) && (axis.takes_rest || layout.sizes[row] != 1))
+      word += fmt::format("{}{}{}", word.empty() ? "" : ".", axis.name, layout.sizes[row]);
+  }
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
   if (layout.sequence) word += ".sp";
   if (layout.chunks != plain.chunks) word += fmt::format(".v{}", layout.chunks);
-  // Several chunks without a schedule would be read as interleaved.
+  // Several chunks without a schedule would be read as the default's for several.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
   return word;
 }
 
-Layout parse_layout(const std::string& word, std::int64_t world) {
-  Layout layout{.data = 0};
+Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes) {
+  Layout layout{.axes = &axes};
+  for (std::size_t row = 0; row < axes.size(); ++row) layout.sizes[row] = axes[row].takes_rest ? 0 : 1;
   std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
     const Piece part = part_of(text);
-    if (text.empty()) refuse_part(word, part, "stands between two dots");
+    if (text.empty()) refuse_part(axes, word, part, "stands between two dots");
     const std::string what = take(word, part, layout);
     if (std::count(said.begin(), said.end(), what))
-      refuse_part(word, part, what == "schedule" ? "is a second schedule" : "is said twice");
+      refuse_part(axes, word, part, what == "schedule" ? "is a second schedule" : "is said twice");
     said.push_back(what);
   }
-  if (layout.chunks > 1 && !std::count(said.begin(), said.end(), "schedule")) layout.schedule = "interleaved";
-  return world > 0 ? infer_data(layout, world) : layout;
+  if (layout.chunks > 1 && !std::count(said.begin(), said.end(), "schedule"))
+    layout.schedule = default_schedule(layout.chunks);
+  return world > 0 ? inferred(layout, world) : layout.ranks() > 0 ? inferred(layout, layout.ranks()) : layout;
 }
 
 }  // namespace chorale

@@ -1,35 +1,96 @@
 #include "parallel/mesh.hpp"
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <ranges>
+#include <utility>
 
 #include "collectives/backends/backends.hpp"
+#include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
 
-// Each axis: its name, this rank's place along it, its size, and which of all such groups this one is.
-struct Line {
-  const char* name;
-  std::int64_t rank, size, group;
-};
+// Neighbours along an axis are so many ranks apart.
+std::int64_t stride_of(const Layout& l, std::size_t row) {
+  const AxisTable& axes = *l.axes;
+  const unsigned grid = (axes[row].grids & dense_grid) ? dense_grid : expert_grid;
+  std::int64_t stride = 1;
+  for (std::size_t other = 0; other < axes.size(); ++other)
+    if ((axes[other].grids & grid) && axes[other].depth > axes[row].depth) stride *= l.sizes[other];
+  return stride;
+}
 
-std::array<Line, 5> lines_of(const Layout& l, std::int64_t rank) {
-  const std::int64_t shard = rank % l.tensor, replica = rank / l.tensor % l.data, stage = rank / (l.tensor * l.data);
-  const bool first = stage == 0, end = l.pipeline > 1 && (first || stage + 1 == l.pipeline);
-  const std::int64_t place = replica * l.tensor + shard, all = l.tensor * l.data;
-  return {{{"dp", replica, l.data, stage * l.tensor + shard},
-           {"tp", shard, l.tensor, stage * l.data + replica},
-           {"pp", stage, l.pipeline, place},
-           {"ends", end && !first, end ? 2 : 1, end ? place : all * stage + place},
-           {"world", rank, l.ranks(), 0}}};
+// The rows of a set, from the outermost axis to the innermost.
+std::vector<std::size_t> inwards(const Layout& l, AxisSet set) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    if (contains(set, row)) rows.push_back(row);
+  std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return (*l.axes)[a].depth < (*l.axes)[b].depth; });
+  return rows;
+}
+
+// The places on these axes as one number, the innermost axis running fastest.
+std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
+  std::int64_t number = 0;
+  for (const std::size_t row : inwards(l, set)) number = number * l.sizes[row] + place[row];
+  return number;
+}
+
+// Of the axes of size 1, none.
+AxisSet significant(const Layout& l, AxisSet set) {
+  for (std::size_t row = 0; row < l.axes->size(); ++row)
+    if (l.sizes[row] == 1) set &= ~(1U << row);
+  return set;
+}
+
+// The groups that a mesh has: each axis, what divides one thing together, and all sets of axes that gradients may be summed over.
+std::vector<AxisSet> sets_of(const Layout& l) {
+  const AxisTable& axes = *l.axes;
+  std::vector<AxisSet> sets;
+  for (std::size_t row = 0; row < axes.size(); ++row) sets.push_back(1U << row);
+  const auto add = [&](AxisSet set) {
+    if (std::popcount(set) > 1 && !std::count(sets.begin(), sets.end(), set)) sets.push_back(set);
+  };
+  for (const unsigned grid : {dense_grid, expert_grid}) {
+    const AxisSet copies = significant(l, holding_copies(axes, grid));
+    for (AxisSet part = copies; part != 0; part = (part - 1) & copies) add(part);
+  }
+  add(significant(l, dividing(axes, Divides::width)));
+  add(significant(l, dividing(axes, Divides::layers)));
+  return sets;
 }
 
 }  // namespace
 
+Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
+  Coordinates place{};
+  for (std::size_t row = 0; row < l.axes->size(); ++row) place[row] = rank / stride_of(l, row) % l.sizes[row];
+  return place;
+}
+
+int rank_of_stage(const Layout& l, std::int64_t stage, bool last_shard) {
+  const AxisSet layers = dividing(*l.axes, Divides::layers), width = dividing(*l.axes, Divides::width);
+  std::int64_t rank = 0;
+  for (const std::size_t row : inwards(l, layers | width) | std::views::reverse)
+    if (contains(layers, row))
+      rank += std::exchange(stage, stage / l.sizes[row]) % l.sizes[row] * stride_of(l, row);
+    else if (last_shard)
+      rank += (l.sizes[row] - 1) * stride_of(l, row);
+  return static_cast<int>(rank);
+}
+
+std::vector<std::int64_t> end_stages(const Layout& l) {
+  const PipelineShape pipeline = pipeline_of(l);
+  const std::int64_t first = pipeline.place(0).stage, last = pipeline.place(pipeline.parts() - 1).stage;
+  return first == last ? std::vector{first} : std::vector{first, last};
+}
+
 const std::string& choice_for(const ByAxis& choices, const std::string& axis) {
   static const std::string nothing;
-  const auto named = choices.find(axis == "ends" ? "pp" : axis), other = choices.find("");
+  const auto named = choices.find(axis), other = choices.find("");
   return named != choices.end() ? named->second : other != choices.end() ? other->second : nothing;
 }
 
@@ -91,36 +152,94 @@ Worlds Worlds::split(int color) const {
   return part;
 }
 
-Mesh::Mesh(const Layout& layout) : layout_(layout) {
-  require(layout.ranks() == 1, "{} has {} ranks, and this is one", to_string(layout), layout.ranks());
-  for (const Line& line : lines_of(layout_, 0))
-    axes_.push_back(std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_));
+// A group: its name, the axis whose backend and algorithm it takes, the axes it is along, this rank's place in it, its size, and which of all
+// such groups this one is.
+struct Mesh::Line {
+  std::string name, chosen_as;
+  AxisSet set;
+  std::int64_t rank, size, group;
+};
+
+std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
+  const AxisTable& axes = *l.axes;
+  const Coordinates place = coordinates_of(l, rank);
+  std::vector<Line> lines;
+  const auto add = [&](AxisSet set) {
+    const AxisSet grid = axes_of(axes, grid_of(axes, set));
+    const std::vector<std::string> names = names_of(axes, set);
+    lines.push_back(
+        {join(names, "+"), names.front(), set, number_of(l, place, set), l.along(set), number_of(l, place, grid & ~set)});
+  };
+  const std::vector<AxisSet> sets = sets_of(l);
+  for (std::size_t i = 0; i < axes.size(); ++i) add(sets[i]);
+
+  const AxisSet layers = dividing(axes, Divides::layers), others = axes_of(axes, dense_grid) & ~layers;
+  const std::vector<std::int64_t> ends = end_stages(l);
+  const std::int64_t stage = number_of(l, place, layers), beside = number_of(l, place, others);
+  const auto found = std::find(ends.begin(), ends.end(), stage);
+  const bool end = ends.size() > 1 && found != ends.end();
+  lines.push_back({"ends", names_of(axes, layers).front(), 0, end ? found - ends.begin() : 0, end ? 2 : 1,
+                   end ? beside : l.along(others) * stage + beside});
+  lines.push_back({"world", "world", axes_of(axes, dense_grid), rank, l.ranks(), 0});
+  for (std::size_t i = axes.size(); i < sets.size(); ++i) add(sets[i]);
+  return lines;
 }
 
-Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : layout_(layout) {
-  for (const char* name : {"dp", "tp", "pp", "ends", "world"}) {
-    const Communicator& world = worlds.for_axis(name);
+Mesh::Mesh(const Layout& layout, std::int64_t rank)
+    : layout_(layout),
+      place_(coordinates_of(layout, rank)),
+      alone_(std::make_unique<Axis>("alone", 0, 1, "", "", nullptr, *time_)) {}
+
+void Mesh::make(const MakeGroup& make_group) {
+  for (const Line& line : lines_of(layout_, number_of(layout_, place_, axes_of(*layout_.axes, dense_grid)))) {
+    groups_.push_back(make_group(line));
+    sets_.push_back(line.set);
+    if (line.name == "ends") ends_ = groups_.back().get();
+    if (line.name == "world") world_ = groups_.back().get();
+  }
+  data_ = &along(dividing(*layout_.axes, Divides::batch));
+  tensor_ = &along(dividing(*layout_.axes, Divides::width));
+  pipeline_ = &along(dividing(*layout_.axes, Divides::layers));
+}
+
+Axis& Mesh::along(AxisSet axes) const {
+  const auto find = [&](AxisSet set) -> Axis* {
+    const auto found = std::find(sets_.begin(), sets_.end(), set);
+    return set == 0 || found == sets_.end() ? nullptr : groups_[static_cast<std::size_t>(found - sets_.begin())].get();
+  };
+  if (Axis* const group = find(axes)) return *group;
+  const AxisSet matters = significant(layout_, axes);
+  if (Axis* const group = find(matters)) return *group;
+  require(matters == 0, "{} has no group along {}", to_string(layout_), join(names_of(*layout_.axes, axes), "+"));
+  return *alone_;
+}
+
+Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
+  require(layout.ranks() == 1, "{} has {} ranks, and this is one", to_string(layout), layout.ranks());
+  make([&](const Line& line) { return std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_); });
+}
+
+Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
+    : Mesh(layout, worlds.for_axis("world").rank()) {
+  make([&](const Line& line) {
+    const Communicator& world = worlds.for_axis(line.chosen_as);
     require(world.size() == layout.ranks(), "{} has {} ranks and the world {}", to_string(layout), layout.ranks(),
             world.size());
-    for (const Line& line : lines_of(layout, world.rank())) {
-      if (std::string(line.name) != name) continue;
-      Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
-      const std::string& algorithm = choice_for(algorithms, name);
-      if (!algorithm.empty()) group.choose(algorithm);
-      axes_.push_back(std::make_unique<Axis>(name, std::move(group), *time_));
-    }
-  }
+    Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
+    const std::string& algorithm = choice_for(algorithms, line.chosen_as);
+    if (!algorithm.empty()) group.choose(algorithm);
+    return std::make_unique<Axis>(line.name, std::move(group), *time_);
+  });
 }
 
 Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
                      std::shared_ptr<const Selector> selector) {
-  Mesh mesh;
-  mesh.layout_ = layout;
-  mesh.axes_.clear();
-  for (const Line& line : lines_of(layout, rank))
-    mesh.axes_.push_back(std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
-                                                choice_for(backends, line.name), choice_for(algorithms, line.name), selector,
-                                                *mesh.time_));
+  Mesh mesh(layout, rank);
+  mesh.make([&](const Line& line) {
+    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
+                                  choice_for(backends, line.chosen_as), choice_for(algorithms, line.chosen_as), selector,
+                                  *mesh.time_);
+  });
   return mesh;
 }
 

@@ -1,10 +1,12 @@
-// The mesh: all ranks of a run in a grid of named axes, and this rank's place in it. It is passed, never reached for.
+// The mesh: all ranks of a run in a grid of named axes, and this rank's place in it. It is passed, never reached for. A group is a set of axes: the
+// ranks that differ in those alone. All of its ranks build it together, once, when the mesh is made; strategies ask for it by the axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
 //   pp 0:  tp→ 0 1     pp 1:  4 5       tensor: 0–1, 2–3, 4–5, 6–7 (innermost: the most traffic, the nearest ranks)
 //     dp↓      2 3            6 7       data: 0–2, 1–3, …     pipeline: 0–4, 1–5, …
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +45,14 @@ class Worlds {
   std::shared_ptr<Memory> device_;
 };
 
+// A rank's place on each axis, by row of the table.
+using Coordinates = std::array<std::int64_t, most_axes>;
+Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
+// A rank of a stage: in the first replica, with the first shard or the last, which may hold more.
+int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false);
+// Where the ends of the model lie: the stages that hold its first and its last part, each once.
+std::vector<std::int64_t> end_stages(const Layout& layout);
+
 class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // of one rank
@@ -52,20 +62,33 @@ class Mesh {
                         std::shared_ptr<const Selector> selector);
 
   const Layout& layout() const { return layout_; }
-  Axis& data() const { return *axes_[0]; }
-  Axis& tensor() const { return *axes_[1]; }
-  Axis& pipeline() const { return *axes_[2]; }
-  Axis& ends() const { return *axes_[3]; }  // the first and the last stage of a pipeline; of one rank in between
-  Axis& world() const { return *axes_[4]; }
-  const std::vector<std::unique_ptr<Axis>>& axes() const { return axes_; }
+  const Coordinates& place() const { return place_; }
+  // The ranks that differ in these axes alone. There are groups of each axis, of any that divide the batch or its tokens, and of all that divide
+  // the width; axes of size 1 make no difference.
+  Axis& along(AxisSet axes) const;
+  Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
+  Axis& data() const { return *data_; }          // what divides the batch
+  Axis& tensor() const { return *tensor_; }      // what divides the width of a layer
+  Axis& pipeline() const { return *pipeline_; }  // what divides the layers
+  Axis& ends() const { return *ends_; }          // the stages at both ends of the model; of one rank in between
+  Axis& world() const { return *world_; }
+  const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
   CommunicationTime& time() const { return *time_; }  // of this rank, on all of them
-  bool first_stage() const { return pipeline().rank() == 0; }
-  bool last_stage() const { return pipeline().rank() + 1 == pipeline().size(); }
 
  private:
+  struct Line;
+  using MakeGroup = std::function<std::unique_ptr<Axis>(const Line&)>;
+  Mesh(const Layout& layout, std::int64_t rank);
+  static std::vector<Line> lines_of(const Layout& layout, std::int64_t rank);
+  void make(const MakeGroup& make_group);
+
   Layout layout_;
+  Coordinates place_{};
   std::unique_ptr<CommunicationTime> time_ = std::make_unique<CommunicationTime>();
-  std::vector<std::unique_ptr<Axis>> axes_;
+  std::vector<std::unique_ptr<Axis>> groups_;
+  std::vector<AxisSet> sets_;    // of the groups
+  std::unique_ptr<Axis> alone_;  // this rank, where it has nobody to share with
+  Axis *data_ = nullptr, *tensor_ = nullptr, *pipeline_ = nullptr, *ends_ = nullptr, *world_ = nullptr;
 };
 
 Accounts accounts_of(const Mesh& mesh);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
-
 #include "parallel/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -15,13 +13,14 @@ namespace {
 // A product with a matrix is 2 operations an element and token, its two gradients twice as much; attention looks at half the sequence.
 double flops_per_token(const Training& training) {
   const ModelShape& shape = training.options().shape;
+  const Layout& layout = training.mesh().layout();
+  const AxisSet width = dividing(*layout.axes, Divides::width);
   double flops = 0;
   for (const ParameterPointer& p : training.parameters()) {
     const Shape local = p->local_shape();
-    const bool looked_up = p->name == "embedding.weight" && !(shape.tied && training.mesh().last_stage());
-    const auto sharers = static_cast<double>(p->slab.dim < 0 ? training.mesh().tensor().size() : 1);
-    if (p->name != "position.weight" && !looked_up) flops += 6.0 * static_cast<double>(elements_of(local)) / sharers;
-    if (p->name.ends_with(".attention.out.weight")) flops += 6.0 * static_cast<double>(shape.sequence * local[0]);
+    const auto sharers = static_cast<double>(layout.along(width & ~set_of(*layout.axes, p->cut_by)));
+    if (p->multiplies) flops += 6.0 * static_cast<double>(elements_of(local)) / sharers;
+    if (p->after_attention) flops += 6.0 * static_cast<double>(shape.sequence * local[0]);
   }
   return flops;
 }
@@ -64,19 +63,18 @@ class Pretence {
 // all are alike.
 TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
   if (layout.schedule == Layout{}.schedule)
-    options.global_batch = std::min(options.global_batch, 2 * layout.pipeline * layout.data * options.micro_batch);
+    options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
   return options;
 }
 
 RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
-  return plan_rank({.options = options, .layout = layout},
-                   static_cast<int>(stage * layout.data * layout.tensor + layout.tensor - 1));
+  return plan_rank({.options = options, .layout = layout}, rank_of_stage(layout, stage, true));
 }
 
 // Its number, and what a rank of it needs.
 std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
-  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) {
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
     RankPlan plan = plan_stage(options, layout, stage);
     if (plan.peak_bytes > fullest.second.peak_bytes) fullest = {stage, std::move(plan)};
   }
@@ -94,17 +92,16 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
 
 // The least of weights and gradients that a rank can hold, by division. It takes no plan to know.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t sharers = layout.tensor * layout.pipeline * (layout.zero == 3 ? layout.data : 1);
+  const std::int64_t sharers = layout.shards() * layout.stages() * (layout.zero == 3 ? layout.replicas() : 1);
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
 
 // Other layouts of the same ranks: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
-  for (Layout more = asked; asked.data > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
+  for (Layout more = asked; asked.replicas() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
   for (const Layout& other : all_layouts(limits))
-    if (std::tuple(other.data, other.tensor, other.pipeline) != std::tuple(asked.data, asked.tensor, asked.pipeline))
-      layouts.push_back(other);
+    if (other.sizes != asked.sizes) layouts.push_back(other);
   layouts.resize(std::min<std::size_t>(layouts.size(), 32));
   return layouts;
 }
@@ -112,7 +109,7 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
 // Among layouts that differ only in ZeRO, those that need the least memory.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
   std::vector<Layout> layouts = all_layouts(limits);
-  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.data > 1 ? 3 : 0); });
+  std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.replicas() > 1 ? 3 : 0); });
   return layouts;
 }
 
@@ -211,7 +208,7 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
 bool has_room(const Layout& layout, const OptionsOf& options_of) {
   const TrainingOptions options = options_of(layout), brief = briefly(options, layout);
   if (!go_together(options, layout) || least_bytes(options, layout) > options.memory_limit) return false;
-  for (std::int64_t stage = 0; stage < layout.pipeline; ++stage)
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
     if (plan_stage(brief, layout, stage).peak_bytes > options.memory_limit) return false;
   return true;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/text.hpp"
+
 namespace chorale {
 namespace {
 
@@ -27,45 +29,37 @@ void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options
                   fmt::format("use the {} it was made with", key));
 }
 
+StateTensor part_of(Training& training, const std::string& name, const Owned& owned, const Tensor& tensor) {
+  const Parameter& p = *owned.parameter;
+  const Mesh& mesh = training.mesh();
+  const AxisTable& axes = *mesh.layout().axes;
+  const AxisSet along = training.buckets().copied_along(p);
+  std::vector<std::string> copy;
+  for (std::size_t row = 0; along != 0 && row < axes.size(); ++row)
+    if (contains(along, row)) copy.push_back(fmt::format("{}{}", axes[row].name, mesh.place()[row]));
+  return {name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
+}
+
 }  // namespace
 
 std::vector<StateTensor> state_of(Training& training) {
   std::vector<StateTensor> all;
   training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
-    const Parameter& p = *owned.parameter;
-    all.push_back({name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice()});
+    all.push_back(part_of(training, name, owned, tensor));
   });
   return all;
 }
 
 std::vector<StateTensor> gradients_of(Training& training) {
   std::vector<StateTensor> all;
-  for (const Owned& owned : training.buckets().owned()) {
-    const Parameter& p = *owned.parameter;
-    all.push_back({"gradient/" + p.name,
-                   p.shape,
-                   {.slab = p.slab, .first = owned.first, .count = owned.count},
-                   owned.gradient.slice()});
-  }
+  for (const Owned& owned : training.buckets().owned())
+    all.push_back(part_of(training, "gradient/" + owned.parameter->name, owned, owned.gradient));
   return all;
-}
-
-std::string copy_of(const StateTensor& tensor, const Training& training) {
-  const Mesh& mesh = training.mesh();
-  const bool tied = tensor.name.ends_with("embedding.weight") && training.options().shape.tied;
-  std::string copy;
-  const auto add = [&](bool is_everywhere, const Axis& axis) {
-    if (is_everywhere && axis.rank() > 0) copy += fmt::format("{}{}{}", copy.empty() ? "" : ".", axis.name(), axis.rank());
-  };
-  add(mesh.layout().zero == 0, mesh.data());
-  add(tensor.part.slab.dim < 0, mesh.tensor());
-  add(tied, mesh.pipeline());
-  return copy;
 }
 
 std::vector<StateTensor> state_to_save(Training& training) {
   std::vector<StateTensor> all = state_of(training);
-  std::erase_if(all, [&](const StateTensor& t) { return !copy_of(t, training).empty(); });
+  std::erase_if(all, [](const StateTensor& t) { return !t.copy.empty(); });
   return all;
 }
 

@@ -5,11 +5,8 @@
 
 namespace chorale {
 
-std::vector<StateTensor> state_of(Training& training);      // all that this rank owns, to be read
-std::vector<StateTensor> gradients_of(Training& training);  // of the newest step, summed over ranks; "gradient/norm.gain"
-// Which copy of its tensor this rank's part belongs to: "dp1.tp1", after the replica, the shard and the stage that have it beside the owner;
-// "" for the owner's, which is what counts.
-std::string copy_of(const StateTensor& tensor, const Training& training);
+std::vector<StateTensor> state_of(Training& training);       // all that this rank owns, to be read
+std::vector<StateTensor> gradients_of(Training& training);   // of the newest step, summed over ranks; "gradient/norm.gain"
 std::vector<StateTensor> state_to_save(Training& training);  // of state_of, what is no copy
 Peers peers_of(const Mesh& mesh);
 Metadata metadata_of(Training& training, const std::string& config);

@@ -14,7 +14,23 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
   return all;
 }
 
+// How ranks have a parameter that this stage holds. Its gradient is a sum over all tokens: over the axes that divide these, unless they cut it.
+void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
+  const AxisTable& axes = *layout.axes;
+  const AxisSet cut = set_of(axes, p.cut_by);
+  AxisSet sum = holding_copies(axes, grid_of(axes, cut)) & ~cut;
+  if (p.of_stream && layout.sequence) sum |= dividing(axes, Divides::width);
+  p.summed_over = names_of(axes, sum);
+  p.stages = p.tied ? end_stages(layout) : std::vector{stage};
+  if (p.tied) p.multiplies = ends;  // the head does
+}
+
 }  // namespace
+
+Share share_of_width(const Mesh& mesh) {
+  const AxisTable& axes = *mesh.layout().axes;
+  return {mesh.tensor().rank(), mesh.tensor().size(), names_of(axes, dividing(axes, Divides::width))};
+}
 
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts) {
   const double h = static_cast<double>(shape.width), head = h * static_cast<double>(shape.vocabulary);
@@ -25,18 +41,22 @@ std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t 
   return split_layers(costs, parts);
 }
 
-Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh) {
+Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build) {
   const Layout& layout = mesh.layout();
-  Model model = build_gpt(shape, remake, {mesh.tensor().rank(), mesh.tensor().size()});
+  Model model = build ? build(shape, remake, mesh) : build_gpt(shape, remake, share_of_width(mesh));
   auto& layers = model.layers.layers();
-  const std::vector<std::int64_t> blocks = blocks_of_parts(shape, layout.pipeline * layout.chunks);
-  const bool first = mesh.first_stage(), last = mesh.last_stage();
+  const PipelineShape pipeline = pipeline_of(layout);
+  const std::vector<std::int64_t> blocks = blocks_of_parts(shape, pipeline.parts());
+  const PartPlace first = pipeline.place(0), last = pipeline.place(pipeline.parts() - 1);
+  const std::int64_t here = mesh.pipeline().rank();
+  begins_ = first.stage == here, ends_ = last.stage == here, last_chunk_ = last.chunk;
   const ParameterPointer table = parameters_of(*layers[0]).at(0);
-  tied_apart_ = shape.tied && layout.pipeline > 1 && (first || last);
 
   std::size_t next = 1;  // of the model's layers
   for (std::size_t part = 0; part < blocks.size(); ++part) {
-    const bool mine = static_cast<std::int64_t>(part) % layout.pipeline == mesh.pipeline().rank();
+    const PartPlace place = pipeline.place(static_cast<std::int64_t>(part));
+    const bool mine = place.stage == here;
+    require(!mine || place.chunk == static_cast<std::int64_t>(chunks_.size()), "chunks of a stage lie in the model's order");
     Sequence chunk("model");
     const auto add = [&](LayerPointer layer) {
       units_.push_back(parameters_of(*layer));
@@ -54,14 +74,15 @@ Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh) {
     for (std::int64_t i = 0; i < blocks[part]; ++i, ++next)
       if (mine) add(std::move(layers[next]));
     if (mine && part + 1 == blocks.size()) {
-      if (tied_apart_) model.head->own_table();
+      if (!begins_) model.head->own_table();
       auto end = std::make_unique<Sequence>("end");
       end->add(std::move(layers[next])).add(std::move(layers[next + 1]));
       add(std::move(end));
-      if (shape.tied && !tied_apart_) uses_.back().push_back(table);
+      if (shape.tied && begins_) uses_.back().push_back(table);
     }
     if (mine) chunks_.push_back(std::move(chunk));
   }
+  for (const ParameterPointer& p : parameters()) state(*p, layout, here, ends_);
 }
 
 std::vector<ParameterPointer> Stage::parameters() const {
@@ -70,12 +91,12 @@ std::vector<ParameterPointer> Stage::parameters() const {
   return all;
 }
 
-void Stage::wrap_units(Buckets& buckets, const Mesh& mesh) {
+void Stage::wrap_units(Buckets& buckets) {
   std::size_t unit = 0;
   for (Sequence& chunk : chunks_) {
     std::vector<ZeroUnit*> wrapped;
     for (LayerPointer& layer : chunk.layers()) {
-      auto whole = std::make_unique<ZeroUnit>(std::move(layer), uses_.at(unit++), buckets, mesh);
+      auto whole = std::make_unique<ZeroUnit>(std::move(layer), uses_.at(unit++), buckets);
       wrapped.push_back(whole.get());
       layer = std::move(whole);
     }

@@ -25,7 +25,9 @@ struct StateTensor {
   std::string name;  // "block.0.mlp.up.weight", "moment1/block.0.mlp.up.weight"
   Shape shape;       // global
   Part part;
-  Slice data;  // the part's elements, in host memory
+  Slice data;  // the part's elements
+  std::string copy =
+      {};  // "dp1.tp1": this rank's place along the axes whose ranks have copies of the part; "" for the owner's, which counts
 };
 
 // A part without defaults: `count` is known, and everything lies within the shape. Misuse if it cannot.

@@ -37,6 +37,7 @@ class SequenceParallel : public TensorParallel {
   std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;
   std::int64_t rows(std::int64_t all) const override { return all / axis_.size(); }
+  std::int64_t first_row(std::int64_t all) const override { return rows(all) * axis_.rank(); }
 };
 
 }  // namespace chorale

@@ -22,7 +22,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       memory_(memory, ledger_),
       numerics_((check(options, mesh_.layout()), numerics_on(options.device, options.numerics))),
       boundary_(boundary_of(options, mesh_)),
-      stage_(options.shape, options.remake, mesh_),
+      stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
       totals_(memory_, options.numerics == "exact"),
@@ -30,9 +30,8 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
   for (const ParameterPointer& p : parameters_) p->site = site_of(*p, options.shape, tokens);
-  buckets_ =
-      std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_, stage_.tied_apart()), memory_);
-  if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_, mesh_);
+  buckets_ = std::make_unique<Buckets>(stage_.units(), bucket_options(options, mesh_, *numerics_), mesh_, memory_);
+  if (mesh_.layout().zero >= 2) stage_.wrap_units(*buckets_);
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
                                            options.masters);
@@ -47,7 +46,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.boundary = boundary_.get();
   context.after_layer = [this] { mesh_.world().poll(); };
   context.stream = context.tokens;
-  if (mesh_.layout().sequence) context.stream.first_row = boundary_->rows(rows) * mesh_.tensor().rank();
+  context.stream.first_row = boundary_->first_row(rows);
   context.targets = context.typed({rows}, DType::i32, Category::data);
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
@@ -60,7 +59,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   auto batch = std::make_unique<MicroBatch>(context(place, options_.micro_batch), options_.remake == Remake::selective);
   Context& context = batch->context;
   batch->inputs = context.typed(context.targets.shape(), DType::i32, Category::data);
-  if (!batch->inputs.phantom() && (mesh_.first_stage() || mesh_.last_stage())) {
+  if (!batch->inputs.phantom() && (stage_.begins() || stage_.ends())) {
     const auto there = static_cast<std::size_t>(samples * options_.shape.sequence);
     with_values<std::int32_t>(batch->inputs, Use::write, [&](std::span<std::int32_t> inputs) {
       with_values<std::int32_t>(context.targets, Use::write, [&](std::span<std::int32_t> targets) {
@@ -88,7 +87,7 @@ PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
     account_.opened(i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
-    if (has_loss() && chunk + 1 == schedule.chunks) tokens_ += batch->targets;
+    if (has_loss() && chunk == stage_.last_chunk()) tokens_ += batch->targets;
     prepare(*batch);
     return batch;
   };
@@ -154,14 +153,11 @@ std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, cons
                  numerics_->root(sums.squares)};
 }
 
-// Each distinct element once: of what several shards or both ends of the pipeline hold, one rank counts.
 SquareSum Training::squares_of_gradients(double scale) {
   SquareSum squares = totals_.squares();
   std::vector<ScaledSlice> gradients;
   buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
-    const bool replica = p.slab.dim < 0 && mesh_.tensor().rank() > 0;
-    const bool copy = stage_.tied_apart() && p.name == "embedding.weight" && !mesh_.first_stage();
-    if (!replica && !copy) gradients.push_back({gradient, scale * numerics_->unit(p.site)});
+    gradients.push_back({gradient, scale * numerics_->unit(p.site)});
   });
   numerics_->add_squares(gradients, squares, options_.queue());
   return squares;
@@ -188,7 +184,7 @@ std::optional<Error> Training::trouble_of_sums() {
 
 double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   const std::int64_t whole = options_.micro_batch * mesh_.data().size();
-  const PipelineSchedule schedule = forward_only({schedule_.stages, (samples + whole - 1) / whole, schedule_.chunks});
+  const PipelineSchedule schedule = forward_only(pipeline_of(mesh_.layout(), (samples + whole - 1) / whole));
   run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
   const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, totals_.squares());
   if (!outcome)

@@ -44,6 +44,7 @@ struct TrainingOptions {
   std::int64_t bucket_bytes = 25 << 20;  // of gradients
   bool partition_activations = false;    // tensor ranks share what full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes of this rank; 0: none
+  BuildModel build = {};                 // the layers, where they are not build_gpt's
 
   Queue queue() const { return queue_on(device, threads); }
 };
@@ -93,7 +94,7 @@ class Training {
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  bool has_loss() const { return mesh_.last_stage() && mesh_.tensor().rank() == 0; }  // where it counts, once
+  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }  // where it counts, once
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);

@@ -9,7 +9,7 @@ namespace {
 
 class Sharded final : public Reducer {
  public:
-  Sharded(Buckets& buckets, const Mesh& mesh) : buckets_(buckets), mesh_(mesh) {}
+  explicit Sharded(Buckets& buckets) : buckets_(buckets) {}
 
   void begin(std::int64_t) override {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
@@ -20,34 +20,30 @@ class Sharded final : public Reducer {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
     bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
-    if (mesh_.layout().sequence) mesh_.tensor().all_reduce(bucket.gradients.narrow(0, bucket.stream));
-    const BucketOptions& o = buckets_.options();
-    const std::int64_t length = bucket.count / o.ranks;
-    const Tensor sum = bucket.gradients.narrow(length * o.rank, length);
-    mesh_.data().reduce_scatter(bucket.gradients, sum);
-    add(sum.slice(), bucket.gradient_shard.slice(), o.queue);
+    add_before(bucket);
+    const std::int64_t length = bucket.count / bucket.group->size();
+    const Tensor sum = bucket.gradients.narrow(length * bucket.group->rank(), length);
+    bucket.group->reduce_scatter(bucket.gradients, sum);
+    add(sum.slice(), bucket.gradient_shard.slice(), buckets_.options().queue);
     bucket.bind_gradients({});
   }
 
-  void finish() override { add_tied(buckets_, mesh_); }
+  void finish() override { add_after(buckets_); }
 
   void publish() override {
-    if (buckets_.options().zero < 3) gather_values(buckets_, mesh_);  // of ZeRO-3 a unit gathers its own
+    if (buckets_.options().zero < 3) gather_values(buckets_);  // of ZeRO-3 a unit gathers its own
   }
 
  private:
   Buckets& buckets_;
-  const Mesh& mesh_;
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, const Mesh& mesh) {
-  return std::make_unique<Sharded>(buckets, mesh);
-}
+std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets) { return std::make_unique<Sharded>(buckets); }
 
-ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets, const Mesh& mesh)
-    : WrappingLayer(std::move(inner)), buckets_(buckets), mesh_(mesh) {
+ZeroUnit::ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets)
+    : WrappingLayer(std::move(inner)), buckets_(buckets) {
   for (const ParameterPointer& p : uses) {
     Bucket* const bucket = &buckets_.of(*p);
     if (std::find(mine_.begin(), mine_.end(), bucket) == mine_.end()) mine_.push_back(bucket);
@@ -59,7 +55,7 @@ void ZeroUnit::fetch() {
   for (Bucket* bucket : mine_) {
     if (bucket->values) continue;
     bucket->bind_values(buckets_.new_values(*bucket));
-    under_way_.push_back(mesh_.data().start_all_gather(bucket->value_shard, bucket->values));
+    under_way_.push_back(bucket->group->start_all_gather(bucket->value_shard, bucket->values));
   }
 }
 

@@ -1,4 +1,4 @@
-// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020): ranks of the data axis keep shards of the gradients (2), and of the parameters too (3). What is
+// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020): the ranks of a bucket's group keep shards of the gradients (2), and of the parameters too (3). What is
 // whole is so only while a unit of the model, an embedding, a block, the head, is at work.
 //
 //   forward    gather i+1 ┄┄ │ unit i │ drop values        the next unit's values are on their way while this one computes
@@ -15,7 +15,7 @@ namespace chorale {
 // A unit: a layer whose values or gradients are whole only when it needs them.
 class ZeroUnit final : public WrappingLayer {
  public:
-  ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets, const Mesh& mesh);
+  ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
   // The neighbours in the order of the forward pass, whose values are fetched ahead; null where there is none.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
@@ -28,7 +28,6 @@ class ZeroUnit final : public WrappingLayer {
   void release();  // drops them
 
   Buckets& buckets_;
-  const Mesh& mesh_;
   std::vector<Bucket*> mine_;
   std::vector<Axis::Pending> under_way_;
   ZeroUnit *before_ = nullptr, *after_ = nullptr;

@@ -32,7 +32,7 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
 // The whole share of a replica at once; a pipeline wants several.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
-  std::vector<std::int64_t> sizes{layout.pipeline > 1 ? 2 : batch / layout.data, 1};
+  std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
   if (asked < batch) sizes.insert(sizes.begin(), asked);  // the whole batch is what stands there when nothing was asked
   for (const std::int64_t size : sizes)
     if (const Case row = on(layout, plain, size); possible(row)) return row;
@@ -41,7 +41,7 @@ Case suited(const Layout& layout, const Case& plain) {
 
 Layout layout_named(const std::string& word, std::int64_t world, const Case& plain) {
   const Layout layout = parse_layout(word, 0);
-  return layout.data > 0 ? layout : infer_data(layout, {plain.options.shape, world, plain.options.global_batch});
+  return layout.ranks() > 0 ? layout : inferred(layout, {plain.options.shape, world, plain.options.global_batch});
 }
 
 std::vector<Layout> few_with_every_strategy(std::int64_t world) {
@@ -94,10 +94,10 @@ std::vector<Variation> of_micro_batches() {
 // Only pipelines have one; layouts of one stage do not change, and are left out.
 std::vector<Variation> of_schedules() {
   std::vector<Variation> all;
-  for (const std::string& name : schedule_names())
-    all.push_back({fmt::format("schedule {}", name), [name](Case& row) {
-                     row.layout.schedule = name;
-                     row.layout.chunks = name == "interleaved" ? 2 : 1;
+  for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
+    all.push_back({fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
+                     row.layout.schedule = schedule.name;
+                     row.layout.chunks = schedule.least_chunks;
                    }});
   return all;
 }
@@ -151,7 +151,7 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
   for (const std::string& kind : what)
     for (const Variation& variation : variations_of(kind, plain.backends))
       for (Case row : bases) {
-        if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.pipeline == 1)) continue;
+        if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.stages() == 1)) continue;
         variation.change(row);
         row.variation = variation.words;
         if (possible(row)) rows.push_back(row);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "layers/gpt.hpp"
+#include "parallel/mesh.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::prove {
@@ -99,11 +100,11 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   std::vector<std::string> sums, ways;  // over ranks, of it; and what it is made from comes by
   if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
   if (!is_norm) {
-    if (layout.tensor > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
-    if (layout.pipeline > 1) ways.emplace_back("pp send");
+    if (layout.shards() > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
+    if (layout.stages() > 1) ways.emplace_back("pp send");
     if (layout.zero == 3 || (is_loss && layout.zero > 0)) ways.emplace_back("dp all_gather of the weights");
   }
-  for (const ParameterPointer& p : in_backward_order(shape, layout.tensor)) {
+  for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
     if (!is_gradient(tensor)) {  // its gradient is right, and so is the norm
       sums = {"no sum over ranks: the optimizer"};
@@ -112,8 +113,8 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
       break;
     }
     if (layout.sequence && p->of_stream) sums.emplace_back("tp all_reduce");
-    if (layout.data > 1) sums.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
-    if (layout.pipeline > 1 && shape.tied && p->name == "embedding.weight") sums.emplace_back("ends all_reduce");
+    if (layout.replicas() > 1) sums.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
+    if (p->tied && end_stages(layout).size() > 1) sums.emplace_back("ends all_reduce");
     break;
   }
   if (sums.empty() && ways.empty()) return "no collective: a rank has it for itself";

@@ -18,8 +18,12 @@ namespace chorale::report {
 namespace {
 
 // What a layout's one word already says, and what changes no result.
-const std::set<std::string> said_by_layout{
-    "layout", "dp", "tp", "pp", "zero", "use-distributed-optimizer", "sequence-parallel", "schedule", "virtual-stages"};
+const std::set<std::string> said_by_layout = [] {
+  std::set<std::string> flags{"layout",   "zero",          "use-distributed-optimizer", "sequence-parallel",
+                              "schedule", "virtual-stages"};
+  for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
+  return flags;
+}();
 const std::set<std::string> said_by_shape{
     "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
     "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};

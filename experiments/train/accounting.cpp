@@ -10,61 +10,63 @@
 namespace chorale::train {
 namespace {
 
-// Of every rank, as bytes that an exchange carries.
-template <class Row>
-std::vector<Row> gathered(const Row& mine, const Mesh& mesh) {
-  std::vector<Row> all;
-  for (const std::string& text : mesh.world().exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
-    std::memcpy(&all.emplace_back(), text.data(), sizeof mine);
-  return all;
-}
+// The numbers of every rank, in the order of ranks, and what each has to say besides.
+struct Gathered {
+  std::vector<std::vector<std::int64_t>> numbers;
+  std::vector<std::string> texts;
 
-template <class Row, class Values>
-std::vector<std::int64_t> column_of(const std::vector<Row>& rows, Values values) {
-  std::vector<std::int64_t> column;
-  for (const Row& row : rows) column.insert(column.end(), std::begin(row.*values), std::end(row.*values));
-  return column;
-}
+  Gathered(const std::vector<std::int64_t>& mine, const std::string& text, const Mesh& mesh) {
+    const std::size_t bytes = mine.size() * sizeof(std::int64_t);
+    const std::string packed(reinterpret_cast<const char*>(mine.data()), bytes);
+    for (const std::string& rank : mesh.world().exchange(packed + text)) {
+      std::memcpy(numbers.emplace_back(mine.size()).data(), rank.data(), bytes);
+      texts.push_back(rank.substr(bytes));
+    }
+  }
 
-struct Place {
-  std::int64_t data[1], tensor[1], pipeline[1], peak[categories];
+  // Numbers [first, first + count) of each rank, one after the other.
+  std::vector<std::int64_t> column(std::size_t first, std::size_t count = 1) const {
+    std::vector<std::int64_t> all;
+    for (const auto& rank : numbers) {
+      const auto begin = rank.begin() + static_cast<std::ptrdiff_t>(first);
+      all.insert(all.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+    return all;
+  }
 };
 
-constexpr std::size_t most_axes = 5, cells = most_axes * operations;
-struct Sent {
-  std::int64_t planned[cells], made[cells], calls[cells];
-  char trouble[160];  // what differs first
-};
+std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-Sent sent_by(const Mesh& mesh, const Accounts& planned) {
-  Sent sent{};
+// Bytes planned, bytes sent and calls made, by axis and operation; and what differs first.
+Gathered traffic_of(const Mesh& mesh, const Accounts& planned) {
+  const std::size_t cells = cells_of(mesh);
+  std::vector<std::int64_t> mine(3 * cells);
   const Accounts made = accounts_of(mesh);
   std::size_t cell = 0;
   for (const auto& axis : mesh.axes())
     for (std::size_t i = 0; i < operations; ++i, ++cell) {
       const Account::Entry& entry = made.at(axis->name()).entries[i];
       const auto foreseen = planned.find(axis->name());
-      sent.planned[cell] = foreseen == planned.end() ? 0 : foreseen->second.entries[i].bytes;
-      sent.made[cell] = entry.bytes;
-      sent.calls[cell] = entry.calls;
+      mine[cell] = foreseen == planned.end() ? 0 : foreseen->second.entries[i].bytes;
+      mine[cells + cell] = entry.bytes;
+      mine[2 * cells + cell] = entry.calls;
     }
-  difference(planned, made).copy(sent.trouble, sizeof sent.trouble - 1);
-  return sent;
+  return {mine, difference(planned, made), mesh};
 }
 
-void record(Recorder& recorder, const Mesh& mesh, const std::vector<Sent>& ranks) {
+void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   std::vector<std::string> axes, names;
   for (const auto& axis : mesh.axes()) axes.push_back(axis->name());
   for (std::size_t i = 0; i < operations; ++i) names.emplace_back(operation_name(i));
   recorder.dimension({.name = "axis", .labels = axes}, "traffic");
   recorder.dimension({.name = "op", .labels = names}, "traffic");
-  const auto keep = [&](const char* name, auto values, const char* units, const char* about) {
-    recorder.numbers("traffic", name, {"rank", "axis", "op"}, column_of(ranks, values), units, about);
+  const std::size_t cells = cells_of(mesh);
+  const auto keep = [&](const char* name, std::size_t which, const char* units, const char* about) {
+    recorder.numbers("traffic", name, {"rank", "axis", "op"}, traffic.column(which * cells, cells), units, about);
   };
-  keep("bytes_measured", &Sent::made, "byte",
-       "sent from the first step on; -1: by calls of a library, which nobody can count");
-  keep("bytes_predicted", &Sent::planned, "byte", "planned for as many steps and evaluations");
-  keep("calls", &Sent::calls, "1", "calls made");
+  keep("bytes_measured", 1, "byte", "sent from the first step on; -1: by calls of a library, which nobody can count");
+  keep("bytes_predicted", 0, "byte", "planned for as many steps and evaluations");
+  keep("calls", 2, "1", "calls made");
 }
 
 // "3.1 MiB on rank 0: dp 2.0 MiB, tp 1.1 MiB, world 240 B"
@@ -89,35 +91,34 @@ Accounting::Accounting(RunRecord& run, const Training& training, const PlanReque
     : plan_(plan_run(request, training.mesh().world().rank(), evaluation_samples)) {
   const Mesh& mesh = training.mesh();
   clear_accounts(mesh);
-  Place mine{{mesh.data().rank()}, {mesh.tensor().rank()}, {mesh.pipeline().rank()}, {}};
-  std::copy(plan_.step.peak.begin(), plan_.step.peak.end(), mine.peak);
-  const std::vector<Place> places = gathered(mine, mesh);
+  const AxisTable& axes = *mesh.layout().axes;
+  std::vector<std::int64_t> mine(mesh.place().begin(), mesh.place().begin() + static_cast<std::ptrdiff_t>(axes.size()));
+  mine.insert(mine.end(), plan_.step.peak.begin(), plan_.step.peak.end());
+  const Gathered ranks(mine, "", mesh);
   if (!run.recorder) return;
   Recorder& recorder = *run.recorder;
-  recorder.numbers("ranks", "dp", {"rank"}, column_of(places, &Place::data), "1", "place among the replicas");
-  recorder.numbers("ranks", "tp", {"rank"}, column_of(places, &Place::tensor), "1", "place among the tensor ranks");
-  recorder.numbers("ranks", "pp", {"rank"}, column_of(places, &Place::pipeline), "1", "stage of the pipeline");
-  recorder.numbers("memory", "planned", {"rank", "category"}, column_of(places, &Place::peak), "byte",
+  for (std::size_t row = 0; row < axes.size(); ++row)
+    recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
+  recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
                    "most that a step should hold at once");
 }
 
 bool Accounting::settle(RunRecord& run, const Training& training) const {
   const Mesh& mesh = training.mesh();
-  require(mesh.axes().size() == most_axes, "a mesh has {} axes, not {}", most_axes, mesh.axes().size());
-  const std::vector<Sent> ranks = gathered(sent_by(mesh, plan_.after(counts_)), mesh);
+  const Gathered ranks = traffic_of(mesh, plan_.after(counts_));
   std::vector<std::string> troubles;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (ranks[rank].trouble[0]) troubles.push_back(fmt::format("{}, {}", rank, ranks[rank].trouble));
+  for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
+    if (!ranks.texts[rank].empty()) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));
   if (!run.recorder) return troubles.empty();
   record(*run.recorder, mesh, ranks);
   if (!troubles.empty())
     fmt::print(
         stderr, "{}",
         describe(Error(Exit::check, "what was sent is not what was planned",
-                       fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.size()),
+                       fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.texts.size()),
                        "the plan runs the same code on phantom tensors (parallel/plan.hpp): one of the two does more"),
-                 0, static_cast<int>(ranks.size())));
-  else if (ranks.size() > 1)
+                 0, static_cast<int>(ranks.texts.size())));
+  else if (ranks.texts.size() > 1)
     run.log.info("bytes sent: as planned, {}", in_words(mesh));
   return troubles.empty();
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "experiments/train/ds_config.hpp"
+#include "parallel/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {
@@ -189,7 +190,6 @@ constexpr const char* refused_unless_off[][2] = {
     {"hybrid_engine", ""},
     {"compile", ""},
     {"pipeline", "--pp, --schedule"},
-    {"tensor_parallel", "--tp"},
     {"expert_parallel", ""},
     {"graph_harvesting", ""},
     {"checkpoint", "--save-interval, --load"},
@@ -265,6 +265,8 @@ const std::vector<DsKey>& ds_keys() {
     std::vector<DsKey> all(std::begin(setting), std::end(setting));
     all.insert(all.end(), std::begin(only), std::end(only));
     for (const auto& [path, instead] : refused_unless_off) all.push_back({path, "", "off", false, "", off, unless, instead});
+    for (const AxisRow& axis : all_axes())
+      if (*axis.deepspeed) all.push_back({axis.deepspeed, "", "off", false, "", off, unless, axis.deepspeed_remark});
     for (const auto& [path, there, why] : without_effect) all.push_back({path, "", there, false, "", nothing, "", why});
     return all;
   }();

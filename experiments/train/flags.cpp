@@ -177,7 +177,7 @@ void Flags::declare_rate(Options& o) {
 
 // global = micro × accumulation × replicas. What is 0 follows from the others; what is not must agree with them.
 void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
-  const std::int64_t replicas = layout.data;
+  const std::int64_t replicas = layout.replicas();
   o.global_batch = global_batch_;
   o.micro_batch = micro_batch_;
   const std::int64_t steps = std::max<std::int64_t>(accumulation_, 1);
@@ -188,7 +188,7 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
     o.global_batch = micro_batch_ * steps * replicas;
   }
   if (micro_batch_ == 0 && accumulation_ == 0)
-    o.micro_batch = layout.pipeline > 1 ? 1 : std::max<std::int64_t>(1, o.global_batch / replicas);
+    o.micro_batch = layout.stages() > 1 ? 1 : std::max<std::int64_t>(1, o.global_batch / replicas);
   if (accumulation_ == 0) return;
   if (micro_batch_ == 0) o.micro_batch = o.global_batch / (steps * replicas);
   if (o.micro_batch * steps * replicas == o.global_batch && o.micro_batch > 0) return;

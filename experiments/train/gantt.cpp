@@ -30,14 +30,13 @@ MeasuredPipeline measure_pipeline(const Training& training, const std::vector<Ra
   if (ranks.empty()) return pipeline;
   const PipelineSchedule& schedule = training.schedule();
   pipeline.measured = {schedule.stages, schedule.chunks, {}};
-  const std::int64_t between = mesh.layout().data * mesh.layout().tensor;  // ranks from a stage to the next
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     for (std::size_t at = 0; at < all[rank].size(); at += sizeof(PipelineEvent)) {
       PipelineEvent event;
       std::memcpy(&event, all[rank].data() + at, sizeof event);
       event.begins += ranks[rank].clock_offset, event.ends += ranks[rank].clock_offset;
       const auto number = static_cast<std::int64_t>(rank);
-      if (number % between == 0) pipeline.measured.events.push_back(event);
+      if (number == rank_of_stage(mesh.layout(), event.stage)) pipeline.measured.events.push_back(event);
       const PipelineAction& a = event.action;
       pipeline.rows.push_back(
           {number, event.stage, a.micro_batch, a.chunk, static_cast<std::uint8_t>(a.kind), event.begins, event.ends});

@@ -12,7 +12,13 @@
 namespace chorale::train {
 namespace {
 
-const std::vector<std::string> axes{"dp", "tp", "pp", "world"};
+// Whose backend and algorithm can be chosen.
+std::vector<std::string> axis_names() {
+  std::vector<std::string> names;
+  for (const AxisRow& axis : all_axes()) names.emplace_back(axis.name);
+  names.emplace_back("world");
+  return names;
+}
 
 void require_known(const std::string& word, const std::string& part, const std::string& what,
                    const std::vector<std::string>& known) {
@@ -48,7 +54,7 @@ ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, c
   for (const std::string& part : parts) {
     const std::size_t equals = part.find('=');
     const std::string axis = equals == std::string::npos ? "" : part.substr(0, equals);
-    if (equals != std::string::npos) require_known(axis, part, "axis", axes);
+    if (equals != std::string::npos) require_known(axis, part, "axis", axis_names());
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
     require_known(word, part, what, known);
     if (!words.emplace(axis, word).second)
@@ -72,15 +78,15 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
 
 void LayoutFlags::declare_layout(Options& o) {
   options_ = &o;
-  const auto pipeline = [this] { return asked().pipeline > 1 ? "" : "the layout has no pipeline"; };
+  const auto pipeline = [this] { return asked().stages() > 1 ? "" : "the layout has no pipeline"; };
   o.section("layout");
   o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
       .words("WORD");
-  o.add("dp", data_, "replicas of the model; 0: what is left of the ranks").range(0, 1e6);
-  o.add("tp", tensor_, "ranks that share a layer; 0: as the layout says").range(0, 1e6).alias("tensor-model-parallel-size");
-  o.add("pp", pipeline_, "stages of the pipeline; 0: as the layout says")
-      .range(0, 1e6)
-      .alias("pipeline-model-parallel-size");
+  for (std::size_t row = 0; row < all_axes().size(); ++row) {
+    const AxisRow& axis = all_axes()[row];
+    Option& option = o.add(axis.name, sizes_[row], axis.flag).range(0, 1e6);
+    if (*axis.megatron) option.alias(axis.megatron);
+  }
   o.add("zero", zero_,
         "ZeRO: 1 cuts the optimizer among replicas, 2 gradients too, 3 parameters too; auto: as the layout says")
       .one_of({"auto", "0", "1", "2", "3"})
@@ -90,7 +96,7 @@ void LayoutFlags::declare_layout(Options& o) {
   o.add("schedule", schedule_, "of the pipeline; auto: as the layout says")
       .one_of(with_auto(schedule_names()))
       .only_where("a pipeline", pipeline);
-  o.add("virtual-stages", chunks_, "chunks of the model that a stage has, interleaved; 0: as the layout says")
+  o.add("virtual-stages", chunks_, "chunks of the model that a stage has; 0: as the layout says")
       .range(0, 1e6)
       .alias("num-virtual-stages-per-pipeline-rank")
       .only_where("a pipeline", pipeline);
@@ -115,7 +121,7 @@ void LayoutFlags::declare(Options& o) {
       .only_with("reducer", {"bucketed"});
   o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)")
       .only_with("recompute", {"full"})
-      .only_where("tensor ranks", [this] { return asked().tensor > 1 ? "" : "the layout has one tensor rank"; });
+      .only_where("tensor ranks", [this] { return asked().shards() > 1 ? "" : "the layout has one tensor rank"; });
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
 }
 
@@ -132,9 +138,8 @@ bool LayoutFlags::counts(const std::string& flag, const std::string& part) const
 
 Layout LayoutFlags::asked() const {
   Layout layout = parse_layout(word_, 0);
-  if (data_ && counts("dp", "dp")) layout.data = data_;
-  if (tensor_ && counts("tp", "tp")) layout.tensor = tensor_;
-  if (pipeline_ && counts("pp", "pp")) layout.pipeline = pipeline_;
+  for (std::size_t row = 0; row < all_axes().size(); ++row)
+    if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, name)) layout.sizes[row] = sizes_[row];
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
   if (zero_ != "auto" && counts("zero", "z")) layout.zero = std::stoi(zero_);
   if (distributed_optimizer_ && layout.zero == 0)
@@ -143,20 +148,20 @@ Layout LayoutFlags::asked() const {
   layout.sequence |= sequence_;
   const std::int64_t chunks = counts("virtual-stages", "v") ? chunks_ : 0;
   if (chunks) layout.chunks = chunks;
-  if (chunks > 1 && layout.schedule == Layout{}.schedule) layout.schedule = "interleaved";
-  if (chunks == 1 && layout.schedule == "interleaved") layout.schedule = Layout{}.schedule;
+  if (chunks > 1 && layout.schedule == default_schedule(1)) layout.schedule = default_schedule(chunks);
+  if (chunks == 1 && layout.schedule == default_schedule(2)) layout.schedule = default_schedule(1);
   if (schedule_ != "auto" && counts("schedule", "")) layout.schedule = schedule_;
   return layout;
 }
 
-Layout LayoutFlags::layout(std::int64_t world) const { return infer_data(asked(), world); }
+Layout LayoutFlags::layout(std::int64_t world) const { return inferred(asked(), world); }
 
 ParallelChoice LayoutFlags::choice(std::int64_t world) const {
   return {layout(world), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
 }
 
 ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
-  return {infer_data(asked(), limits), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
+  return {inferred(asked(), limits), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -27,7 +27,7 @@ class LayoutFlags {
  public:
   void declare(Options& options);
   void declare_layout(Options& options);    // without what only training asks for
-  Layout asked() const;                     // data 0 where it is left out
+  Layout asked() const;                     // with 0 for what is to be inferred
   Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
   ParallelChoice choice(std::int64_t world) const;
   ParallelChoice choice(const LayoutLimits& limits) const;  // as much, and names layouts that fit these
@@ -37,7 +37,8 @@ class LayoutFlags {
   bool counts(const std::string& flag, const std::string& part) const;
   const Options* options_ = nullptr;  // where they are declared
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
-  std::int64_t data_ = 0, tensor_ = 0, pipeline_ = 0, chunks_ = 0;  // 0: as the word says
+  std::array<std::int64_t, most_axes> sizes_{};  // by row of the table of axes; 0: as the word says
+  std::int64_t chunks_ = 0;                      // 0: as the word says
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
   std::int64_t bucket_bytes_ = 0;

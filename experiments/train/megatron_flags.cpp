@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "parallel/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {
@@ -126,9 +127,7 @@ const Word flags[] = {
     sets("distribute-saved-activations", "partition-activations", "true"),
     refused("cpu-offloading", "nothing is offloaded: --recompute, --zero"),
     // ranks
-    same("tensor-model-parallel-size", "tp"),
-    same("pipeline-model-parallel-size", "pp"),
-    same("sequence-parallel"),
+    same("sequence-parallel"),  // before it, the sizes of the axes
     same("use-distributed-optimizer"),
     same("num-virtual-stages-per-pipeline-rank", "virtual-stages"),
     refused("num-layers-per-virtual-pipeline-stage", "--virtual-stages: layers / (stages × this)"),
@@ -210,7 +209,16 @@ const Word flags[] = {
 }  // namespace
 
 const std::vector<Word>& megatron_flags() {
-  static const std::vector<Word> table(std::begin(flags), std::end(flags));
+  static const std::vector<Word> table = [] {
+    std::vector<Word> all;
+    for (const Word& word : flags) {
+      if (word.name == "sequence-parallel")
+        for (const AxisRow& axis : all_axes())
+          if (*axis.megatron) all.push_back(same(axis.megatron, axis.name));
+      all.push_back(word);
+    }
+    return all;
+  }();
   return table;
 }
 

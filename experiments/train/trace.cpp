@@ -27,11 +27,11 @@ namespace {
 std::string packed(Training& training) {
   const Mesh& mesh = training.mesh();
   const Trace& trace = training.account().trace();
-  const nlohmann::json mine{{"name", fmt::format("rank {}: dp{} tp{} pp{}", mesh.world().rank(), mesh.data().rank(),
-                                                 mesh.tensor().rank(), mesh.pipeline().rank())},
-                            {"left_out", trace.left_out()},
-                            {"spans", trace.spans()},
-                            {"calls", trace.calls()}};
+  std::string name = fmt::format("rank {}:", mesh.world().rank());
+  const AxisTable& axes = *mesh.layout().axes;
+  for (std::size_t row = 0; row < axes.size(); ++row) name += fmt::format(" {}{}", axes[row].name, mesh.place()[row]);
+  const nlohmann::json mine{
+      {"name", name}, {"left_out", trace.left_out()}, {"spans", trace.spans()}, {"calls", trace.calls()}};
   const std::vector<std::uint8_t> bytes = nlohmann::json::to_msgpack(mine);
   return {bytes.begin(), bytes.end()};
 }

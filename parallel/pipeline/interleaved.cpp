@@ -12,8 +12,9 @@
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale::pipelines {
+namespace {
 
-PipelineSchedule interleaved(const PipelineShape& shape) {
+PipelineSchedule plan(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   const std::int64_t p = shape.stages, v = shape.chunks, total = shape.micro_batches * v;
   // The k-th pass of a stage: which micro-batch, and how many chunks have been passed in this direction before.
@@ -29,10 +30,20 @@ PipelineSchedule interleaved(const PipelineShape& shape) {
   return schedule;
 }
 
-std::string interleaved_misfit(const PipelineShape& shape) {
+std::string misfit(const PipelineShape& shape) {
   if (shape.chunks < 2) return "with one chunk of the model on a stage it would be 1f1b; it wants two or more";
   if (shape.micro_batches % shape.stages == 0) return "";
   return fmt::format("{} micro-batches are no multiple of {} stages", shape.micro_batches, shape.stages);
+}
+
+}  // namespace
+
+PipelineAlgorithm interleaved() {
+  return {.name = "interleaved",
+          .make = plan,
+          .about = "1f1b over several chunks a stage: a smaller bubble, more messages",
+          .misfit = misfit,
+          .least_chunks = 2};
 }
 
 }  // namespace chorale::pipelines

@@ -9,10 +9,18 @@ std::optional<StagedAction> neighbour(const PipelineShape& shape, const StagedAc
   if (of.action.kind == Pass::weights) return std::nullopt;  // it needs its own backward alone, and nobody needs it
   const std::int64_t part = shape.part(of.stage, of.action.chunk) + parts_away;
   if (part < 0 || part >= shape.parts()) return std::nullopt;
-  return StagedAction{part % shape.stages, {of.action.kind, of.action.micro_batch, part / shape.stages}};
+  const PartPlace there = shape.place(part);
+  return StagedAction{there.stage, {of.action.kind, of.action.micro_batch, there.chunk}};
 }
 
 }  // namespace
+
+const Placement around{
+    [](std::int64_t stages, const PartPlace& place) { return place.chunk * stages + place.stage; },
+    [](std::int64_t stages, std::int64_t part) {
+      return PartPlace{part % stages, part / stages};
+    },
+};
 
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker) {
   return neighbour(shape, taker, taker.action.kind == Pass::forward ? -1 : 1);

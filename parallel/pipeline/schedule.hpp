@@ -4,8 +4,8 @@
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward        W  gradients of the weights, where they
 //                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward          are apart: B is then the input's alone
 //
-// A stage may hold several chunks of the model: chunk c of stage s is the model's part number c·stages + s, so that a micro-batch goes
-// around all stages once for every chunk. An action begins when its stage is done with the one before it and the message it needs is
+// A stage may hold several chunks of the model. Which parts of the model they are is the schedule's placement: by default chunk c of stage s is
+// part number c·stages + s, so that a micro-batch goes around all stages once for every chunk. An action begins when its stage is done with the one before it and the message it needs is
 // in; what it made is sent off at once, and nobody waits until it has arrived.
 #pragma once
 #include <cstdint>
@@ -24,9 +24,24 @@ struct PipelineAction {
   bool operator==(const PipelineAction&) const = default;
 };
 
+// Where a part of the model lies: a chunk of a stage.
+struct PartPlace {
+  std::int64_t stage, chunk;
+  bool operator==(const PartPlace&) const = default;
+};
+
+// Which part of the model each chunk of each stage is, and back: a row's, and a property of the schedule.
+struct Placement {
+  std::int64_t (*part)(std::int64_t stages, const PartPlace& place);
+  PartPlace (*place)(std::int64_t stages, std::int64_t part);
+};
+extern const Placement around;  // chunk c of stage s is part c·stages + s
+
 struct PipelineShape {
   std::int64_t stages = 1, micro_batches = 1, chunks = 1;
-  std::int64_t part(std::int64_t stage, std::int64_t chunk) const { return chunk * stages + stage; }
+  const Placement* placement = &around;
+  std::int64_t part(std::int64_t stage, std::int64_t chunk) const { return placement->part(stages, {stage, chunk}); }
+  PartPlace place(std::int64_t part) const { return placement->place(stages, part); }
   std::int64_t parts() const { return chunks * stages; }
 };
 
@@ -68,9 +83,13 @@ std::string describe(const PipelineSchedule& schedule);                   // a l
 // A row of the table: to add a schedule, a file beside this one and its line in schedules.cpp. Tests, `show` and `verify` go through it.
 struct PipelineAlgorithm {
   const char* name;
-  PipelineSchedule (*plan)(const PipelineShape&);  // pure
+  PipelineSchedule (*make)(const PipelineShape&);  // pure; call plan()
   const char* about;
   std::string (*misfit)(const PipelineShape&);  // "", or why it cannot be planned for this shape
+  std::int64_t least_chunks = 1;                // of the model on a stage
+  const Placement* placement = &around;
+
+  PipelineSchedule plan(PipelineShape shape) const { return shape.placement = placement, make(shape); }
 };
 
 inline bool fits(const PipelineAlgorithm& row, const PipelineShape& shape) { return row.misfit(shape).empty(); }

@@ -6,8 +6,7 @@ namespace pipelines {
 PipelineSchedule naive(const PipelineShape&);
 PipelineSchedule gpipe(const PipelineShape&);
 PipelineSchedule one_f_one_b(const PipelineShape&);
-PipelineSchedule interleaved(const PipelineShape&);
-std::string interleaved_misfit(const PipelineShape&);
+PipelineAlgorithm interleaved();
 PipelineSchedule zero_bubble_h1(const PipelineShape&);
 }  // namespace pipelines
 
@@ -17,7 +16,7 @@ const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
       {"naive", naive, "one micro-batch at a time, there and back: what a plain split of the layers does", wants_one_chunk},
       {"gpipe", gpipe, "all forward, then all backward; every activation is kept", wants_one_chunk},
       {"1f1b", one_f_one_b, "backward as soon as can be, then one of each in turn: few activations", wants_one_chunk},
-      {"interleaved", interleaved, "1f1b over several chunks a stage: a smaller bubble, more messages", interleaved_misfit},
+      interleaved(),
       {"zb-h1", zero_bubble_h1,
        "1f1b whose weight gradients wait, to fill the bubble; every stage keeps as much as the first of 1f1b",
        wants_one_chunk},

@@ -29,7 +29,9 @@ struct Fields {
     arguments.insert(arguments.end(), {"--ds-config", file});
     resolve(options, arguments, variables, {}, train::presets(), {{"ds-config", train::read_ds_config}});
   }
-  TrainingOptions training(std::int64_t replicas = 1) const { return flags.training(1, {.data = replicas}); }
+  TrainingOptions training(std::int64_t replicas = 1) const {
+    return flags.training(1, parse_layout(fmt::format("dp{}", replicas), 0));
+  }
 
   std::string notes() const { return join(options.notes(), "\n"); }
 

@@ -19,7 +19,7 @@ TEST_CASE("device: buckets of training are registered with NCCL in its first ste
   worlds.use_device(cuda_memory(plugin, 0));
   Pool pool(worlds.memory());
   Layout layout;
-  layout.data = world().size();
+  layout["dp"] = world().size();
   SmallRun data(small());
   Training training(options, Mesh(layout, worlds, {{"", "native"}}), pool, clock);
   training.step(data.read());

@@ -16,7 +16,7 @@ std::string drifted(const std::string& word, const std::string& tensor, const st
       run.training.step(run.read);
       if (step == 2)
         for (const StateTensor& t : state_of(run.training))
-          if (t.name == tensor && copy_of(t, run.training) == copy) static_cast<float*>(t.data.data)[0] += 1;
+          if (t.name == tensor && t.copy == copy) static_cast<float*>(t.data.data)[0] += 1;
       auto prints = fingerprint(run.training);
       prints.merge(gradient_fingerprint(run.training));
       for (const auto& [name, print] : prints)

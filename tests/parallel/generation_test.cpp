@@ -121,7 +121,7 @@ Said said_by(Generator& generator, std::int64_t text) {
 std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
   if (tolerance == 0 && one.tokens != many.tokens) return "other tokens";
   for (std::size_t i = 0; i < one.logits.size(); ++i) {
-    if (!mesh.last_stage() && many.logits[i].empty()) continue;
+    if (mesh.pipeline().rank() + 1 < mesh.pipeline().size() && many.logits[i].empty()) continue;
     if (one.logits[i].size() != many.logits[i].size()) return fmt::format("piece {}: {} logits", i, many.logits[i].size());
     for (std::size_t j = 0; j < one.logits[i].size(); ++j)
       if (std::abs(one.logits[i][j] - many.logits[i][j]) > tolerance)

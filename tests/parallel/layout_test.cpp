@@ -9,6 +9,11 @@ using namespace chorale;
 
 namespace {
 
+Layout layout_of(const std::array<std::int64_t, 3>& sizes, Layout rest = {}) {
+  for (std::size_t row = 0; row < sizes.size(); ++row) rest.sizes[row] = sizes[row];
+  return rest;
+}
+
 LayoutLimits limits_of(const std::string& preset, std::int64_t world) {
   for (const ModelPreset& p : model_presets())
     if (p.name == preset) return {.shape = p.shape, .world = world, .global_batch = p.batch};
@@ -25,19 +30,19 @@ std::string unread(const std::string& word, std::int64_t world = 8) {
 }  // namespace
 
 TEST_CASE("a layout is read from its word, in any order of its parts") {
-  CHECK(parse_layout("dp2.tp2.pp2.z1.sp", 8) == Layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .sequence = true});
+  CHECK(parse_layout("dp2.tp2.pp2.z1.sp", 8) == layout_of({2, 2, 2}, {.zero = 1, .sequence = true}));
   CHECK(parse_layout("sp.z1.pp2.tp2", 8) == parse_layout("dp2.tp2.pp2.z1.sp", 8));
-  CHECK(parse_layout("", 8) == Layout{.data = 8});
-  CHECK(parse_layout("tp2", 0) == Layout{.data = 0, .tensor = 2});
-  CHECK(parse_layout("pp2.zb-h1", 2) == Layout{.pipeline = 2, .schedule = "zb-h1"});
-  CHECK(parse_layout("pp2.v3", 2) == Layout{.pipeline = 2, .schedule = "interleaved", .chunks = 3});
-  CHECK(parse_layout("gpipe.v3.pp2", 2) == Layout{.pipeline = 2, .schedule = "gpipe", .chunks = 3});
+  CHECK(parse_layout("", 8) == layout_of({8, 1, 1}));
+  CHECK(parse_layout("tp2", 0) == layout_of({0, 2, 1}));
+  CHECK(parse_layout("pp2.zb-h1", 2) == layout_of({1, 1, 2}, {.schedule = "zb-h1"}));
+  CHECK(parse_layout("pp2.v3", 2) == layout_of({1, 1, 2}, {.schedule = "interleaved", .chunks = 3}));
+  CHECK(parse_layout("gpipe.v3.pp2", 2) == layout_of({1, 1, 2}, {.schedule = "gpipe", .chunks = 3}));
 }
 
 TEST_CASE("the word of a layout says what is not the default") {
   CHECK(to_string({}) == "dp1");
-  CHECK(to_string({.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .sequence = true}) == "dp2.tp2.pp2.z1.sp");
-  CHECK(to_string({.pipeline = 4, .schedule = "gpipe"}) == "dp1.pp4.gpipe");
+  CHECK(to_string(layout_of({2, 2, 2}, {.zero = 1, .sequence = true})) == "dp2.tp2.pp2.z1.sp");
+  CHECK(to_string(layout_of({1, 1, 4}, {.schedule = "gpipe"})) == "dp1.pp4.gpipe");
 }
 
 TEST_CASE("every layout is read as it is written") {
@@ -46,7 +51,8 @@ TEST_CASE("every layout is read as it is written") {
       for (const bool sequence : {false, true})
         for (const std::string& schedule : schedule_names())
           for (const std::int64_t chunks : {1, 2}) {
-            const Layout layout{size, 2, 3 - size + 1, zero, sequence, schedule, chunks};
+            const Layout layout = layout_of({size, 2, 3 - size + 1},
+                                            {.zero = zero, .sequence = sequence, .schedule = schedule, .chunks = chunks});
             INFO(to_string(layout));
             CHECK(parse_layout(to_string(layout), layout.ranks()) == layout);
           }
@@ -70,7 +76,7 @@ TEST_CASE("a layout must be of its world") {
   CHECK_THAT(unfit("dp3.tp2", limits_of("tiny", 8)),
              says("data 3 × tensor 2 × pipeline 1 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.pp2"));
   CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is no whole number"));
-  CHECK(fits({.data = 0, .tensor = 2}, limits_of("tiny", 8)));
+  CHECK(fits(layout_of({0, 2, 1}), limits_of("tiny", 8)));
 }
 
 TEST_CASE("tensor ranks take whole heads, units and blocks of the vocabulary") {
@@ -86,7 +92,7 @@ TEST_CASE("tensor ranks take whole heads, units and blocks of the vocabulary") {
   few.shape.vocabulary = 3;
   CHECK_THAT(unfit("tp4", few), says("vocab-size 3 is 3 blocks of 1"));
   few.shape.vocabulary = 4;
-  CHECK(fits({.tensor = 4}, few));
+  CHECK(fits(layout_of({1, 4, 1}), few));
 }
 
 TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
@@ -142,11 +148,11 @@ TEST_CASE("all layouts of a world fit, are each of their own, and are read again
         CHECK(fits(layout, limits));
         CHECK_NOTHROW(require_fits(layout, limits));
         CHECK(parse_layout(to_string(layout), world) == layout);
-        CHECK((layout.data > 1 || layout.zero == 0 || layout.zero == 3));
+        CHECK((layout.replicas() > 1 || layout.zero == 0 || layout.zero == 3));
         words.insert(to_string(layout));
       }
       CHECK(words.size() == all.size());
-      CHECK(words.count(to_string({.data = 1, .pipeline = world})) == (world <= limits.shape.layers));
+      CHECK(words.count(to_string(layout_of({1, 1, world}))) == (world <= limits.shape.layers));
       most = std::max(most, all.size());
     }
   // 8 ranks of tiny: dp 1, 2, 4, 8 with 2, 4, 4, 4 stages of ZeRO, the rest split in tp and pp, and sp where tp > 1.

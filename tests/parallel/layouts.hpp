@@ -21,7 +21,7 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
                     .rate = {.decay = "cosine", .peak = 5e-3, .minimum = 1e-4, .warmup = 2, .steps = 20}};
   o.numerics = numerics;
   o.global_batch = 12;
-  o.micro_batch = layout.pipeline > 1 ? 1 : 12 / layout.data;
+  o.micro_batch = layout.stages() > 1 ? 1 : 12 / layout.replicas();
   o.bucket_bytes = 20000;
   return o;
 }

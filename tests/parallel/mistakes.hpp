@@ -128,18 +128,10 @@ struct SkipsAlone : Before {
 // While the norm is taken, the last stage's copy of the table passes for a tensor of its own.
 struct CountedTwice : Before {
   using Before::Before;
-  void finish() override {
-    inner->finish();
-    rename("embedding.weight", "copy.weight");
-  }
-  void publish() override {
-    rename("copy.weight", "embedding.weight");
-    inner->publish();
-  }
-  void rename(const char* from, const char* to) {
-    if (run.training.mesh().first_stage()) return;
-    for (const ParameterPointer& p : run.training.parameters())
-      if (p->name == from) p->name = to;
+  void begin(std::int64_t micro_batches) override {
+    for (Bucket& bucket : run.training.buckets().all())
+      for (Bucket::Place& place : bucket.places) place.counts = place.counts || bucket.stages;
+    inner->begin(micro_batches);
   }
 };
 

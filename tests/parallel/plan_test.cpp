@@ -13,7 +13,7 @@ namespace {
 PlanRequest request_for(const Layout& layout, const char* algorithm, DType compute = DType::f32) {
   PlanRequest request{.options = {.shape = {"gpt2", 4, 6, 6, 48, 96, 12, 61}}, .layout = layout};
   request.options.global_batch = 12;
-  request.options.micro_batch = layout.pipeline > 1 ? 1 : 12 / layout.data;
+  request.options.micro_batch = layout.stages() > 1 ? 1 : 12 / layout.replicas();
   request.options.bucket_bytes = 20000;
   request.options.compute = compute;
   request.backends = {{"", "threads"}};
@@ -49,7 +49,7 @@ void planned_is_measured(const PlanRequest& request) {
           clear_accounts(training.mesh());
           training.step(read_nothing);
           const std::string trouble =
-              difference(plan_rank(request, me.rank()), observed(training), request.layout.pipeline > 1);
+              difference(plan_rank(request, me.rank()), observed(training), request.layout.stages() > 1);
           me.check(trouble.empty(), "{}", trouble);
         }) == "");
 }
@@ -63,7 +63,7 @@ TEST_CASE("what is planned is what is measured", "[threads]") {
 // Every algorithm that training may run, wherever it fits.
 bool fits_all_axes(const char* name, const Layout& layout) {
   for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
-    for (const std::int64_t size : {layout.data, layout.tensor, layout.ranks()})
+    for (const std::int64_t size : {layout.replicas(), layout.shards(), layout.ranks()})
       if (const Algorithm* row = find_algorithm(what, name); row && size > 1)
         if (!fits(*row, Problem::even(what, 96 * size, static_cast<int>(size)))) return false;
   return true;
@@ -74,11 +74,8 @@ TEST_CASE("what is planned is measured by every algorithm", "[threads]") {
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce || row.what == Collective::reduce_scatter || row.what == Collective::all_gather)
       names.insert(row.name);
-  const std::vector<Layout> layouts{{.data = 3},
-                                    {.data = 4},
-                                    {.data = 3, .zero = 1},
-                                    {.data = 4, .zero = 3},
-                                    {.data = 2, .tensor = 2, .zero = 2, .sequence = true}};
+  const std::vector<Layout> layouts{parse_layout("dp3", 0), parse_layout("dp4", 0), parse_layout("dp3.z1", 0),
+                                    parse_layout("dp4.z3", 0), parse_layout("dp2.tp2.z2.sp", 0)};
   for (const std::string& name : names)
     for (const Layout& layout : layouts)
       if (fits_all_axes(name.c_str(), layout)) ran.insert(name), planned_is_measured(request_for(layout, name.c_str()));
@@ -127,7 +124,7 @@ TEST_CASE("model states have the published bytes a parameter") {
   for (const int ranks : {2, 4}) {
     for (int zero = 0; zero < 4; ++zero)
       for (const DType compute : {DType::f32, DType::bf16}) {
-        PlanRequest request = request_for({.data = ranks, .zero = zero}, "ring", compute);
+        PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", ranks, zero), 0), "ring", compute);
         request.options.shape.vocabulary = 64;  // every bucket then divides by the ranks: nothing is padded
         const RankPlan plan = plan_rank(request, 0);
         const std::int64_t psi = plan.parameters, n = ranks, wide = compute == DType::f32 ? 4 : 2;
@@ -155,7 +152,7 @@ std::int64_t sent_by(const RankPlan& plan, const char* axis) {
 TEST_CASE("by ring, data parallelism sends what its closed forms say") {
   constexpr std::int64_t n = 4, micro_batches = 3;
   for (int zero = 0; zero < 4; ++zero) {
-    PlanRequest request = request_for({.data = n, .zero = zero}, "ring");
+    PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", n, zero), 0), "ring");
     request.options.shape.vocabulary = 64;
     request.options.micro_batch = 1;
     const RankPlan plan = plan_rank(request, 0);
@@ -172,7 +169,7 @@ TEST_CASE("by ring, tensor parallelism sends what its closed forms say") {
   for (const std::int64_t t : {2, 3})
     for (const bool sequence : {false, true}) {
       constexpr std::int64_t micro_batches = 3;
-      PlanRequest request = request_for({.tensor = t, .sequence = sequence}, "ring");
+      PlanRequest request = request_for(parse_layout(fmt::format("dp1.tp{}{}", t, sequence ? ".sp" : ""), 0), "ring");
       request.options.micro_batch = request.options.global_batch / micro_batches;
       const ModelShape& shape = request.options.shape;
       const std::int64_t before = sent_by(plan_rank(request, 0), "tp"), h = shape.width;
@@ -190,7 +187,8 @@ TEST_CASE("a pipeline sends one message a boundary and micro-batch, each way") {
     for (const bool sequence : {false, true}) {
       constexpr std::int64_t stages = 2, tensor = 2, micro_batches = 12;
       PlanRequest request = request_for(
-          {.tensor = tensor, .pipeline = stages, .sequence = sequence, .schedule = schedule, .chunks = chunks}, "ring");
+          parse_layout(fmt::format("dp1.tp{}.pp{}{}.v{}.{}", tensor, stages, sequence ? ".sp" : "", chunks, schedule), 0),
+          "ring");
       std::int64_t calls = 0, bytes = 0;
       for (int rank = 0; rank < stages * tensor; ++rank) {
         const Account::Entry& entry = plan_rank(request, rank).axes.at("pp").entries[messages];
@@ -262,7 +260,7 @@ TEST_CASE("the planned bubble of equal stages is the closed form") {
   for (const std::int64_t stages : {2, 4})
     for (const std::int64_t micro_batches : {4, 8})
       for (const char* schedule : {"gpipe", "1f1b"}) {
-        const Layout layout{.pipeline = stages, .schedule = schedule};
+        const Layout layout = parse_layout(fmt::format("dp1.pp{}.{}", stages, schedule), 0);
         PlanRequest request = request_for(layout, "ring");
         request.options.shape = {"gpt2", 2 * stages - 1, 6, 6, 48, 192, 12, 12 * 48 + 11 + 12};
         request.options.global_batch = micro_batches;

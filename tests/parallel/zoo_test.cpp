@@ -43,20 +43,20 @@ const Mistake mistakes[] = {
      {"dp1.tp2.sp", "dp2.tp2.z1.sp", "dp2.tp3.z3.sp", "dp1.tp2.pp2.sp"},
      "step 1: norm",
      [](Run& run) {
-       for (Bucket& bucket : run.training.buckets().all()) bucket.stream = 0;
+       for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
     {"the naive reducer forgets them too",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: norm",
      [](Run& run) {
-       run.training.reducer() = naive_reducer(run.training.buckets(), run.training.mesh());
-       for (const ParameterPointer& p : run.training.parameters()) p->of_stream = false;
+       run.training.reducer() = naive_reducer(run.training.buckets());
+       for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
     {"the tied copies' sum never reaches the shards",
      {"dp1.pp2", "dp2.pp2.z1", "dp2.pp2.z2", "dp2.pp2.z3"},
      "step 1: norm",
      [](Run& run) {
-       for (Bucket& bucket : run.training.buckets().all()) bucket.tied = false;
+       for (Bucket& bucket : run.training.buckets().all()) bucket.stages = nullptr;
      }},
     {"the last micro-batch alone is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
     {"shards of the values are not gathered", {"dp2.z1", "dp3.z2", "dp2.tp2.z1"}, "step 2: loss", reduce_by<Unpublished>},
@@ -215,7 +215,7 @@ TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]"
               gradients += bucket.count * 8, values += bucket.count * 4;
             const auto sent = [&](Collective what) { return axis.account().entries[static_cast<std::size_t>(what)].bytes; };
             const auto ring = [&](std::int64_t bytes, std::int64_t n) { return bytes / n * (n - 1); };
-            const std::int64_t n = layout.data;
+            const std::int64_t n = layout.replicas();
             const bool whole = layout.zero == 0;
             const auto expect = [&](Collective what, std::int64_t bytes) {
               me.check(sent(what) == bytes, "{}: {} bytes, not {}", name_of(what), sent(what), bytes);

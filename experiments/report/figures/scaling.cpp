@@ -11,6 +11,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "parallel/axes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -27,13 +28,18 @@ struct Strategy {
   std::vector<Measured> points;  // by ranks, from the fewest
 };
 
+bool is_axis(const std::string& letters) {
+  return std::ranges::any_of(all_axes(), [&](const AxisRow& row) { return row.name == letters; });
+}
+
 // "dp4.tp2.z1" → "dp.tp.z1": what is left when the sizes of the axes are; "" on one rank.
 std::string strategy_of(const std::string& label) {
   std::vector<std::string> kept;
   for (const std::string& part : split(label.substr(0, label.find(',')), '.')) {
-    const bool axis = part.starts_with("dp") || part.starts_with("tp") || part.starts_with("pp");
-    if (axis && part.substr(2) == "1") continue;
-    kept.push_back(axis ? part.substr(0, 2) : part);
+    const std::string letters = part.substr(0, part.find_last_not_of("0123456789") + 1);  // npos + 1 is 0
+    const bool axis = is_axis(letters);
+    if (axis && part.substr(letters.size()) == "1") continue;
+    kept.push_back(axis ? letters : part);
   }
   return join(kept, ".");
 }
@@ -41,9 +47,6 @@ std::string strategy_of(const std::string& label) {
 // What all runs of a family have in common.
 std::string family_of(const Run& run) {
   static const std::set<std::string> shares_work{"layout",
-                                                 "dp",
-                                                 "tp",
-                                                 "pp",
                                                  "zero",
                                                  "use-distributed-optimizer",
                                                  "sequence-parallel",
@@ -58,7 +61,7 @@ std::string family_of(const Run& run) {
                                                  "train-iters"};
   std::string text;
   for (const auto& [key, value] : run.settings)
-    if (!shares_work.count(key)) text += key + "=" + value + "\n";
+    if (!shares_work.count(key) && !is_axis(key)) text += key + "=" + value + "\n";
   return text;
 }
 

@@ -1,0 +1,87 @@
+#include "parallel/axes.hpp"
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+
+const AxisTable& all_axes() {
+  static const AxisTable table{
+      {.name = "dp",
+       .noun = "data",
+       .divides = Divides::batch,
+       .depth = 1,
+       .takes_rest = true,
+       .grids = dense_grid,
+       .zero = true,
+       .flag = "replicas of the model; 0: what is left of the ranks",
+       .coordinate = "place among the replicas"},
+      {.name = "tp",
+       .noun = "tensor",
+       .divides = Divides::width,
+       .depth = 2,
+       .flag = "ranks that share a layer; 0: as the layout says",
+       .coordinate = "place among the tensor ranks",
+       .megatron = "tensor-model-parallel-size",
+       .deepspeed = "tensor_parallel",
+       .deepspeed_remark = "--tp"},
+      {.name = "pp",
+       .noun = "pipeline",
+       .divides = Divides::layers,
+       .depth = 0,
+       .flag = "stages of the pipeline; 0: as the layout says",
+       .coordinate = "stage of the pipeline",
+       .megatron = "pipeline-model-parallel-size"},
+  };
+  return table;
+}
+
+std::size_t row_of(const AxisTable& table, std::string_view name) {
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (name == table[row].name) return row;
+  require(false, "no axis is called {}", name);
+  return table.size();
+}
+
+AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names) {
+  AxisSet set = 0;
+  for (const std::string& name : names) set |= 1U << row_of(table, name);
+  return set;
+}
+
+AxisSet axes_of(const AxisTable& table, unsigned grids) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].grids & grids) set |= 1U << row;
+  return set;
+}
+
+AxisSet dividing(const AxisTable& table, Divides what, unsigned grids) {
+  AxisSet set = axes_of(table, grids);
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].divides != what) set &= ~(1U << row);
+  return set;
+}
+
+unsigned grid_of(const AxisTable& table, AxisSet cut) {
+  return (cut & ~axes_of(table, dense_grid)) == 0 ? dense_grid : expert_grid;
+}
+
+AxisSet holding_copies(const AxisTable& table, unsigned grids) {
+  return dividing(table, Divides::batch, grids) | dividing(table, Divides::tokens, grids);
+}
+
+AxisSet sharding(const AxisTable& table) {
+  AxisSet set = 0;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (table[row].zero) set |= 1U << row;
+  return set;
+}
+
+std::vector<std::string> names_of(const AxisTable& table, AxisSet set) {
+  std::vector<std::string> names;
+  for (std::size_t row = 0; row < table.size(); ++row)
+    if (contains(set, row)) names.emplace_back(table[row].name);
+  return names;
+}
+
+}  // namespace chorale

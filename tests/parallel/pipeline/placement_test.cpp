@@ -1,0 +1,62 @@
+// Which part of the model a chunk is, is the schedule's own affair: everything else asks its placement.
+#include "parallel/pipeline/check.hpp"
+#include "parallel/pipeline/simulate.hpp"
+#include "tests/catch.hpp"
+
+namespace chorale {
+namespace {
+
+// Down the stages and back: the first and the last part are both on stage 0.
+const Placement v_shaped{
+    [](std::int64_t stages, const PartPlace& place) {
+      return place.chunk == 0 ? place.stage : 2 * stages - 1 - place.stage;
+    },
+    [](std::int64_t stages, std::int64_t part) {
+      return part < stages ? PartPlace{part, 0} : PartPlace{2 * stages - 1 - part, 1};
+    },
+};
+
+// All forward passes, then all backward passes, chunk after chunk.
+PipelineSchedule all_forward_first(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk)
+      for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.forward(stage, k, chunk);
+    for (std::int64_t chunk = shape.chunks; chunk-- > 0;)
+      for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.backward(stage, k, chunk);
+  }
+  return schedule;
+}
+
+TEST_CASE("every placement is one to one, and chunks lie in the model's order") {
+  for (const Placement* placement : {&around, &v_shaped})
+    for (const std::int64_t stages : {1, 2, 3, 4}) {
+      const PipelineShape shape{stages, 1, 2, placement};
+      for (std::int64_t part = 0; part < shape.parts(); ++part) {
+        const PartPlace place = shape.place(part);
+        CHECK(shape.part(place.stage, place.chunk) == part);
+      }
+      for (std::int64_t stage = 0; stage < stages; ++stage) CHECK(shape.part(stage, 0) < shape.part(stage, 1));
+    }
+}
+
+TEST_CASE("rows of the table have placements of their chunks") {
+  for (const PipelineAlgorithm& row : all_pipeline_schedules())
+    CHECK(row.plan({2, 4, row.least_chunks}).placement == row.placement);
+}
+
+TEST_CASE("a V-shaped schedule is proved, and turns without a message") {
+  for (const std::int64_t stages : {2, 3, 4}) {
+    const PipelineShape v{stages, 3, 2, &v_shaped};
+    const PipelineSchedule schedule = all_forward_first(v);
+    CHECK(find_flaw(schedule) == "");
+    const auto sent = messages_sent(schedule);
+    CHECK(sent.front() == 2 * 3);  // one to the right each way: the model begins and ends here
+    CHECK(sent.back() == 2 * 3);   // the turn is inside the stage
+    CHECK(simulate(schedule, equal_parts(v)).seconds() > 0);
+    CHECK(taker_of(v, {stages - 1, {Pass::forward, 0, 0}})->stage == stages - 1);
+  }
+}
+
+}  // namespace
+}  // namespace chorale
