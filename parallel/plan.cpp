@@ -120,6 +120,24 @@ std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_r
   return either(words);
 }
 
+// Flags with which this layout has room: activations that are computed twice, smaller micro-batches, or both.
+std::vector<std::string> flags_that_fit(const Layout& layout, const OptionsOf& options_of) {
+  const TrainingOptions asked = options_of(layout);
+  std::vector<std::string> flags;
+  const auto attempt = [&](const char* words, Remake remake, std::int64_t micro_batch) {
+    const auto changed = [&](const Layout& on) {
+      TrainingOptions options = options_of(on);
+      options.remake = remake, options.micro_batch = micro_batch;
+      return options;
+    };
+    if ((remake != asked.remake || micro_batch != asked.micro_batch) && has_room(layout, changed)) flags.push_back(words);
+  };
+  attempt("--recompute full", Remake::full, asked.micro_batch);
+  attempt("--micro-batch-size 1", asked.remake, 1);
+  if (flags.empty()) attempt("--recompute full with --micro-batch-size 1", Remake::full, 1);
+  return flags;
+}
+
 }  // namespace
 
 RankPlan observed(const Training& training) {
@@ -200,9 +218,13 @@ std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& optio
 
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
                   const std::string& limit_is) {
-  if (const auto shortage = shortage_of(layout, options_of, limit_is))
-    throw NoRoom(Exit::usage, shortage->what, shortage->numbers,
-                 how_to_fit(layout, limits, [&](const Layout& other) { return has_room(other, options_of); }));
+  if (const auto shortage = shortage_of(layout, options_of, limit_is)) {
+    const auto fits = [&](const Layout& other) { return has_room(other, options_of); };
+    const std::string flags = either(flags_that_fit(layout, options_of));
+    std::string fix = how_to_fit(layout, limits, fits, flags.empty() ? "take a smaller model" : "");
+    if (!flags.empty()) fix = fmt::format("try {}{}{}", flags, fix.empty() ? "" : ", or ", fix);
+    throw NoRoom(Exit::usage, shortage->what, shortage->numbers, fix);
+  }
 }
 
 bool has_room(const Layout& layout, const OptionsOf& options_of) {

@@ -293,6 +293,21 @@ class Train(unittest.TestCase):
                 states = file["memory/bytes"][-1, :, :3].sum(axis=1)
                 self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
 
+    # The states need 14.4 MiB. The limits leave a little for activations: enough with recomputation or one sequence at once.
+    def test_flags_with_which_the_layout_fits_are_named_first_and_fit(self):
+        words = ["train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--memory-limit"]
+        found = {}
+        for limit in ("15M", "17M", "18M", "19M", "20M"):
+            result = start([chorale, *words, limit])
+            if result.returncode == 0:
+                continue
+            found[limit] = re.search(r"\n  try (--[^,]*), or start 2 ranks with as much memory each and try ", result.stderr)
+            for flags in (found[limit].group(1).split(" or ") if found[limit] else ()):
+                fitting = start([chorale, *words, limit, *flags.replace(" with", "").split()])
+                self.assertEqual(fitting.returncode, 0, f"{limit} {flags}: {fitting.stderr}")
+        self.assertTrue(any(found.values()), found)
+        self.refused(*words, "1M", "--layout", "dp1", says=["params overflows the memory of a rank", "start "])
+
     # 2.6 TiB of states. A rank that began to allocate them would be ended by the kernel without a word.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
         with open(f"{self.folder}/config.json", "w") as file:  # a model of a folder whose weights nobody has
