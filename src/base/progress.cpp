@@ -41,7 +41,8 @@ std::string Progress::line(std::int64_t done, const std::string& note) const {
   if (total_ > 0) text += fmt::format("  {} %", 100 * done / total_);
   text += "  " + human_seconds(elapsed);
   if (done > 0 && done < total_)
-    text += ", " + human_seconds(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) + " to go";
+    text += ", " + human_seconds(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
+            " to go at this pace";
   return note.empty() ? text : text + "  " + escape_control(note);
 }
 

@@ -1,7 +1,7 @@
 // The progress line of a long job. On a terminal it is rewritten in place, at most ten times a second.
 // In a pipe or batch job, a plain line appears after two seconds and then every five. A short job prints nothing.
 //
-//   prove  312/1000  31 %  12.4 s, 27.4 s to go  ring, 7 ranks
+//   prove  312/1000  31 %  12.4 s, 27.4 s to go at this pace  ring, 7 ranks
 #pragma once
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,7 @@
 // By default libgomp polls 300,000 times before it sleeps: about 10 ms per loop. Beside other programs a thread often waits
 // for one that has no core, and keeps a core from it. Two threads beside two busy loops then trained the model `tiny` at 41
 // tokens/s. They reach 6700 if they sleep after 500 polls, which takes as long as it takes to wake a thread. An idle machine
-// pays little: with 500 polls, `nano` in bf16 is as fast as before, and `tiny`, whose loops take microseconds, 15 % slower.
+// pays little: with 500 polls, `nano` is as fast as before. `tiny`, with its loops of microseconds, is a fifth slower.
 #pragma once
 #include <string>
 #include <vector>

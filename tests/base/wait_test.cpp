@@ -110,9 +110,9 @@ std::string shown(bool terminal, int columns, int updates) {
 TEST_CASE("progress is plain lines, seconds apart, where nobody can rewrite a line") {
   const std::string text = shown(false, 80, 200);  // 12.5 s
   CHECK(text ==
-        "prove  32/200  16 %  2.0 s, 10.5 s to go  µ-ring\n"
-        "prove  112/200  56 %  7.0 s, 5.5 s to go  µ-ring\n"
-        "prove  192/200  96 %  12.0 s, 500 ms to go  µ-ring\n"
+        "prove  32/200  16 %  2.0 s, 10.5 s to go at this pace  µ-ring\n"
+        "prove  112/200  56 %  7.0 s, 5.5 s to go at this pace  µ-ring\n"
+        "prove  192/200  96 %  12.0 s, 500 ms to go at this pace  µ-ring\n"
         "prove  200/200 in 12.5 s\n");
 }
 
