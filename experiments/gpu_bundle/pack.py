@@ -47,6 +47,11 @@ def folders_of_openmpi():
     return lines["pkglibdir"], lines["prefix"], lines["pkgdatadir"], lines["sysconfdir"]
 
 
+def there(build):
+    """The programs of a build. One made without the CUDA Toolkit has no chorale_cuda.so: it serves the emulated GPU only."""
+    return [name for name in programs if name != "chorale_cuda.so" or os.path.exists(os.path.join(build, name))]
+
+
 def gather(build, root):
     """Copies each library to its own path below `root`, and the programs to root/build, as in a checkout."""
     libraries = set()
@@ -63,7 +68,7 @@ def gather(build, root):
         shutil.copyfile(os.path.realpath(path), target)
         shutil.copymode(os.path.realpath(path), target)
 
-    for name in programs:
+    for name in there(build):
         program(os.path.join(build, name), f"build/{name}")
     for name in peers:
         os.makedirs(f"{root}/experiments/peers", exist_ok=True)
@@ -98,7 +103,11 @@ def main():
     for name in scripts:
         shutil.copy(os.path.join(here, name), os.path.join(folder, "run" if name == "run.py" else name))
     size = sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)) / (1 << 20)
-    print(f"{folder}: {size:.1f} MiB; copy it to the machine with the GPU and start {os.path.basename(folder)}/run there")
+    name = os.path.basename(folder)
+    if "chorale_cuda.so" in there(build):
+        print(f"{folder}: {size:.1f} MiB; copy it to the machine with the GPU and start {name}/run there")
+    else:
+        print(f"{folder}: {size:.1f} MiB without a CUDA plugin: it serves {name}/run --emulated only")
     if size > most_mib:
         sys.exit(f"error: the bundle is too large\n  {size:.1f} MiB, {most_mib} are the most\n"
                  "  leave a library out in pack.py")
