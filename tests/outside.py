@@ -39,10 +39,19 @@ class Result(unittest.TextTestResult):
 
     def addError(self, test, error):
         super().addError(test, error)
-        if not isinstance(test, unittest.TestCase) and not hasattr(test, "test_case"):  # setUpClass (prove_test.Prove)
-            whole = test.id().partition("(")[2].rstrip(")")
-            for case in [case for case in self.left if case.startswith(f"{whole}.")] or [test.id()]:
-                self.close("failed", case, 0)
+        self.close_class("failed", test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.close_class("skipped", test)
+
+    def close_class(self, outcome, test):
+        """Closes every case of a class whose preparation failed or was skipped, such as "setUpClass (prove_test.Prove)"."""
+        if isinstance(test, unittest.TestCase) or hasattr(test, "test_case"):
+            return
+        whole = test.id().partition("(")[2].rstrip(")")
+        for case in [case for case in self.left if case.startswith(f"{whole}.")] or [test.id()]:
+            self.close(outcome, case, 0)
 
     def close(self, outcome, case, seconds):
         self.left.discard(case)
