@@ -71,12 +71,12 @@ TEST_CASE("two names of one option cannot say two things in one place") {
 TEST_CASE("what Megatron's flags say of a model must be so") {
   CHECK_THAT(refused({"--swiglu"}), says("wants family = llama; family = gpt2 (default)") && says("--family llama"));
   CHECK_THAT(refused({"--family", "llama", "--normalization", "LayerNorm"}), says("wants family = gpt2"));
-  CHECK_THAT(refused({"--position-embedding-type", "none"}), says("rope or learned_absolute is taken"));
+  CHECK_THAT(refused({"--position-embedding-type", "none"}), says("rope or learned_absolute is accepted"));
   CHECK_THAT(refused({"--group-query-attention"}), says("wants num-query-groups other than 0"));
   CHECK_THAT(refused({"--max-position-embeddings", "4096", "--seq-length", "2048"}),
              says("seq-length = 2048 (command line)"));
   CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("wants reducer = bucketed"));
-  CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is taken; a sequence is not cut"));
+  CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; a sequence is not cut"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
   CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // spelt as Megatron-DeepSpeed does
 }
