@@ -2,82 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
 
-#include "collectives/backends/backends.hpp"
-#include "collectives/flight.hpp"
+#include "collectives/communicator_state.hpp"
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
-
-// ── requests ──
-
-Request::Request(Request&& other) noexcept : pending_(std::exchange(other.pending_, nullptr)) {}
-
-Request& Request::operator=(Request&& other) noexcept {
-  std::swap(pending_, other.pending_);
-  return *this;
-}
-
-bool Request::test() {
-  if (!pending_) return true;
-  pending_->group->engine->poll();
-  while (pending_ && pending_->over) wait_for_first(false);
-  return !pending_;
-}
-
-void Request::wait() { wait(false); }
-
-void Request::wait(bool briefly) {
-  while (pending_) wait_for_first(briefly);
-}
-
-// Waits for the next piece of this call. If one fails, the rest are abandoned.
-void Request::wait_for_first(bool briefly) try {
-  Engine& engine = *pending_->group->engine;
-  const auto done = [&] {
-    engine.progress();
-    return pending_->over;
-  };
-  if (!pending_->over) try {
-      engine.wait(done, nullptr, pending_->route->plan.words.c_str(), briefly);
-    } catch (const std::exception& error) {
-      pending_->group->give_up(error);
-      throw;
-    }
-  if (pending_->trouble) std::rethrow_exception(pending_->trouble);
-  const std::unique_ptr<PendingCall> ended(std::exchange(pending_, pending_->next_piece));
-} catch (...) {
-  forget();
-  throw;
-}
-
-void Request::forget() {
-  while (pending_) {
-    const std::unique_ptr<PendingCall> lost(std::exchange(pending_, pending_->next_piece));
-    lost->group->engine->remove(lost.get());
-    if (!lost->over) lost->group->abandon(*lost);
-  }
-}
-
-// Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an
-// error flies that is soon, so that the error is heard of too.
-Request::~Request() {
-  if (!pending_) return;
-  try {
-    wait(std::uncaught_exceptions() > 0);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
-               error.what());
-    std::fflush(nullptr);
-    std::_Exit(static_cast<int>(Exit::runtime));
-  }
-}
-
-// ── communicators ──
 
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
@@ -100,11 +31,7 @@ Allocator& Communicator::allocator() const { return state().world->allocator; }
 Clock& Communicator::clock() const { return state().engine->clock(); }
 const Traffic& Communicator::traffic() const { return state().traffic; }
 
-void Communicator::forget_routes() {
-  state().routes.clear();
-  state().last_key = nullptr;
-  state().last_route.reset();
-}
+void Communicator::forget_routes() { state().routes.forget(); }
 
 void Communicator::choose(Collective what, const std::string& algorithm, int chunks) {
   std::vector<std::string> known{"auto", "native"};
@@ -114,17 +41,17 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
     usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
                 "choose one of these");
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
-  state().chosen[what] = {algorithm, chunks, "it was asked for"};
+  state().routes.chosen[what] = {algorithm, chunks, "it was asked for"};
   forget_routes();
 }
 
 void Communicator::choose(const std::string& algorithm) {
-  for (auto& [what, choice] : requested_everywhere(algorithm)) state().chosen[what] = choice;
+  for (auto& [what, choice] : requested_everywhere(algorithm)) state().routes.chosen[what] = choice;
   forget_routes();
 }
 
 void Communicator::check_calls(bool on) {
-  state().check = on;
+  state().routes.check = on;
   for (const auto& [ranks, pair] : state().pairs) Communicator(pair).check_calls(on);
   forget_routes();
 }
@@ -132,7 +59,7 @@ void Communicator::check_calls(bool on) {
 void Communicator::block_in_native(bool on) { state().native_blocks = on; }
 
 void Communicator::pretend_nodes(int ranks) {
-  state().ranks_per_node = ranks;
+  state().routes.ranks_per_node = ranks;
   forget_routes();
 }
 

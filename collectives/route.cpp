@@ -1,12 +1,14 @@
-// From a call to its route: what is refused, which calls are the same, and how one of them is planned (decision.hpp says by what).
+#include "collectives/route.hpp"
+
 #include <fmt/format.h>
 
 #include "collectives/chunking.hpp"
-#include "collectives/flight.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
 namespace {
+
+constexpr std::size_t most_routes = 256;  // when a group knows more different calls than this, it forgets them all
 
 // A buffer that is too long is refused like one that is too short: its last elements would be left out in silence.
 void check_buffers(const Call& call, const Problem& p) {
@@ -24,13 +26,6 @@ void check_buffers(const Call& call, const Problem& p) {
   require(others_output || call.output.count == p.output_count(), "{} on rank {}: the output has {} elements, {} are wanted",
           name, p.rank, call.output.count, p.output_count());
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
-}
-
-void refuse_mixed(const Call& call, int rank) {
-  if (call.input.count == 0 || call.output.count == 0 || call.input.device.is_host() == call.output.device.is_host()) return;
-  throw Error(Exit::runtime, fmt::format("{} on rank {} mixes host and device buffers", name_of(call.what), rank),
-              fmt::format("the input is on {}, the output on {}", name_of(call.input.device), name_of(call.output.device)),
-              "copy one of them to where the other is");
 }
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -65,65 +60,52 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
   return ranks;
 }
 
-// On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
-// all of them are the key. A row a rank: what it gives to each, what it takes from each, whether in place.
-std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
-  std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
-  mine.insert(mine.end(), call.taken.begin(), call.taken.end());
-  mine.push_back(in_place);
-  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
-  run_ours({Collective::all_gather,
-            {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
-            {all.data(), static_cast<std::int64_t>(all.size()), DType::i64}});
-  const auto p = static_cast<std::size_t>(size());
-  for (std::size_t from = 0; from < p; ++from)
-    for (std::size_t to = 0; to < p; ++to) {
-      const std::int64_t given = all[from * mine.size() + to], taken = all[to * mine.size() + p + from];
-      require(given == taken, "all_to_all on rank {}: rank {} gives {} elements to rank {}, which takes {}", rank(), from,
-              given, to, taken);
-    }
-  return all;
-}
-
-const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
-  const int p = size();
-  require(call.root >= 0 && call.root < p, "{} on rank {}: root {} is none of {} ranks", name_of(call.what), rank(),
-          call.root, p);
-  require(call.counts.empty() || static_cast<int>(call.counts.size()) == p, "{} on rank {}: {} counts for {} ranks",
-          name_of(call.what), rank(), call.counts.size(), p);
+void check_arguments(const Call& call, int rank, int size) {
+  require(call.root >= 0 && call.root < size, "{} on rank {}: root {} is none of {} ranks", name_of(call.what), rank,
+          call.root, size);
+  require(call.counts.empty() || static_cast<int>(call.counts.size()) == size, "{} on rank {}: {} counts for {} ranks",
+          name_of(call.what), rank, call.counts.size(), size);
   require(call.taken.size() == (call.what == Collective::all_to_all ? call.counts.size() : 0),
-          "{} on rank {}: {} counts are given, {} are taken", name_of(call.what), rank(), call.counts.size(),
+          "{} on rank {}: {} counts are given, {} are taken", name_of(call.what), rank, call.counts.size(),
           call.taken.size());
-  refuse_mixed(call, rank());
-  Key key = key_of(call, p, is_one_vector(call, rank(), p));
-  key.is_ours = is_ours_;
-  if (call.what == Collective::all_to_all && !call.counts.empty() && world->transport->plans_for_all())
-    key.counts = everybodys_counts(call, key.in_place);
-  if (!last_key || *last_key != key) {
-    auto found = routes.find(key);
-    if (found == routes.end()) {
-      auto route = plan_route(key);
-      if (routes.size() >= most_routes) routes.clear();
-      found = routes.emplace(key, std::move(route)).first;
-    }
-    last_key = &found->first;
-    last_route = found->second;
-  }
-  check_buffers(call, last_route->plan.problem);
-  return last_route;
+  if (call.input.count == 0 || call.output.count == 0 || call.input.device.is_host() == call.output.device.is_host()) return;
+  throw Error(Exit::runtime, fmt::format("{} on rank {} mixes host and device buffers", name_of(call.what), rank),
+              fmt::format("the input is on {}, the output on {}", name_of(call.input.device), name_of(call.output.device)),
+              "copy one of them to where the other is");
 }
 
-std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
+const std::shared_ptr<Route>& Routes::of(const Call& call, const Key& key) {
+  if (!last_key_ || *last_key_ != key) {
+    auto found = known_.find(key);
+    if (found == known_.end()) {
+      auto route = planned(key);
+      if (known_.size() >= most_routes) known_.clear();
+      found = known_.emplace(key, std::move(route)).first;
+    }
+    last_key_ = &found->first;
+    last_ = found->second;
+  }
+  check_buffers(call, last_->plan.problem);
+  return last_;
+}
+
+void Routes::forget() {
+  known_.clear();
+  last_key_ = nullptr;
+  last_.reset();
+}
+
+std::shared_ptr<Route> Routes::planned(const Key& key) const {
   Plan plan;
   plan.dtype = key.dtype;
   plan.op = key.op;
   plan.on_device = key.on_device;
-  if (plan.on_device && !world->device)
+  if (plan.on_device && !world_.device)
     throw Error(Exit::runtime, fmt::format("{} on rank {} has buffers on a device", name_of(key.what), rank()),
-                fmt::format("the backend {} reaches host memory, and nobody was named who copies", world->transport->name()),
+                fmt::format("the backend {} reaches host memory, and nobody was named who copies", world_.transport->name()),
                 "call use_device(memory of the device) on the communicator first");
   const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
-  const bool all_known = counts_differ && world->transport->plans_for_all();
+  const bool all_known = counts_differ && world_.transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
     plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
@@ -131,15 +113,15 @@ std::shared_ptr<Route> Communicator::State::plan_route(const Key& key) {
   plan.problem.ranks_per_node = ranks_per_node;
   for (Problem& problem : plan.problems) problem.ranks_per_node = ranks_per_node;
 
-  Decision decision = decide(key, plan.problem, plan.problems, {world->transport->name(), *world->selector, chosen});
+  Decision decision = decide(key, plan.problem, plan.problems, {world_.transport->name(), *world_.selector, chosen});
   plan.algorithm = decision.algorithm;
   plan.chunks = decision.choice.chunks;
-  plan.words = is_pair ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, decision.choice);
+  plan.words = is_pair_ ? fmt::format("message of {} {}", key.count, name_of(key.dtype)) : words_for(key, decision.choice);
   if (check) plan.signature = signature_of(key, decision.choice);
   plan.divide = key.op == Redop::avg && reduces(key.what);
   if (key.op == Redop::avg) plan.op = Redop::sum;
-  if (!plan.algorithm && !world->transport->has_native(key.what))
-    usage_error(fmt::format("{} has no native {}", world->transport->name(), name_of(key.what)),
+  if (!plan.algorithm && !world_.transport->has_native(key.what))
+    usage_error(fmt::format("{} has no native {}", world_.transport->name(), name_of(key.what)),
                 fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
   return std::make_shared<Route>(Route{std::move(plan), std::move(decision.choice), {}, decision.bytes_sent});
 }

@@ -7,10 +7,10 @@
 // Stand-ins are made once for an operation, in the transport's own memory (of shm: mapped, so that peers read them directly), and those on
 // the host are pinned. What was asked of the device before the call is in the copies, and the output is there when progress() says so. Nobody
 // waits for a copy: it is polled, as messages are (src/memory/async_copy.hpp). A library's own collectives are matched by their order, so a call
-// starts only when those before it in its group have (flight.cpp), however fast its own copy was.
+// starts only when those before it in its group have (communicator_state.cpp), however fast its own copy was.
 //
 // Cost: each byte of input and output crosses to the device once, beside what the operation costs. A large all_reduce, reduce or broadcast
-// arrives here in pieces, several in flight at once (flight.hpp): one is copied while the messages of another travel.
+// arrives here in pieces, several in flight at once (communicator_state.cpp): one is copied while the messages of another travel.
 #pragma once
 #include <memory>
 

@@ -2,15 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <numeric>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/flight.hpp"
+#include "collectives/communicator_state.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/progress_hook.hpp"
 
 namespace chorale {
 namespace {
@@ -52,19 +54,45 @@ double timeout_of(const WorldOptions& options) {
 
 }  // namespace
 
+void end_rank(const std::exception& error, const Transport& transport) {
+  fmt::print(stderr, "{}", describe(error, transport.rank(), transport.size()));
+  std::fflush(nullptr);
+  std::_Exit(exit_code_of(error));
+}
+
+World::World(std::shared_ptr<Transport> joined, Clock& its_clock)
+    : clock(its_clock),
+      transport(std::move(joined)),
+      allocator(transport->memory(), ledger),
+      device(!transport->reaches(false, false) ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
+      selector(std::make_shared<Selector>()),
+      free_ids(1024, 1) {}
+
+// The newest calls of ranks may differ without one having waited for another. Whoever leaves last hears of it, so it listens for farewells
+// that may be under way. Ranks that stay longer than this rank listens hear its farewell.
+World::~World() {
+  constexpr double patience_seconds = 2;
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    const double until = clock.seconds() + patience_seconds;
+    for (; !transport->all_left() && clock.seconds() < until; clock.sleep(1e-3)) run_progress_hooks();
+  } catch (const std::exception& error) {
+    end_rank(error, *transport);
+  }
+}
+
 Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
-  auto state = std::make_shared<Communicator::State>();
-  state->world = std::make_shared<World>(std::move(joined), clock);
-  Transport* const transport = state->world->transport.get();
-  const bool crowded = oversubscribed(*transport);
-  state->engine =
-      options.beside ? options.beside->state().engine : std::make_shared<Engine>(clock, crowded, timeout_of(options));
-  state->world->free_ids[0] = 0;
-  state->membership.rank = transport->rank();
-  state->membership.members.resize(static_cast<std::size_t>(transport->size()));
-  std::iota(state->membership.members.begin(), state->membership.members.end(), 0);
-  state->membership.offers = transport->exchange(transport->offer(transport->size()));
-  state->group = transport->join(state->membership);
+  const auto world = std::make_shared<World>(std::move(joined), clock);
+  Transport& transport = *world->transport;
+  const bool crowded = oversubscribed(transport);
+  const auto engine = options.beside ? options.beside->state().engine
+                                     : std::make_shared<ProgressEngine>(clock, crowded, timeout_of(options));
+  world->free_ids[0] = 0;
+  Membership membership{.members = std::vector<int>(static_cast<std::size_t>(transport.size())), .rank = transport.rank()};
+  std::iota(membership.members.begin(), membership.members.end(), 0);
+  membership.offers = transport.exchange(transport.offer(transport.size()));
+  auto state = std::make_shared<Communicator::State>(engine, world, std::move(membership));
+  state->group = transport.join(state->membership);
   return Communicator(std::move(state));
 }
 
@@ -107,18 +135,16 @@ Communicator Communicator::split(int color, int key) const {
   parent.run_ours({Collective::all_gather, slice_of(offer), slice_of(offers)});
   if (ranks.empty()) return Communicator(nullptr);
 
-  auto state = std::make_shared<State>();
-  state->engine = parent.engine;
-  state->world = parent.world;
-  state->chosen = parent.chosen;
-  state->check = parent.check;
-  state->membership.id = static_cast<std::uint32_t>(id);
+  Membership membership{.id = static_cast<std::uint32_t>(id)};
   world.free_ids[static_cast<std::size_t>(id)] = 0;
   for (const int r : ranks) {
-    if (r == rank()) state->membership.rank = static_cast<int>(state->membership.members.size());
-    state->membership.members.push_back(parent.membership.members[static_cast<std::size_t>(r)]);
-    state->membership.offers.push_back(offers[static_cast<std::size_t>(r)]);
+    if (r == rank()) membership.rank = static_cast<int>(membership.members.size());
+    membership.members.push_back(parent.membership.members[static_cast<std::size_t>(r)]);
+    membership.offers.push_back(offers[static_cast<std::size_t>(r)]);
   }
+  auto state = std::make_shared<State>(parent.engine, parent.world, std::move(membership));
+  state->routes.chosen = parent.routes.chosen;
+  state->routes.check = parent.routes.check;
   state->group = world.transport->join(state->membership);
   return Communicator(std::move(state));
 }

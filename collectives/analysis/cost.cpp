@@ -24,10 +24,11 @@ enum class What { arrives, is_in, over, may_begin };
 struct Event {
   double time;
   What what;
-  int rank, step;      // of the message's receiver
-  std::size_t flight;  // the message, or 0
+  int rank, step;        // of the message's receiver
+  std::size_t transfer;  // the message, or 0
   bool operator>(const Event& other) const {
-    return std::tie(time, what, rank, step, flight) > std::tie(other.time, other.what, other.rank, other.step, other.flight);
+    return std::tie(time, what, rank, step, transfer) >
+           std::tie(other.time, other.what, other.rank, other.step, other.transfer);
   }
 };
 
@@ -65,9 +66,9 @@ class Simulation {
       result_.seconds = std::max(result_.seconds, event.time);
       if (event.what == What::arrives) {
         double& port = now_at_[index(event.rank)].port_in;
-        port = std::max(event.time, port) + bytes(result_.flights[event.flight].message) * price_.beta;
-        result_.flights[event.flight].is_in = port;
-        events_.push({port, What::is_in, event.rank, event.step, event.flight});
+        port = std::max(event.time, port) + bytes(result_.transfers[event.transfer].message) * price_.beta;
+        result_.transfers[event.transfer].is_in = port;
+        events_.push({port, What::is_in, event.rank, event.step, event.transfer});
       } else if (event.what == What::is_in) {
         arrived(event.time, event.rank, event.step);
       } else if (event.what == What::over) {
@@ -125,8 +126,8 @@ class Simulation {
     for (const Message& message : of(rank, step).messages) {
       const double leaves = std::max(time, free.port_out);
       span.ends = free.port_out = leaves + bytes(message) * price_.beta;
-      events_.push({leaves + price_.alpha, What::arrives, message.to, message.recv, result_.flights.size()});
-      result_.flights.push_back({message, leaves, 0});
+      events_.push({leaves + price_.alpha, What::arrives, message.to, message.recv, result_.transfers.size()});
+      result_.transfers.push_back({message, leaves, 0});
     }
     if (work > 0) {
       span.begins = std::max(time, free.arithmetic);

@@ -26,7 +26,7 @@ struct Volume {  // of one rank, exactly
 Volume volume(const Schedule& schedule, std::int64_t element_bytes);
 
 struct Timeline {
-  struct Flight {
+  struct Transfer {
     Message message;
     double leaves = 0, is_in = 0;  // from the first byte at the sender to the last at the receiver
   };
@@ -34,7 +34,7 @@ struct Timeline {
     double begins = 0, ends = 0;  // of a reduction: of the arithmetic alone
   };
   double seconds = 0;                    // until the last rank is through
-  std::vector<Flight> flights;           // in the order in which they leave
+  std::vector<Transfer> transfers;       // in the order in which they leave
   std::vector<std::vector<Span>> spans;  // by rank and step
 };
 

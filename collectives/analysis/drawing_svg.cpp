@@ -42,7 +42,7 @@ class Picture {
     svg += fmt::format("  <text x=\"16\" y=\"24\" font-size=\"16\">{}</text>\n", escape_xml(title));
     svg += fmt::format("  <text x=\"16\" y=\"42\" class=\"quiet\">{}</text>\n", description());
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) svg += lane_of(rank);
-    for (const Timeline::Flight& flight : timeline_.flights) svg += arrow(flight);
+    for (const Timeline::Transfer& transfer : timeline_.transfers) svg += arrow(transfer);
     return svg + "</svg>\n";
   }
 
@@ -55,7 +55,8 @@ class Picture {
     return fmt::format(
         "{} rank{}, a lane each; time runs to the right; {} message{} as arrows; above a lane its sums, below it what it "
         "sends",
-        ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.flights.size(), timeline_.flights.size() == 1 ? "" : "s");
+        ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.transfers.size(),
+        timeline_.transfers.size() == 1 ? "" : "s");
   }
 
   std::string lane_of(int rank) const {
@@ -81,12 +82,12 @@ class Picture {
                        step.kind == Kind::send ? "to" : "from", fmt::join(step.peers, ", "), range.count * element_bytes_);
   }
 
-  std::string arrow(const Timeline::Flight& flight) const {
-    const Message& m = flight.message;
+  std::string arrow(const Timeline::Transfer& transfer) const {
+    const Message& m = transfer.message;
     return fmt::format(
         "  <line class=\"message\" marker-end=\"url(#tip)\" x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\">"
         "<title>{} → {}</title></line>\n",
-        x(flight.leaves), lane(m.from), x(flight.is_in), lane(m.to), m.from, m.to);
+        x(transfer.leaves), lane(m.from), x(transfer.is_in), lane(m.to), m.from, m.to);
   }
 
   const std::vector<Schedule>& ranks_;

@@ -154,10 +154,10 @@ TEST_CASE("the timeline begins no step before what it waits for, and loads no po
     for (std::size_t s = 0; s < ranks[r].steps.size(); ++s)
       for (const int before : ranks[r].steps[s].after)
         CHECK(timeline.spans[r][static_cast<std::size_t>(before)].ends <= timeline.spans[r][s].begins);
-  for (const auto& a : timeline.flights)
-    for (const auto& b : timeline.flights)
+  for (const auto& a : timeline.transfers)
+    for (const auto& b : timeline.transfers)
       if (&a != &b && a.message.from == b.message.from) CHECK(a.leaves != b.leaves);
-  CHECK(timeline.flights.size() == match_messages(ranks).size());
+  CHECK(timeline.transfers.size() == match_messages(ranks).size());
   CHECK(timeline.seconds > 0);
 }
 

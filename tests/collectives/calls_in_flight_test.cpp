@@ -1,4 +1,4 @@
-// Calls that are long in the air while others pass, and calls that must leave no trace. Each was once wrong on some backend.
+// Calls that are long in flight while others pass, and calls that must leave no trace. Each was once wrong on some backend.
 #include <cstring>
 #include <vector>
 
@@ -103,7 +103,7 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
   return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? "" : "wrong blocks came";
 }
 
-// Both directions at once, more than may be in the air, and the group dropped before anybody waits.
+// Both directions at once, more than may be in flight, and the group dropped before anybody waits.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";

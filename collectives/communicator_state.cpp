@@ -1,0 +1,241 @@
+#include "collectives/communicator_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/staged_operation.hpp"
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
+
+}  // namespace
+
+// A group that gave up keeps its id: what is said of it may still be on its way, and must not reach another group.
+Communicator::State::~State() {
+  if (!gave_up_.empty()) return;
+  if (!is_pair) world->free_ids[membership.id] = 1;
+  pairs.clear();  // a rank leaves its pairs before their parent
+  if (group) try {
+      group->leave();
+    } catch (const std::exception& error) {
+      if (std::uncaught_exceptions() == 0) end_rank(error, *world->transport);
+    }
+}
+
+std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
+  if (route.free.empty()) {
+    if (world->transport->reaches(route.plan.on_device, !route.plan.algorithm)) return group->prepare(route.plan);
+    return std::make_unique<StagedOperation>(*group, route.plan, world->device, world->allocator);
+  }
+  auto operation = std::move(route.free.back());
+  route.free.pop_back();
+  return operation;
+}
+
+void Communicator::State::run(const Call& call) try {
+  refuse_after_giving_up();
+  if (awaits_input(call)) return Request(launch(call)).wait();
+  Request::PendingCall pending{.group = this, .route = route_of(call), .blocking = native_blocks && queue_.empty()};
+  struct Forgotten {
+    Request::PendingCall& pending;
+    ~Forgotten() {
+      pending.group->engine->remove(&pending);
+      if (!pending.over) pending.group->abandon(pending);
+    }
+  } const at_the_end{pending};
+  enqueue(pending, call);
+  engine->finish(pending, false);
+} catch (const std::exception& error) {
+  give_up(error);
+  throw;
+}
+
+void Communicator::State::run_ours(const Call& call) {
+  is_ours_ = true;
+  try {
+    run(call);
+  } catch (...) {
+    is_ours_ = false;
+    throw;
+  }
+  is_ours_ = false;
+}
+
+// Every element that these give depends on the same element of the inputs alone, so pieces can be calls of their own. Those that are in
+// flight at once overlap the copies of one with the messages of another, and their stand-ins are all the memory it takes.
+std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
+  const Slice& vector = call.input.count > 0 ? call.input : call.output;
+  const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
+  const bool can_be_cut =
+      call.what == Collective::all_reduce || call.what == Collective::reduce || call.what == Collective::broadcast;
+  if (!can_be_cut || !is_staged(call) || vector.count <= each) return {call};
+  std::vector<Call> pieces;
+  for (std::int64_t first = 0; first < vector.count; first += each) {
+    Call piece = call;
+    for (Slice* slice : {&piece.input, &piece.output})  // who is not the root may have none
+      if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+// Buffers that are not where the transport is at home: what is asked of a device for them must have been done before the call starts.
+bool Communicator::State::awaits_input(const Call& call) const {
+  return is_on_device(call) == world->transport->reaches(false, false);
+}
+
+bool Communicator::State::is_staged(const Call& call) const { return !world->transport->reaches(is_on_device(call), false); }
+
+Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
+  refuse_after_giving_up();
+  const std::vector<Call> pieces = pieces_of(call);
+  std::vector<std::shared_ptr<Route>> planned;  // all that can be refused is, before the first begins
+  for (const Call& piece : pieces) planned.push_back(route_of(piece));
+  Request::PendingCall* first = nullptr;
+  Request::PendingCall** place = &first;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    auto pending = std::make_unique<Request::PendingCall>(
+        Request::PendingCall{.keeps_parent = parent, .keeps_group = shared_from_this(), .group = this, .route = planned[i]});
+    enqueue(*pending, pieces[i]);
+    *place = pending.release();
+    place = &(*place)->next_piece;
+  }
+  return first;
+} catch (const std::exception& error) {
+  give_up(error);
+  throw;
+}
+
+void Communicator::State::enqueue(Request::PendingCall& pending, const Call& call) {
+  const std::int64_t sent = pending.route->bytes_sent;
+  ++traffic.calls;
+  traffic.bytes_sent = sent < 0 || traffic.bytes_sent < 0 ? -1 : traffic.bytes_sent + sent;
+  const bool is_barrier = call.what == Collective::barrier;
+  pending.input = is_barrier ? &token_[0] : call.input.data;
+  pending.output = is_barrier ? &token_[1] : call.output.data;
+  queue_.push_back(&pending);
+  move(pending);
+  if (!pending.over) engine->add(&pending);
+}
+
+void Communicator::State::move(Request::PendingCall& call) try {
+  if (call.over) return;
+  if (call.trouble) std::rethrow_exception(call.trouble);
+  if (call.sequence == 0 && !begin(call)) return;
+  if (call.operation->progress()) end(call);
+} catch (const std::exception& error) {
+  call.trouble = std::current_exception();
+  abandon(call);
+  give_up(error);
+}
+
+// Several may await their inputs at once, but they begin in the order of their calls.
+bool Communicator::State::begin(Request::PendingCall& call) {
+  refuse_after_giving_up();
+  if (!call.operation) {
+    if (!may_begin()) return false;
+    call.operation = operation_of(*call.route);
+    ++awaiting_;
+    call.operation->await_input(call.input);
+  }
+  if (queue_.front() != &call || !call.operation->input_is_there()) return false;
+  const std::uint64_t signature = call.route->plan.signature;
+  history_ = signature == 0 ? 0 : (history_ + signature) * 0x9E3779B97F4A7C15u | 1;
+  call.operation->start({call.input, call.output, ++sequence_, history_, call.blocking});
+  call.sequence = sequence_;
+  queue_.pop_front();
+  --awaiting_;
+  return true;
+}
+
+void Communicator::State::end(Request::PendingCall& call) {
+  over_ |= std::uint64_t{1} << (call.sequence - oldest_);
+  for (; over_ & 1; over_ >>= 1) ++oldest_;
+  call.route->free.push_back(std::move(call.operation));
+  const Plan& plan = call.route->plan;
+  if (plan.divide && !plan.on_device && plan.problem.output_count() > 0)
+    divide(plan.dtype, call.output, plan.problem.output_count(), plan.problem.size);
+  call.over = true;
+}
+
+void Communicator::State::abandon(Request::PendingCall& call) {
+  if (call.sequence == 0) std::erase(queue_, &call);
+  if (call.sequence == 0 && call.operation) --awaiting_;
+  if (call.operation) abandoned_.add(std::move(call.operation));
+  call.over = true;
+}
+
+// What a caller got wrong on all ranks alike (an algorithm that does not fit) leaves the group as it was. Otherwise no call of the group goes on:
+// peers that hear of this answer none of them.
+void Communicator::State::give_up(const std::exception& error) noexcept {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
+  gave_up_ = replace_all(error.what(), '\n', ';');
+  for (Request::PendingCall* call : engine->calls_of(this)) try {
+      abandon(*call);
+      refuse_after_giving_up();
+    } catch (...) {
+      call->trouble = std::current_exception();
+    }
+  abandoned_.let_go(*group, engine->clock(), gave_up_);
+}
+
+void Communicator::State::refuse_after_giving_up() const {
+  if (!gave_up_.empty()) [[unlikely]]
+    throw Error(Exit::runtime, fmt::format("rank {} gave up on this group", rank()), gave_up_,
+                "mend what is said there; this group can do nothing more");
+}
+
+Communicator::State& Communicator::State::pair(int from, int to) {
+  auto& pair = pairs[{from, to}];
+  if (!pair) {
+    const auto& all = membership.members;
+    pair = std::make_shared<State>(engine, world,
+                                   Membership{{all[static_cast<std::size_t>(from)], all[static_cast<std::size_t>(to)]},
+                                              rank() == from ? 0 : 1,
+                                              membership.id,
+                                              {}},
+                                   true);
+    pair->routes.check = routes.check;
+    pair->routes.chosen[Collective::broadcast] = {world->transport->plans_for_all() ? "direct" : "binomial_tree", 1,
+                                                  "it is a message"};
+    pair->group = group->pair(from, to);
+  }
+  return *pair;
+}
+
+const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
+  check_arguments(call, rank(), size());
+  Key key = key_of(call, size(), is_one_vector(call, rank(), size()));
+  key.is_ours = is_ours_;
+  if (call.what == Collective::all_to_all && !call.counts.empty() && world->transport->plans_for_all())
+    key.counts = everybodys_counts(call, key.in_place);
+  return routes.of(call, key);
+}
+
+// On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
+// all of them are the key. A row a rank: what it gives to each, what it takes from each, whether in place.
+std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
+  std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
+  mine.insert(mine.end(), call.taken.begin(), call.taken.end());
+  mine.push_back(in_place);
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size()));
+  run_ours({Collective::all_gather,
+            {mine.data(), static_cast<std::int64_t>(mine.size()), DType::i64},
+            {all.data(), static_cast<std::int64_t>(all.size()), DType::i64}});
+  const auto p = static_cast<std::size_t>(size());
+  for (std::size_t from = 0; from < p; ++from)
+    for (std::size_t to = 0; to < p; ++to) {
+      const std::int64_t given = all[from * mine.size() + to], taken = all[to * mine.size() + p + from];
+      require(given == taken, "all_to_all on rank {}: rank {} gives {} elements to rank {}, which takes {}", rank(), from,
+              given, to, taken);
+    }
+  return all;
+}
+
+}  // namespace chorale

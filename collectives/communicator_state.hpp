@@ -1,0 +1,79 @@
+// What stands behind a Communicator: a group of ranks, the routes of its calls, and those of them that are in flight.
+//
+//   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight of its group are in flight, then begun, moved and ended
+//
+// A call that blocks takes the same way as one that is started: it only needs no Request that outlives it.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/abandoned_operations.hpp"
+#include "collectives/progress_engine.hpp"
+#include "collectives/route.hpp"
+
+namespace chorale {
+
+// Of one group, from the oldest call that is not over to the newest that has begun: what backends must be able to tell apart.
+constexpr std::uint64_t most_in_flight = 8;
+
+struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
+  State(std::shared_ptr<ProgressEngine> its_engine, std::shared_ptr<World> its_world, Membership its_membership,
+        bool is_a_pair = false)
+      : engine(std::move(its_engine)),
+        world(std::move(its_world)),
+        membership(std::move(its_membership)),
+        routes(*world, membership, is_a_pair),
+        is_pair(is_a_pair) {}
+  ~State();
+
+  int rank() const { return membership.rank; }
+  int size() const { return static_cast<int>(membership.members.size()); }
+
+  void run(const Call& call);
+  void run_ours(const Call& call);
+  Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
+  void move(Request::PendingCall& call);               // as far as it goes; trouble is kept in it
+  void give_up(const std::exception& error) noexcept;  // on all calls of the group
+  void abandon(Request::PendingCall& call);            // on one
+  State& pair(int from, int to);
+  const std::shared_ptr<Route>& route_of(const Call& call);
+
+  std::shared_ptr<ProgressEngine> engine;
+  std::shared_ptr<World> world;
+  Membership membership;
+  std::unique_ptr<Group> group;
+  Routes routes;
+  const bool is_pair;
+  bool native_blocks = false;
+  Traffic traffic;
+  std::map<std::pair<int, int>, std::shared_ptr<State>> pairs;
+
+ private:
+  std::vector<std::int64_t> everybodys_counts(const Call& call, bool in_place);
+  bool awaits_input(const Call& call) const;
+  bool is_staged(const Call& call) const;
+  std::vector<Call> pieces_of(const Call& call) const;
+
+  // The life of a call in flight.
+  void enqueue(Request::PendingCall& pending, const Call& call);
+  bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_flight; }
+  bool begin(Request::PendingCall& call);
+  void end(Request::PendingCall& call);
+  std::unique_ptr<Operation> operation_of(Route& route);
+  void refuse_after_giving_up() const;
+
+  bool is_ours_ = false;
+  std::uint8_t token_[2] = {1, 0};  // of barriers
+  std::uint64_t sequence_ = 0, history_ = 0;
+  std::uint64_t oldest_ = 1, over_ = 0;      // the first call that is not over; bit i: the one i after it is
+  std::deque<Request::PendingCall*> queue_;  // of those that have not begun, in their order
+  std::uint64_t awaiting_ = 0;               // how many of them have an operation, which awaits its input
+  std::string gave_up_;
+  AbandonedOperations abandoned_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,79 @@
+#include "collectives/progress_engine.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "collectives/communicator_state.hpp"
+#include "src/base/progress_hook.hpp"
+
+namespace chorale {
+
+ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds)
+    : waiting_{.clock = clock,
+               .timeout_seconds = timeout_seconds,
+               .spins = oversubscribed ? 0 : 2000,
+               .on_idle = [this] { examine(); },
+               .moved = [this] { return moved(); },
+               .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS sets another limit"},
+      briefly_(waiting_) {
+  briefly_.timeout_seconds = 2;
+}
+
+std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::State* group) const {
+  std::vector<Request::PendingCall*> found;
+  std::ranges::copy_if(calls_, std::back_inserter(found),
+                       [&](const Request::PendingCall* call) { return call->group == group && !call->over; });
+  return found;
+}
+
+// Changes whenever a step of any call is done.
+std::uint64_t ProgressEngine::moved() const {
+  std::uint64_t steps = 0;
+  for (const Request::PendingCall* call : calls_)
+    if (call->operation) steps += call->operation->moved();
+  return steps;
+}
+
+void ProgressEngine::progress() {
+  for (std::size_t c = 0; c < calls_.size();) {
+    Request::PendingCall& call = *calls_[c];
+    call.group->move(call);
+    if (call.over)
+      calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(c));
+    else
+      ++c;
+  }
+}
+
+void ProgressEngine::poll() {
+  constexpr std::uint64_t patience = 256;
+  progress();
+  if (calls_.empty() || ++polls_ % patience != 0) return;
+  run_progress_hooks();
+  examine();
+}
+
+// The trouble of a call is kept for whoever waits for it.
+void ProgressEngine::examine() {
+  for (Request::PendingCall* call : calls_) try {
+      if (call->sequence != 0 && call->operation) call->operation->examine();
+    } catch (...) {
+      call->trouble = std::current_exception();  // `move` ends the call
+    }
+}
+
+void ProgressEngine::finish(Request::PendingCall& call, bool briefly) {
+  const auto done = [&] {
+    progress();
+    return call.over;
+  };
+  if (!call.over) try {
+      wait_until(done, briefly ? briefly_ : waiting_, call.route->plan.words.c_str());
+    } catch (const std::exception& error) {
+      call.group->give_up(error);
+      throw;
+    }
+  if (call.trouble) std::rethrow_exception(call.trouble);
+}
+
+}  // namespace chorale

@@ -1,0 +1,64 @@
+// A call that was started and is waited for, piece by piece where it was cut.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "collectives/communicator_state.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+
+Request::Request(Request&& other) noexcept : pending_(std::exchange(other.pending_, nullptr)) {}
+
+Request& Request::operator=(Request&& other) noexcept {
+  std::swap(pending_, other.pending_);
+  return *this;
+}
+
+bool Request::test() {
+  if (!pending_) return true;
+  pending_->group->engine->poll();
+  while (pending_ && pending_->over) wait_for_first(false);
+  return !pending_;
+}
+
+void Request::wait() { wait(false); }
+
+void Request::wait(bool briefly) {
+  while (pending_) wait_for_first(briefly);
+}
+
+// Waits for the next piece of this call. If one fails, the rest are abandoned.
+void Request::wait_for_first(bool briefly) try {
+  pending_->group->engine->finish(*pending_, briefly);
+  const std::unique_ptr<PendingCall> ended(std::exchange(pending_, pending_->next_piece));
+} catch (...) {
+  forget();
+  throw;
+}
+
+void Request::forget() {
+  while (pending_) {
+    const std::unique_ptr<PendingCall> lost(std::exchange(pending_, pending_->next_piece));
+    lost->group->engine->remove(lost.get());
+    if (!lost->over) lost->group->abandon(*lost);
+  }
+}
+
+// Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an
+// error flies that is soon, so that the error is heard of too.
+Request::~Request() {
+  if (!pending_) return;
+  try {
+    wait(std::uncaught_exceptions() > 0);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
+               error.what());
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(Exit::runtime));
+  }
+}
+
+}  // namespace chorale
