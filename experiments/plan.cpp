@@ -3,6 +3,7 @@
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line a stage
+//   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line for each that is legal
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,25 +11,21 @@
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/command.hpp"
+#include "experiments/plan/candidates.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/progress.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale {
 namespace {
 
-std::string decimal_bytes(std::int64_t bytes) {  // as papers count: 2.8 TB
-  constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < std::size(units)) value /= 1000, ++unit;
-  return bytes < 0 ? "?" : fmt::format("{:.{}f} {}", value, unit > 0 ? 2 : 0, units[unit]);
-}
+using plan::decimal_bytes;
 
 class PlanCommand final : public Command {
  public:
@@ -37,16 +34,23 @@ class PlanCommand final : public Command {
 
   void declare(Options& o) override {
     flags_.declare(o);
+    layout_flags_.take_all();
     layout_flags_.declare(o);
     o.section("the plan");
     o.add("ranks", ranks_,
           "of the world that is planned for; 0: what the layout says, with one replica where it leaves dp out")
         .range(0, 1e7);
+    o.add_bytes("memory-limit", memory_limit_, "the most a rank may hold, as 80G: what needs more is marked; auto: no limit")
+        .range(1, 1e15);
+    o.add("rows", rows_, "of the table of all layouts that text shows; 0: all")
+        .range(0, 1e6)
+        .only_where("layout all", [this] { return layout_flags_.all() ? "" : "the layout is not all"; });
     o.add("format", format_, "of the tables").one_of(TextTable::formats());
     o.add_words(train::megatron_flags());
   }
 
   void check(const Launch&) override {
+    if (layout_flags_.all()) return check_all();
     const Layout asked = layout_flags_.asked();
     const std::int64_t one_replica = asked.shards() * asked.stages();  // where dp is left out, and the world
     const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
@@ -59,6 +63,7 @@ class PlanCommand final : public Command {
 
   int run(Session& session) override {
     for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
+    if (layout_flags_.all()) return choose(session);
     const Layout& l = request_.layout;
     TextTable memory({"stage", "parameters", "params", "grads", "optimizer", "states", "activations", "comm", "workspace",
                       "data", "peak", "TFLOP"});
@@ -79,10 +84,56 @@ class PlanCommand final : public Command {
     fmt::print("{}", memory.print(format_));
     if (format_ == "text" && traffic.rows() > 0) fmt::print("\nsent by that rank in a step{}\n", assumed_);
     if (traffic.rows() > 0) fmt::print("{}", traffic.print(format_));
+    if (const auto shortage = shortage_of(
+            l, [this](const Layout& other) { return options_on(other); }, "the limit is");
+        shortage && format_ == "text")
+      fmt::print("\nit does not fit: {}\n", shortage->numbers);
     return 0;
   }
 
  private:
+  TrainingOptions options_on(const Layout& layout) const {
+    TrainingOptions options = flags_.training(1, layout);
+    layout_flags_.complete(options);
+    options.memory_limit = memory_limit_.value_or(0);
+    return options;
+  }
+
+  void check_all() {
+    if (ranks_ == 0)
+      usage_error("all layouts of how many ranks?", "layout is all, ranks is 0", "say it: --ranks 8 --layout all");
+    request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
+    layouts_ = plan::legal_layouts(
+        flags_.limits(ranks_), [this](const Layout& layout) { return options_on(layout); },
+        [this](const Layout& layout) { return layout_flags_.allows(layout); });
+    if (layouts_.empty())
+      usage_error("no layout is legal",
+                  fmt::format("{} ranks, this model and batch, and the flags given for parts of a layout", ranks_),
+                  "give fewer of --dp, --tp, --pp, --zero and --schedule, or another number of ranks");
+    assume();
+  }
+
+  std::vector<plan::Candidate> weigh_all(Session& session) {
+    std::vector<plan::Candidate> candidates;
+    Progress progress("plan", static_cast<std::int64_t>(layouts_.size()), session.clock, Progress::screen_of(stderr));
+    for (const Layout& layout : layouts_) {
+      progress.update(static_cast<std::int64_t>(candidates.size()), to_string(layout));
+      request_.layout = layout, request_.options = options_on(layout);
+      candidates.push_back(plan::weigh(request_));
+    }
+    return candidates;
+  }
+  int choose(Session& session) {
+    const plan::Choices choices = plan::in_order(weigh_all(session), memory_limit_.value_or(0));
+    const TrainingOptions& o = request_.options;
+    if (format_ == "text")
+      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters in {}, {} sequences of {} a step{}\n\n", ranks_,
+                 layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
+                 o.shape.sequence, memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
+    fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
+    return 0;
+  }
+
   // What a run would find out, as far as it can be known here; what is left to assume is said.
   void assume() {
     const std::string here = best_backend(false, joins_here);
@@ -123,7 +174,9 @@ class PlanCommand final : public Command {
 
   train::Flags flags_;
   train::LayoutFlags layout_flags_;
-  std::int64_t ranks_ = 0;
+  std::int64_t ranks_ = 0, rows_ = 24;
+  std::optional<std::int64_t> memory_limit_;
+  std::vector<Layout> layouts_;  // of "all"
   std::string format_ = "text";
   PlanRequest request_;
   std::string assumed_;

@@ -78,9 +78,11 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
 
 void LayoutFlags::declare_layout(Options& o) {
   options_ = &o;
-  const auto pipeline = [this] { return asked().stages() > 1 ? "" : "the layout has no pipeline"; };
+  const auto pipeline = [this] { return all() || asked().stages() > 1 ? "" : "the layout has no pipeline"; };
   o.section("layout");
-  o.add("layout", word_, "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it")
+  const std::string or_all = takes_all_ ? "; all: a table of every layout that is legal" : "";
+  o.add("layout", word_,
+        "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it" + or_all)
       .words("WORD");
   for (std::size_t row = 0; row < all_axes().size(); ++row) {
     const AxisRow& axis = all_axes()[row];
@@ -121,7 +123,7 @@ void LayoutFlags::declare(Options& o) {
       .only_with("reducer", {"bucketed"});
   o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)")
       .only_with("recompute", {"full"})
-      .only_where("tensor ranks", [this] { return asked().shards() > 1 ? "" : "the layout has one tensor rank"; });
+      .only_where("tensor ranks", [this] { return all() || asked().shards() > 1 ? "" : "the layout has one tensor rank"; });
   o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
 }
 
@@ -136,8 +138,21 @@ bool LayoutFlags::counts(const std::string& flag, const std::string& part) const
   return !named || options_->find(flag)->source >= options_->find("layout")->source;
 }
 
+bool LayoutFlags::allows(const Layout& layout) const {
+  for (std::size_t row = 0; row < all_axes().size(); ++row)
+    if (sizes_[row] && layout.sizes[row] != sizes_[row]) return false;
+  if ((zero_ != "auto" && layout.zero != std::stoi(zero_)) || (distributed_optimizer_ && layout.zero == 0)) return false;
+  if (sequence_ && !layout.sequence) return false;
+  if (layout.stages() == 1) return true;
+  if (chunks_ && layout.chunks != chunks_) return false;
+  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;  // naive is a lesson
+}
+
 Layout LayoutFlags::asked() const {
-  Layout layout = parse_layout(word_, 0);
+  if (word_ == "all" && !takes_all_)
+    usage_error("a run has one layout", "layout is all",
+                "`chorale plan --layout all` lists those that are legal, `chorale compare --layouts all` runs them");
+  Layout layout = parse_layout(all() ? "" : word_, 0);
   for (std::size_t row = 0; row < all_axes().size(); ++row)
     if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, name)) layout.sizes[row] = sizes_[row];
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
@@ -156,12 +171,10 @@ Layout LayoutFlags::asked() const {
 
 Layout LayoutFlags::layout(std::int64_t world) const { return inferred(asked(), world); }
 
-ParallelChoice LayoutFlags::choice(std::int64_t world) const {
-  return {layout(world), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
-}
+ParallelChoice LayoutFlags::choice(std::int64_t world) const { return {layout(world), backends(), algorithms()}; }
 
 ParallelChoice LayoutFlags::choice(const LayoutLimits& limits) const {
-  return {inferred(asked(), limits), backends_by_axis(backend_), algorithms_by_axis(algorithm_)};
+  return {inferred(asked(), limits), backends(), algorithms()};
 }
 
 void LayoutFlags::complete(TrainingOptions& options) const {

@@ -1,6 +1,7 @@
 """`chorale plan`: which ranks it plans for, and which algorithms."""
 import json
 import os
+import re
 import tempfile
 import unittest
 
@@ -73,6 +74,62 @@ class Plan(unittest.TestCase):
     def test_what_is_assumed_of_the_hosts_is_said(self):
         result = start([chorale, "plan", "--preset", "tiny", "--layout", "tp2"], XDG_CACHE_HOME=self.cache)
         self.assertIn("if all ranks are on one host", result.stdout)
+
+    def all_layouts(self, *words):
+        return json.loads(self.plan("--layout", "all", "--format", "json", *words))
+
+    def test_all_layouts_are_a_table_whose_rows_are_what_each_layout_alone_is_planned_to_cost(self):
+        rows = {row["layout"]: row for row in self.all_layouts("--ranks", "4")}
+        for layout in ("dp4", "dp4.z3", "dp1.tp4.sp", "dp2.tp2", "dp2.pp2.z1"):
+            self.assertIn(layout, rows)
+        for layout in ("dp4", "dp1.tp4"):
+            with self.subTest(layout=layout):
+                alone = json.loads(re.search(r"(?s)\[.*?\]", self.plan("--layout", layout, "--format", "json")).group())
+                text = self.plan("--layout", "all", "--ranks", "4", "--rows", "0")
+                row = re.search(rf"(?m)^{re.escape(layout)} +(.*)$", text).group(1)
+                self.assertTrue(row.startswith(alone[0]["peak"]), row)
+                self.assertIn(alone[0]["states"], row)
+
+    def test_what_a_table_of_all_layouts_leaves_out_is_said(self):
+        text = self.plan("--layout", "all", "--ranks", "8", "--rows", "5")
+        head, table, notes = text.split("\n\n")
+        many = int(re.search(r"8 ranks: (\d+) legal layouts", head).group(1))
+        self.assertEqual(len(table.splitlines()), 6)
+        out = [int(n) for n in re.findall(r"(\d+) (?:with larger|no better than|that would not|whose pipeline)", notes)]
+        self.assertEqual(5 + sum(out), many, notes)
+        whole = self.plan("--layout", "all", "--ranks", "8", "--rows", "0")
+        self.assertNotIn("--rows 0 shows them", whole)
+        self.assertIn("--rows 0 shows them", notes)
+
+    def test_what_does_not_fit_is_marked_and_last(self):
+        rows = self.all_layouts("--ranks", "4")
+        limit = sorted(row["memory_bytes"] for row in rows)[len(rows) // 2]
+        marked = self.all_layouts("--ranks", "4", "--memory-limit", str(limit))
+        self.assertEqual([row["fits"] for row in marked], sorted((row["fits"] for row in marked), reverse=True))
+        for row in marked:
+            self.assertEqual(row["fits"], "yes" if row["memory_bytes"] <= limit else "no")
+        text = self.plan("--layout", "all", "--ranks", "4", "--rows", "0", "--memory-limit", str(limit))
+        self.assertEqual(text.count("does not fit\n"), [row["fits"] for row in marked].count("no"))
+        alone = self.plan("--layout", marked[-1]["layout"], "--memory-limit", str(limit))
+        self.assertIn(f"it does not fit: {marked[-1]['layout']}, a rank of stage", alone)
+
+    def test_flags_for_parts_narrow_the_list(self):
+        for words, part in ((["--tp", "2"], ".tp2"), (["--zero", "2"], ".z2"), (["--sequence-parallel"], ".sp"),
+                            (["--pp", "2", "--schedule", "gpipe"], ".gpipe")):
+            with self.subTest(words=words):
+                rows = self.all_layouts("--ranks", "4", *words)
+                self.assertTrue(rows)
+                for row in rows:
+                    self.assertIn(part, row["layout"])
+
+    def test_all_layouts_of_nothing_are_refused(self):
+        self.refused("--layout", "all", says=["all layouts of how many ranks?", "--ranks 8 --layout all"])
+        self.refused("--layout", "all", "--ranks", "7", "--tp", "5", says=["no layout is legal", "--tp"])
+        self.refused("--layout", "tp2", "--rows", "3", says=["rows has no effect here"])
+        one = start([chorale, "train", "--preset", "tiny", "--layout", "all"])
+        self.assertEqual(one.returncode, 2, one.stderr)
+        self.assertEqual(len(one.stderr.splitlines()), 3, one.stderr)
+        self.assertIn("chorale plan --layout all", one.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,137 @@
+#include "experiments/plan/candidates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "parallel/assemble.hpp"
+#include "parallel/pipeline/schedule.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale::plan {
+namespace {
+
+// The layout with every schedule and every power of two of chunks that fit it; the schedules' own rules decide which do.
+std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& limits) {
+  if (layout.stages() == 1) return {layout};
+  std::vector<Layout> all;
+  for (const PipelineAlgorithm& row : all_pipeline_schedules())
+    for (std::int64_t chunks = 1; layout.stages() * chunks <= limits.shape.layers; chunks *= 2) {
+      Layout other = layout;
+      other.schedule = row.name, other.chunks = chunks;
+      if (chorale::fits(other, limits)) all.push_back(other);
+    }
+  return all;
+}
+
+bool go_together(const Layout& layout, const OptionsOf& options_of) {
+  try {
+    check(options_of(layout), layout);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::int64_t sent_by(const RankPlan& plan) {
+  std::int64_t bytes = 0;
+  for (const auto& [axis, account] : plan.axes)
+    for (const Account::Entry& entry : account.entries) {
+      if (entry.bytes < 0) return -1;
+      bytes += entry.bytes;
+    }
+  return bytes;
+}
+
+struct StageCosts {
+  std::int64_t memory, states, sent;
+};
+
+StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
+  const RankPlan plan = plan_rank(request, rank_of_stage(request.layout, stage, true));
+  const auto held = [&](Category c) { return plan.held[static_cast<std::size_t>(c)]; };
+  return {plan.peak_bytes, held(Category::params) + held(Category::grads) + held(Category::optimizer), sent_by(plan)};
+}
+
+// Once a pipeline is full, every further micro-batch adds the same bytes. So a step of many micro-batches is told from
+// two steps of few: a GPT-3 step of 1536 takes a second to plan, and these two a hundredth of it.
+StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
+  const std::int64_t sequences = request.options.micro_batch * request.layout.replicas(), stages = request.layout.stages();
+  const std::int64_t micro_batches = request.options.global_batch / sequences;
+  if (micro_batches <= 3 * stages) return costs_of(request, stage);
+  PlanRequest brief = request;
+  brief.options.global_batch = 2 * stages * sequences;
+  const StageCosts two = costs_of(brief, stage);
+  brief.options.global_batch = 3 * stages * sequences;
+  const StageCosts three = costs_of(brief, stage);
+  const auto grown = [&](std::int64_t a, std::int64_t b) { return b + (b - a) / stages * (micro_batches - 3 * stages); };
+  return {grown(two.memory, three.memory), three.states, three.sent < 0 ? -1 : grown(two.sent, three.sent)};
+}
+
+bool same_but_for_schedule(const Layout& a, Layout b) {
+  b.schedule = a.schedule, b.chunks = a.chunks;
+  return a == b;
+}
+
+// Of two that are equal in all costs, the one that comes first in the list stays.
+bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other) {
+  return one != other && all[one].no_worse(all[other]) && (one < other || !all[other].no_worse(all[one]));
+}
+
+}  // namespace
+
+bool Candidate::no_worse(const Candidate& other) const {
+  return sent_bytes >= 0 && sent_bytes <= other.sent_bytes && memory_bytes <= other.memory_bytes && bubble <= other.bubble;
+}
+
+std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& options_of,
+                                  const std::function<bool(const Layout&)>& wanted) {
+  std::vector<Layout> legal;
+  for (const Layout& layout : all_layouts(limits)) {
+    if (layout.replicas() == 1 && layout.zero > 0) continue;  // one replica: ZeRO has nothing to cut
+    for (const Layout& scheduled : with_schedules(layout, limits))
+      if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
+  }
+  return legal;
+}
+
+Candidate weigh(const PlanRequest& request) {
+  constexpr double digits = 1e9;  // bubbles of equal schedules differ in their last bits
+  const double bubble = std::round(planned_bubble(request.options, request.layout) * digits) / digits;
+  Candidate all{.layout = request.layout, .bubble = bubble};
+  for (std::int64_t stage = 0; stage < request.layout.stages(); ++stage) {
+    const StageCosts here = costs_of_long_step(request, stage);
+    all.memory_bytes = std::max(all.memory_bytes, here.memory);
+    all.state_bytes = std::max(all.state_bytes, here.states);
+    all.sent_bytes = here.sent < 0 || all.sent_bytes < 0 ? -1 : std::max(all.sent_bytes, here.sent);
+  }
+  return all;
+}
+
+Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
+  for (Candidate& c : candidates) c.fits = memory_limit == 0 || c.memory_bytes <= memory_limit;
+  // Plain layouts first: those win where costs are equal.
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(!a.fits, a.bubble, a.sent_bytes, a.memory_bytes, a.layout.schedule != Layout{}.schedule) <
+           std::tuple(!b.fits, b.bubble, b.sent_bytes, b.memory_bytes, b.layout.schedule != Layout{}.schedule);
+  });
+  Choices choices;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    bool schedule_beaten = false;
+    for (std::size_t k = 0; k < candidates.size(); ++k) {
+      if (!beats(candidates, k, i)) continue;
+      schedule_beaten |= same_but_for_schedule(candidates[k].layout, candidates[i].layout);
+      if (candidates[i].rival.empty()) candidates[i].rival = to_string(candidates[k].layout);
+    }
+    if (schedule_beaten)
+      ++choices.schedules_left_out;
+    else
+      choices.rows.push_back(candidates[i]);
+  }
+  std::stable_sort(choices.rows.begin(), choices.rows.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(!a.fits, !a.rival.empty()) < std::tuple(!b.fits, !b.rival.empty());
+  });
+  return choices;
+}
+
+}  // namespace chorale::plan
