@@ -1,9 +1,9 @@
-// `chorale compare SUITE.toml`: many runs in one launch, of the same model on the same data, in turns and in an order drawn
-// anew for each repetition, so that what else the machine does meets all of them; a table at the end, and one record with
-// everything.
+// `chorale compare`: many runs in one launch, of the same model on the same data, in turns and in an order drawn anew for
+// each repetition, so that what else the machine does meets all of them; a table at the end, and one record with everything.
 //
-//   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml
-//   mpirun -np 4 build/chorale compare --resume runs/latest         what a stop left undone
+//   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml            a suite: a file that lists the runs
+//   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file, by the options of train
+//   mpirun -np 4 build/chorale compare --resume runs/latest                          what a stop left undone
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
@@ -18,6 +18,7 @@
 
 #include "experiments/advice.hpp"
 #include "experiments/compare/earlier.hpp"
+#include "experiments/compare/layouts.hpp"
 #include "experiments/compare/pace.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/compare/summary.hpp"
@@ -26,6 +27,8 @@
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/page.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/megatron_flags.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/settings.hpp"
@@ -41,11 +44,16 @@ using namespace compare;
 
 class Compare final : public Command {
  public:
+  std::vector<Preset> presets() const override { return train::presets(); }
+
   void declare(Options& o) override {
     options_ = &o;
     o.add_positional(
         "suite", files_,
         "which runs to compare: experiments/suites/*.toml are there, docs/experiments.md says how to write one");
+    o.add("layouts", layouts_,
+          "instead of a suite: train on each of these layouts, as dp4,tp4,dp2.pp2, or on all that `chorale plan "
+          "--layout all` lists; every option of train but --layout may stand beside it, and is given to all runs");
     o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
     o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
     o.add("repetitions", repetitions_,
@@ -57,23 +65,34 @@ class Compare final : public Command {
     o.add("warm-up", warm_up_,
           "steps of each run that are recorded, and left out where speed is told; -1: as the suite says")
         .range(-1, 1e6);
-    o.add("seed", seed_, "of the order of the runs").range(0, 1e18);
+    o.add("seed", seed_, "of the order of the runs; with --layouts of training, too").range(0, 1e18);
+    Options theirs("chorale train");
+    const auto train = find_command("train").make();
+    train->declare(theirs);
+    o.pass_on(theirs, {"layout"});
+    o.add_words(train::megatron_flags());
   }
 
   void check(const Launch& launch) override {
-    if (files_.size() + !resume_.empty() != 1)
+    if (files_.size() + !resume_.empty() + !layouts_.empty() != 1)
       usage_error("one suite at a time",
-                  fmt::format("{} files given{}", files_.size(), resume_.empty() ? "" : ", and --resume"),
-                  "chorale compare experiments/suites/strategies.toml, or --resume runs/latest");
+                  fmt::format("{} files given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
+                              resume_.empty() ? "" : ", and --resume"),
+                  "chorale compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
+    if (layouts_.empty()) require_nothing_to_pass_on();
     if (resume_.empty())
       require_writable(run_dir_);
     else
       take_up(launch);
     std::vector<Mistake> mistakes;
-    suite_ = read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml", mistakes);
+    suite_ = layouts_.empty()
+                 ? read_suite(resume_.empty() ? fs::path(files_[0]) : fs::path(resume_) / "suite.toml", mistakes)
+                 : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, launch), mistakes);
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
     check_runs(suite_, run_dir_, launch, mistakes);
+    if (!layouts_.empty() && !mistakes.empty())
+      usage_error("nothing was run", mistakes[0].text, "change the option that it names");
     refuse_mistakes(suite_, std::move(mistakes));
     values_ = varied_values(suite_, launch);
     signals_.emplace();
@@ -109,6 +128,22 @@ class Compare final : public Command {
   }
 
  private:
+  std::vector<Setting> passed_on() const {
+    std::vector<Setting> given = options_->given_to_pass_on();
+    if (const Option* seed = options_->find("seed"); seed->source != Source::other)
+      given.push_back({seed->name, seed->text, seed->origin, seed->source});
+    return given;
+  }
+
+  // A variable of the environment may be meant for another command.
+  void require_nothing_to_pass_on() const {
+    for (const Setting& setting : options_->given_to_pass_on())
+      if (setting.source != Source::environment)
+        usage_error(fmt::format("{} is an option of the runs", setting.key),
+                    fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
+                    "write it into the suite, under [[runs]], or name layouts instead of a suite: --layouts dp4,tp4");
+  }
+
   // A comparison that was begun goes on as it was begun: on as many ranks, and with its own settings where none are given.
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
@@ -242,7 +277,7 @@ class Compare final : public Command {
   }
 
   Options* options_ = nullptr;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, layouts_;
   std::string resume_, run_dir_ = "runs";
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
   double budget_ = 0;

@@ -34,6 +34,7 @@ std::string example(std::string command) {
 std::string options_of(const Options& options) {
   std::string out, section;
   for (const Option& option : options.all()) {
+    if (option.passed_on) continue;  // the other command's page has it
     if (option.section != section) out += fmt::format(".PP\n{}:\n", plain(section = option.section));
     const auto [head, tail] = described(option);
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(head), plain(tail));

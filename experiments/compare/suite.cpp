@@ -173,8 +173,8 @@ void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes) {
               fmt::format("nothing was run: the suite has {} mistake{}", lines.size(), lines.size() > 1 ? "s" : ""), lines);
 }
 
-Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes) {
-  Suite suite{.file = file, .text = config_text(file, "chorale compare")};
+Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes) {
+  Suite suite{.file = file, .text = text};
   try {
     const toml::table root = toml::parse(suite.text, file.string());
     SuiteReader(suite, mistakes).read(root);
@@ -182,6 +182,10 @@ Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistak
     mistakes.push_back({error.source().begin.line, std::string(error.description())});
   }
   return suite;
+}
+
+Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes) {
+  return parse_suite(file, config_text(file, "chorale compare"), mistakes);
 }
 
 }  // namespace chorale::compare

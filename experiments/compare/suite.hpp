@@ -43,6 +43,8 @@ struct Mistake {
 };
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // a usage error, if there are any
 
-Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);  // what of it is sound
+// What of it is sound. `file` is the name that mistakes and origins have.
+Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes);
+Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);
 
 }  // namespace chorale::compare

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -39,6 +40,8 @@ std::string assign_bytes(const std::string& text, std::int64_t& field, Option& o
   return option.text = fmt::format("{}", field), "";
 }
 
+}  // namespace
+
 std::string quoted_toml(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -52,8 +55,6 @@ std::string quoted_toml(const std::string& text) {
   }
   return out + '"';
 }
-
-}  // namespace
 
 std::pair<std::string, std::string> described(const Option& option) {
   std::string head = option.positional ? option.metavar : "--" + option.name;
@@ -203,6 +204,25 @@ Option& Options::add_positional(const std::string& name, std::vector<std::string
   return option;
 }
 
+void Options::pass_on(const Options& other, const std::vector<std::string>& except) {
+  for (const Option& theirs : other.options_) {
+    if (theirs.positional || find(theirs.name) || std::count(except.begin(), except.end(), theirs.name)) continue;
+    Option& option = insert(theirs);
+    option.passed_on = true;
+    if (!option.choices.empty()) option.suggestions = std::exchange(option.choices, {});
+    option.conditions.clear(), option.synonyms.clear(), option.replaced.clear();
+    option.assign = [&option](const std::string& text) { return option.text = text, ""; };
+  }
+}
+
+std::vector<Setting> Options::given_to_pass_on() const {
+  std::vector<Setting> given;
+  for (const Option& option : options_)
+    if (option.passed_on && option.source != Source::other)
+      given.push_back({option.name, option.text, option.origin, option.source});
+  return given;
+}
+
 std::vector<std::string> Options::names() const {
   std::vector<std::string> all;
   for (const Option& option : options_) {
@@ -293,6 +313,7 @@ std::vector<std::string> Options::words(const std::vector<std::string>& without)
 std::string Options::help_text() const {
   std::string out, section;
   for (const Option& option : options_) {
+    if (option.passed_on) continue;
     if (option.section != section) out += fmt::format("{}{}\n", out.empty() ? "" : "\n", section = option.section);
     const auto [head, tail] = described(option);
     out += head.size() <= 26 ? fmt::format("  {:<26}  {}\n", head, tail) : fmt::format("  {}\n{:30}{}\n", head, "", tail);
@@ -303,8 +324,8 @@ std::string Options::help_text() const {
 std::string Options::toml() const {
   std::string out;
   for (const Option& option : options_) {
-    if (option.positional || option.is_source) continue;
-    const bool bare = option.is_number || option.is_switch;
+    if (option.positional || option.is_source || (option.passed_on && option.origin == "default")) continue;
+    const bool bare = (option.is_number || option.is_switch) && !option.passed_on;
     out += fmt::format("{}{} = {}\n", why_idle(option).empty() ? "" : idle_mark, option.name,
                        bare ? option.text : quoted_toml(option.text));
   }
@@ -313,7 +334,8 @@ std::string Options::toml() const {
 
 std::string Options::origins() const {
   std::string out;
-  for (const Option& option : options_) out += fmt::format("{} = {}\n", option.name, option.origin);
+  for (const Option& option : options_)
+    if (!option.passed_on || option.origin != "default") out += fmt::format("{} = {}\n", option.name, option.origin);
   return out;
 }
 

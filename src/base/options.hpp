@@ -78,6 +78,7 @@ class Option {
   std::vector<Condition> conditions;     // all must hold for the option to have an effect
   double lowest = 0, highest = -1;       // no limits while lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
+  bool passed_on = false;  // another command's: kept as text, and checked there
   // Sets the field, and `text` to its canonical form (".5" → "0.5"). Returns "", or what was expected if the text does
   // not fit.
   std::function<std::string(const std::string&)> assign;
@@ -112,6 +113,11 @@ class Options {
   // A source of settings, such as --config. `resolve` reads it by name and merges its settings into the other options.
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
+
+  // Takes the options of another command too, to hand them on, except those it has itself and those named. The help and
+  // records mention them only if they are given.
+  void pass_on(const Options& other, const std::vector<std::string>& except);
+  std::vector<Setting> given_to_pass_on() const;
 
   // Names from another program; those whose option this command lacks are left out.
   void add_words(const std::vector<Word>& words);
@@ -162,6 +168,7 @@ class Options {
 std::pair<std::string, std::string> described(const Option& option);
 inline constexpr std::string_view idle_mark = "# no effect: ";  // starts such a line of toml()
 inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }
+std::string quoted_toml(const std::string& text);
 std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir
 
 }  // namespace chorale

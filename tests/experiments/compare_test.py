@@ -1,5 +1,6 @@
 """`chorale compare` for a user: a table and a record of all runs, all mistakes in a suite, and resuming after a kill."""
 import glob
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import unittest
 import h5py
 import xarray
 
-from programs import chorale, finish, launch, ranks, spawn, until
+from programs import chorale, finish, launch, ranks, spawn, start, until
 
 small = "experiments/suites/small.toml"
 
@@ -251,6 +252,61 @@ vary.lr = [1e-3, 100]
         self.assertIn(f"stopped; for the rest: mpirun -n 2 {chorale} compare --resume ", output)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             self.assertEqual(set(summary.status.values), {"ok", "waiting"})
+
+    short = ("--preset", "tiny", "--train-iters", "2", "--global-batch-size", "4", "--threads", "1", "--eval-samples", "4")
+
+    def test_layouts_need_no_file(self):
+        result = self.compare("--layouts", "dp2,tp2,dp1", *self.short, "--repetitions", "1", "--dtype", "bf16")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Which of 3 layouts trains tiny fastest?", result.stdout)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            self.assertEqual(sorted(zip(summary.layout.values, summary.ranks.values)), [("dp1", 1), ("dp2", 2), ("tp2", 2)])
+            self.assertEqual(set(summary.status.values), {"ok"})
+        with h5py.File(f"{self.folder}/latest/run.h5") as record:
+            config = record["runs/tp2-r1/config/toml"].asstr()[()]
+            for line in ('dtype = "bf16"', "train-iters = 2", "no-save = true"):
+                self.assertIn(line, config)
+        # The suite that this amounts to is kept, so it can be resumed, and run again as a file.
+        again = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest", "--repetitions", "2")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            self.assertEqual(list(summary.status.values), ["ok"] * 6)
+        suite = self.compare(f"{os.path.realpath(self.folder + '/latest')}/suite.toml", "--repetitions", "1")
+        self.assertEqual(suite.returncode, 0, suite.stderr)
+
+    def test_all_layouts_are_those_that_plan_lists(self):
+        result = self.compare("--layouts", "all", "--pp", "1", *self.short, "--repetitions", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        planned = ranks(1, chorale, "plan", "--layout", "all", "--pp", "1", "--ranks", "2", "--format", "json",
+                        *self.short[:2], *self.short[4:6])
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
+            self.assertEqual(sorted(summary.layout.values), sorted(row["layout"] for row in json.loads(planned.stdout)))
+
+    def test_mistakes_beside_layouts_are_three_lines(self):
+        for words, says in ((["--layouts", "dp2,tp5", *self.short], ["tensor 5", "try "]),
+                            (["--layouts", "dp2,tq2", *self.short], ['"tq2"', "did you mean"]),
+                            (["--layouts", "dp4", *self.short], ["layout dp4 needs 4 ranks, 2 were started", "mpirun -n 4"]),
+                            (["--layouts", "dp2", *self.short, "--lr", "much"], ['"much" is no value for lr', "a number"]),
+                            (["--layouts", "dp2", *self.short, "--optimizer", "sdg"], ['"sdg"', "adamw, sgd"]),
+                            (["--layouts", "dp2", "--preset", "tinny"], ['unknown preset "tinny"', 'did you mean "tiny"']),
+                            (["--layouts", "dp2", "--trian-iters", "3"], ["unknown flag --trian-iters", "--train-iters"]),
+                            (["--layouts", "dp2", *self.short, "--warm-up", "2"], ["leaves no step behind a warm-up of 2"]),
+                            (["--layouts", "dp2", small], ["one suite at a time"]),
+                            ([small, "--train-iters", "3"], ["train-iters is an option of the runs", "--layouts"])):
+            with self.subTest(words=words):
+                result = self.compare(*words)
+                self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                for part in says:
+                    self.assertIn(part, result.stderr)
+                self.assertEqual(os.listdir(self.folder), [])
+
+        alone = start([chorale, "compare", "--layouts", "dp1,tp3", *self.short])
+        self.assertEqual(len(alone.stderr.splitlines()), 3, alone.stderr)
+
+    def test_a_variable_meant_for_train_is_no_mistake_beside_a_suite(self):
+        result = ranks(2, chorale, "compare", small, "--run-dir", self.folder, "--repetitions", "1", CHORALE_DTYPE="bf16")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_what_is_no_comparison_cannot_go_on(self):
         result = self.compare("--resume", self.folder)

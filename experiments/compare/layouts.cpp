@@ -1,0 +1,96 @@
+#include "experiments/compare/layouts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/compare/prepared.hpp"
+#include "experiments/plan/candidates.hpp"
+#include "experiments/train/flags.hpp"
+#include "experiments/train/layout_flags.hpp"
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
+
+namespace chorale::compare {
+namespace {
+
+const Setting* find(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found = std::ranges::find(settings, key, &Setting::key);
+  return found == settings.end() ? nullptr : &*found;
+}
+
+// As `plan --layout all` lists them: legal layouts of all ranks, each with the schedules that no other one beats.
+std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
+  train::Flags flags;
+  train::LayoutFlags layout_flags;
+  std::string load, load_hf;
+  Options options("chorale train");
+  flags.declare(options);
+  layout_flags.take_all();
+  layout_flags.declare(options);
+  options.add("load", load, "");  // the shape may be that of a stored model
+  options.add("load-hf", load_hf, "");
+  std::erase_if(given, [&](const Setting& setting) { return !options.find(setting.key); });
+  given.push_back({"layout", "all", "command line", Source::command_line});
+  const auto train = find_command("train").make();
+  apply(options, given, train->presets(), train->foreign());
+
+  const OptionsOf options_of = [&](const Layout& layout) {
+    TrainingOptions made = flags.training(1, layout);
+    layout_flags.complete(made);
+    return made;
+  };
+  std::vector<plan::Candidate> candidates;
+  for (const Layout& layout : plan::legal_layouts(flags.limits(world), options_of,
+                                                  [&](const Layout& layout) { return layout_flags.allows(layout); }))
+    candidates.push_back(plan::weigh({.options = options_of(layout), .layout = layout}));
+  std::vector<std::string> words;
+  for (const plan::Candidate& c : plan::in_order(std::move(candidates), 0).rows) words.push_back(to_string(c.layout));
+  if (words.empty())
+    usage_error("no layout is legal", fmt::format("{} ranks, this model and batch, and the options given", world),
+                "start another number of ranks, or give another batch size");
+  return words;
+}
+
+// A layout without dp takes all ranks that were started.
+int ranks_of(const std::string& word, const Launch& launch) {
+  const Layout layout = parse_layout(word, 0);
+  const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;
+  if (ranks > launch.size)
+    usage_error(
+        fmt::format("layout {} needs {} ranks, {} {} started", word, ranks, launch.size, launch.size > 1 ? "were" : "was"),
+        "it stands in --layouts", fmt::format("mpirun -n {} chorale compare …", ranks));
+  return static_cast<int>(ranks);
+}
+
+// What the run would refuse is refused here, in its own words. Too little memory is a row of the comparison.
+void require_sound(const SuiteRun& run, const std::filesystem::path& parent) {
+  try {
+    prepare(run, parent, "", {.launcher = "compare", .size = run.ranks});
+  } catch (const NoRoom&) {}
+}
+
+}  // namespace
+
+std::string suite_of_layouts(const std::vector<std::string>& words, const std::vector<Setting>& given,
+                             const std::filesystem::path& parent, const Launch& launch) {
+  std::vector<Setting> settings = given;
+  if (!find(given, "no-save") && !find(given, "save-interval")) settings.push_back({"no-save", "true", "compare --layouts"});
+  const bool all = words == std::vector<std::string>{"all"};
+  const std::vector<std::string> layouts = all ? every_layout(given, launch.size) : words;
+  const Setting* const preset = find(given, "preset");
+  std::string text = fmt::format("question = {}\nrepetitions = 6\n",
+                                 quoted_toml(fmt::format("Which of {} layouts trains {} fastest?", layouts.size(),
+                                                         preset ? preset->text : "this model")));
+  for (const std::string& word : layouts) {
+    SuiteRun run{.name = word, .command = "train", .ranks = ranks_of(word, launch), .settings = settings};
+    run.settings.push_back({"layout", word, "--layouts", Source::command_line});
+    require_sound(run, parent);
+    text += "\n[[runs]]\n";
+    for (const Setting& setting : settings) text += fmt::format("{} = {}\n", setting.key, quoted_toml(setting.text));
+    text += fmt::format("ranks = {}\nvary.layout = [{}]\n", run.ranks, quoted_toml(word));
+  }
+  return text;
+}
+
+}  // namespace chorale::compare
