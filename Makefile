@@ -276,11 +276,13 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
-# What a program of one's own includes: collectives/chorale.hpp and all that it needs, as <chorale/…>, so that nobody else's folders named
-# src or collectives are in the way.
-$B/include/chorale/chorale.hpp: $(call below,hpp,src collectives) $B/compile.stamp
-	@rm -rf $B/include; for header in $$($(mpicxx) -std=c++20 -I. $(found_flags) -MM collectives/chorale.hpp | grep -oE '(src|collectives)/[^ ]+\.hpp'); do \
-	  public=$(@D)/$${header#*/}; mkdir -p $${public%/*}; sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g' $$header > $$public || exit 1; done; [ -s $@ ]
+# What a program of one's own includes: collectives/chorale.hpp, parallel/train.hpp and all that they need, as <chorale/…>, so that nobody else's
+# folders named src or collectives are in the way.
+public = sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g; s,((layers|parallel)/[a-z_/]+\.hpp),chorale/\1,g'
+$B/include/chorale/chorale.hpp: $(call below,hpp,src collectives layers parallel) $B/compile.stamp
+	@rm -rf $B/include; for header in $$($(mpicxx) -std=c++20 -I. $(found_flags) -MM collectives/chorale.hpp parallel/train.hpp | \
+	  grep -oE '(src|collectives|layers|parallel)/[^ ]+\.hpp' | sort -u); do \
+	  file=$B/include/$$(echo $$header | $(public)); mkdir -p $${file%/*}; $(public) $$header > $$file || exit 1; done; [ -s $@ ]
 $B/examples/%: examples/%.cpp $(library)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(mpicxx) $(CXXFLAGS) $< $$(pkg-config --cflags --libs $B/chorale.pc) -MMD -MP -o $@

@@ -45,6 +45,12 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
   forget_routes();
 }
 
+void Communicator::choose(const Algorithm& own, int chunks) {
+  require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
+  state().chosen[own.what] = {own.name, chunks, "it was asked for", &own};
+  forget_routes();
+}
+
 void Communicator::choose(const std::string& algorithm) {
   for (auto& [what, choice] : requested_everywhere(algorithm)) state().routes.chosen[what] = choice;
   forget_routes();

@@ -50,6 +50,7 @@
 namespace chorale {
 
 class Transport;
+struct Algorithm;
 struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
 
@@ -107,6 +108,9 @@ class Communicator {
   // "auto", "native" or a name of the table, for one collective or for all that know it; its schedule is cut into chunks.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
+  // An algorithm that is in no table, the same on all ranks. It must outlive the communicator and its groups. Prove it first (find_flaw): here
+  // it runs as it is.
+  void choose(const Algorithm& own, int chunks = 1);
   void check_calls(bool on);  // whether calls are compared between ranks; on at first
   // For benchmarks: run() of the library's own collectives blocks inside the library and moves nothing else. On all ranks or none, and
   // then only run() may call them. Otherwise their nonblocking forms are used.

@@ -118,7 +118,7 @@ Decision decide(const Key& key, const Problem& problem, std::span<const Problem>
                 const Preferences& preferences) {
   Choice choice = choice_for(key, problem, preferences);
   if (choice.algorithm == "native") return {std::move(choice)};
-  const Algorithm* const algorithm = find_algorithm(key.what, choice.algorithm);
+  const Algorithm* const algorithm = choice.own ? choice.own : find_algorithm(key.what, choice.algorithm);
   if (!algorithm || !fits_everywhere(*algorithm, key, problem, everybodys))
     usage_error(fmt::format("{} {} does not fit", name_of(key.what), choice.algorithm),
                 fmt::format("{} ranks, {}", problem.size, words_for(key, choice)), "choose another algorithm, or auto");

@@ -20,10 +20,13 @@
 
 namespace chorale {
 
+struct Algorithm;
+
 struct Choice {
   std::string algorithm;  // a name of the table of algorithms, or "native"
   int chunks = 1;         // that its schedule is cut into
   std::string why;
+  const Algorithm* own = nullptr;  // the caller's, which is in no table
 };
 
 // Seconds by the cost model; negative for what has no schedule: the library's own, and what does not fit.

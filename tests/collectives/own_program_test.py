@@ -29,11 +29,11 @@ class OwnProgram(unittest.TestCase):
 
     def test_the_program_on_the_page_is_the_example(self):
         programs = re.findall(r"```cpp\n(.*?)```", page(), re.DOTALL)
-        with open("examples/all_reduce.cpp", encoding="utf-8") as file:
+        with open("examples/1_all_reduce.cpp", encoding="utf-8") as file:
             self.assertIn(file.read(), programs)
 
     def test_it_builds_as_the_page_says_and_runs_on_every_backend(self):
-        command = re.search(r"^mpicxx .*examples/all_reduce.cpp.*$", page(), re.MULTILINE).group()
+        command = re.search(r"^mpicxx .*examples/1_all_reduce.cpp.*$", page(), re.MULTILINE).group()
         with tempfile.TemporaryDirectory() as folder:
             program = f"{folder}/all_reduce"
             self.built(command.replace("mpicxx", mpicxx).replace("build/", f"{build}/").replace("-o all_reduce",
@@ -52,7 +52,7 @@ class OwnProgram(unittest.TestCase):
                        f"{folder}/log; exit 1; }}")
             home = f"{folder}/opt/chorale"
             self.assertEqual(sorted(os.listdir(home)), ["bin", "include", "lib", "share"])
-            shutil.copy("examples/all_reduce.cpp", f"{folder}/my.cpp")
+            shutil.copy("examples/1_all_reduce.cpp", f"{folder}/my.cpp")
             self.built(f"cd {folder} && {command}", PKG_CONFIG_PATH=f"{home}/lib/pkgconfig")
             self.sums(f"{folder}/my", "shm")
             uses = start(["ldd", f"{folder}/my"]).stdout

@@ -1,0 +1,40 @@
+"""5. Reads the record of a run with h5py, which knows nothing of Chorale: what ran, how the loss fell, where the time went.
+
+   mpirun -np 2 build/chorale train --preset tiny --train-iters 40
+   python3 examples/5_read_a_record.py                                 the newest run, or the record that is named
+"""
+import sys
+
+import h5py
+
+file = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
+
+# Step 1: the root's attributes say what ran.
+print(f"{file.attrs['cmdline']}\n{file.attrs['jobsize']} ranks on {file.attrs['machine']}: {file.attrs['status']}\n")
+if "train" not in file:
+    sys.exit("no run of training: the record has no group /train")
+
+# Step 2: a group is a table, and its variables are columns. A run that was killed may have rows that were never committed.
+train = file["train"]
+rows = int(train.attrs["committed_rows"])
+steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
+
+# Step 3: a record that does not add up is no record.
+if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
+    sys.exit("the record is damaged: steps are missing, or a loss is no number")
+
+# Step 4: the loss as a picture. Each line is the mean of some steps.
+lines = min(12, rows)
+means = [(steps[i * rows // lines], loss[i * rows // lines:(i + 1) * rows // lines].mean()) for i in range(lines)]
+top = max(mean for _, mean in means)
+for step, mean in means:
+    print(f"step {step:5}  loss {mean:7.4f}  {'#' * round(50 * mean / top)}")
+
+# Step 5: the seconds of a step by rank and phase. Words are codes, and flag_meanings lists them.
+phases = file["phases"]
+seconds = phases["phase_time"][:int(phases.attrs["committed_rows"])].mean(axis=0)
+names = phases["phase"].attrs["flag_meanings"].decode().split()
+print("\nmilliseconds of a step, by rank")
+for phase, name in enumerate(names):
+    print(f"  {name:13}" + "".join(f"{1000 * time:9.2f}" for time in seconds[:, phase]))
+print(f"\n{rows} steps, {speed.mean():.0f} tokens/s, the last loss {loss[-1]:.4f}")

@@ -1,0 +1,145 @@
+"""The programs of examples/: each is built as docs/library.md says and runs on 1 to 4 ranks; what they print is right, and
+training by hand has the bits of the library's. An example that is broken on purpose fails, so what they check is checked."""
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+import h5py
+
+from programs import backends, build, chorale, launch, ranks, start
+
+mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
+sources = sorted(glob.glob("examples/*.cpp"))
+
+
+def losses(result):
+    return re.findall(r"(?m)^step +(\d+) +loss (\S+)$", result.stdout)
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+        for source in sources:
+            cls.built(source, os.path.splitext(os.path.basename(source))[0])
+
+    @classmethod
+    def built(cls, source, name):
+        with open("docs/library.md", encoding="utf-8") as page:
+            command = re.search(r"(?m)^mpicxx .*examples/1_all_reduce.cpp.*$", page.read()).group()
+        command = command.replace("mpicxx", mpicxx).replace("build/", f"{build}/")
+        command = command.replace("examples/1_all_reduce.cpp", source).replace("-o all_reduce", f"-o {cls.folder}/{name}")
+        result = start(["bash", "-c", command], limit_seconds=300)
+        if result.returncode != 0 or result.stderr:
+            raise AssertionError(f"{command}\n{result.stdout}{result.stderr}")
+
+    def run_on(self, count, name, *words):
+        result = ranks(count, f"{self.folder}/{name}", *words)
+        self.assertEqual(result.returncode, 0, f"{name} {words} on {count} ranks\n{result.stdout}{result.stderr}")
+        return result
+
+    def fails_when(self, name, line, becomes, says, count=2):
+        with open(f"examples/{name}.cpp", encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(text.count(line), 1, line)
+        broken = f"{self.folder}/broken.cpp"
+        with open(broken, "w", encoding="utf-8") as file:
+            file.write(text.replace(line, becomes))
+        self.built(broken, "broken")
+        result = ranks(count, f"{self.folder}/broken")
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        self.assertIn(says, result.stderr)
+
+    def test_the_list_of_examples_names_each_and_each_has_numbered_steps(self):
+        with open("examples/README.md", encoding="utf-8") as page:
+            listed = re.findall(r"\]\((\d_\w+\.\w+)\)", page.read())
+        files = [*sources, *glob.glob("examples/*.py")]
+        self.assertEqual(listed, sorted(os.path.basename(file) for file in files))
+        for number, file in enumerate(sorted(files), 1):
+            with open(file, encoding="utf-8") as text:
+                text = text.read()
+            self.assertRegex(text, rf"^(//|\"\"\") ?{number}\. ", file)
+            steps = [int(step) for step in re.findall(r"(?m)^ *(?://|#) Step (\d+): ", text)]
+            self.assertEqual(steps, list(range(1, len(steps) + 1)), file)
+            self.assertGreaterEqual(len(steps), 4, file)
+
+    def test_1_sums_on_every_backend(self):
+        for count in (1, 2, 3, 4):
+            for backend in backends():
+                with self.subTest(ranks=count, backend=backend):
+                    self.assertIn(f"{backend}, {count} ranks: every x[i] is {count * (count + 1) // 2};",
+                                  self.run_on(count, "1_all_reduce", backend, "10000").stdout)
+        self.fails_when("1_all_reduce", "world.all_reduce(vector);\n", "\n", "the sum is wrong")
+
+    def test_2_an_algorithm_of_ones_own_is_proved_drawn_and_run(self):
+        for count in (1, 2, 3, 4):
+            for backend in backends():
+                with self.subTest(ranks=count, backend=backend):
+                    out = self.run_on(count, "2_own_algorithm", backend).stdout
+                    self.assertIn("proved for 1 to 16 ranks\n", out)
+                    self.assertEqual(len(re.findall(r"(?m)^round ", out)), 2 * (count - 1), out)
+                    self.assertIn(f"run on {count} ranks: every element is {count * (count + 1) // 2},", out)
+        self.fails_when("2_own_algorithm", "if (p.rank == k - 1) s.recv(k, output(0, n));", "", "the algorithm is wrong")
+
+    def test_3_and_4_have_the_same_losses_on_any_ranks_and_layout(self):
+        expected = losses(self.run_on(1, "3_train_by_hand"))
+        self.assertEqual(len(expected), 20)
+        self.assertLess(float(expected[-1][1]), float(expected[0][1]) - 0.1)
+        for count in (2, 3, 4):
+            with self.subTest(ranks=count):
+                result = self.run_on(count, "3_train_by_hand")
+                self.assertEqual(losses(result), expected)
+                self.assertIn(f"{count} replicas with the same ", result.stdout)
+        for count, layout in ((1, ""), (2, ""), (3, ""), (4, ""), (2, "tp2"), (2, "pp2"), (3, "dp3.z3"),
+                              (4, "dp2.tp2.z1.sp"), (4, "tp2.pp2")):
+            with self.subTest(ranks=count, layout=layout):
+                result = self.run_on(count, "4_train_with_the_library", *[layout] * bool(layout))
+                self.assertEqual(losses(result), expected)
+
+    def test_3_fails_without_the_all_reduce(self):
+        self.fails_when("3_train_by_hand", "world.all_reduce(p->gradient.slice());", ";", "replicas differ")
+
+    def test_4_fails_when_nothing_is_learned(self):
+        self.fails_when("4_train_with_the_library", ".peak = 3e-3", ".peak = 0, .minimum = 0", "nothing was learned")
+
+    def test_a_wrong_start_is_refused(self):
+        for count, name, words, says in ((5, "3_train_by_hand", [], "the batch does not divide"),
+                                         (2, "4_train_with_the_library", ["tp3"], "try "),
+                                         (2, "2_own_algorithm", ["shn"], 'did you mean "shm"?')):
+            with self.subTest(name=name):
+                result = ranks(count, f"{self.folder}/{name}", *words)
+                self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                self.assertIn(says, result.stderr)
+
+    def test_5_reads_a_record_and_refuses_a_damaged_one(self):
+        for count in (1, 2, 3, 4):
+            with self.subTest(ranks=count):
+                runs = f"{self.folder}/runs{count}"
+                trained = ranks(count, chorale, "train", "--preset", "tiny", "--train-iters", "15", "--global-batch-size",
+                                "12", "--threads", "1", "--eval-samples", "4", "--no-save", "--run-dir", runs)
+                self.assertEqual(trained.returncode, 0, trained.stderr)
+                file = f"{runs}/latest/run.h5"
+                read = start([sys.executable, "examples/5_read_a_record.py", file])
+                self.assertEqual(read.returncode, 0, read.stderr)
+                with h5py.File(file) as record:
+                    last = record["train/loss"][14]
+                self.assertRegex(read.stdout, rf"(?m)^{count} ranks on .*: ok$")
+                self.assertRegex(read.stdout, rf"(?m)^15 steps, \d+ tokens/s, the last loss {last:.4f}$")
+                self.assertEqual(len(re.search(r"(?m)^  forward +(.*)$", read.stdout).group(1).split()), count)
+        copy = f"{self.folder}/damaged.h5"
+        shutil.copy(file, copy)
+        with h5py.File(copy, "r+") as record:
+            record["train/loss"][3] = float("nan")
+        damaged = start([sys.executable, "examples/5_read_a_record.py", copy])
+        self.assertEqual(damaged.returncode, 1, damaged.stdout)
+        self.assertIn("the record is damaged", damaged.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
