@@ -47,7 +47,7 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
 
 void Communicator::choose(const Algorithm& own, int chunks) {
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
-  state().chosen[own.what] = {own.name, chunks, "it was asked for", &own};
+  state().routes.chosen[own.what] = {own.name, chunks, "it was asked for", &own};
   forget_routes();
 }
 
