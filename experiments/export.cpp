@@ -6,7 +6,7 @@
 
 #include "experiments/command.hpp"
 #include "experiments/kept_tokenizer.hpp"
-#include "parallel/weights.hpp"
+#include "parallel/state/stored_weights.hpp"
 
 namespace chorale {
 namespace {

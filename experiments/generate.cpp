@@ -15,9 +15,9 @@
 #include "experiments/run_record.hpp"
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
-#include "parallel/generation.hpp"
-#include "parallel/resume.hpp"
-#include "parallel/weights.hpp"
+#include "parallel/generation/generation.hpp"
+#include "parallel/state/resume.hpp"
+#include "parallel/state/stored_weights.hpp"
 #include "src/base/text.hpp"
 #include "src/data/bpe.hpp"
 

@@ -63,7 +63,7 @@ struct Context {
     return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};
   }
   // The value of a sum that is now complete, in the compute type.
-  Tensor settled(const Tensor& sum, const Site& site) {
+  Tensor settled(const Tensor& sum, const SumSite& site) {
     if (sum.dtype() == compute) return sum;
     const Tensor y = tensor(sum.shape());
     numerics.settle(sum, y, site, queue);

@@ -119,7 +119,7 @@ std::vector<ParameterPointer> Model::parameters() const {
   return all;
 }
 
-Site site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
+SumSite site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {
   const std::int64_t leaf = Context::leaf_of(shape.sequence), leaves = (tokens + leaf - 1) / leaf;
   return {.name = p.name + " gradient",
           .sum = p.sum,

@@ -67,8 +67,8 @@ void Head::each_parameter(const std::function<void(const ParameterPointer&)>& vi
   if (!tied_) visit(table_);
 }
 
-void Head::each_site(const std::function<void(Site&)>& visit) {
-  for (Site* site : {&exponentials_, &losses_, &sum_}) visit(*site);
+void Head::each_site(const std::function<void(SumSite&)>& visit) {
+  for (SumSite* site : {&exponentials_, &losses_, &sum_}) visit(*site);
 }
 
 Keeps Head::keeps(std::int64_t rows, const Context& context) const {

@@ -20,9 +20,9 @@ class Head final : public Layer {
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& unused, Context& context) override;
   Tensor logits(const Tensor& x, Context& context) const;
-  const Site& loss_site() const { return losses_; }
+  const SumSite& loss_site() const { return losses_; }
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
-  void each_site(const std::function<void(Site&)>& visit) override;
+  void each_site(const std::function<void(SumSite&)>& visit) override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
@@ -30,7 +30,7 @@ class Head final : public Layer {
   ParameterPointer table_;
   bool tied_;
   std::int64_t block_;  // of the vocabulary
-  Site exponentials_, losses_, sum_;
+  SumSite exponentials_, losses_, sum_;
 };
 
 }  // namespace chorale

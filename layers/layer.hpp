@@ -27,7 +27,7 @@ class Layer {
   // Returns the gradient of its input; adds the gradients of its weights to theirs.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
-  virtual void each_site(const std::function<void(Site&)>&) {}  // sites of sums other than its parameters' gradients
+  virtual void each_site(const std::function<void(SumSite&)>&) {}  // sites of sums other than its parameters' gradients
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 

@@ -21,7 +21,7 @@ Linear::Linear(std::string name, const Options& o) : name_(std::move(name)), cut
 }
 
 std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block,
-                                            Site& site, Context& context) {
+                                            SumSite& site, Context& context) {
   const DType type = context.numerics.partial_type(context.compute);
   const Tensor partial = context.typed({x.dim(0), w.dim(transposed ? 0 : 1)}, type,
                                        type == context.compute ? Category::activations : Category::workspace);
@@ -72,7 +72,7 @@ void Linear::each_parameter(const std::function<void(const ParameterPointer&)>& 
   if (bias_) visit(bias_);
 }
 
-void Linear::each_site(const std::function<void(Site&)>& visit) { visit(sum_); }
+void Linear::each_site(const std::function<void(SumSite&)>& visit) { visit(sum_); }
 
 Keeps Linear::keeps(std::int64_t rows, const Context& context) const {
   const std::int64_t kept = cut_ == Cut::rows ? rows : context.boundary->rows(rows);

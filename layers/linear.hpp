@@ -27,7 +27,7 @@ class Linear final : public Layer {
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
-  void each_site(const std::function<void(Site&)>& visit) override;
+  void each_site(const std::function<void(SumSite&)>& visit) override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
@@ -38,12 +38,12 @@ class Linear final : public Layer {
   Cut cut_;
   std::int64_t block_;
   ParameterPointer weight_, bias_;
-  Site sum_;  // over the blocks
+  SumSite sum_;  // over the blocks
 };
 
 // Starts y = x·w, where ranks hold different blocks of the sum: computes this rank's partial product and starts adding
 // over ranks.
 std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block,
-                                            Site& site, Context& context);
+                                            SumSite& site, Context& context);
 
 }  // namespace chorale

@@ -41,7 +41,7 @@ struct Parameter {
 
   Tensor value = {};     // the slab, in the compute type
   Tensor gradient = {};  // Numerics::gradient_type
-  Site site = {};
+  SumSite site = {};
 
   std::uint32_t random_site() const;  // a random site derived from the name
 

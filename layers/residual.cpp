@@ -41,7 +41,7 @@ void Residual::each_parameter(const std::function<void(const ParameterPointer&)>
   if (bias_) visit(bias_);
 }
 
-void Residual::each_site(const std::function<void(Site&)>& visit) { body_->each_site(visit); }
+void Residual::each_site(const std::function<void(SumSite&)>& visit) { body_->each_site(visit); }
 
 Keeps Residual::keeps(std::int64_t rows, const Context& context) const {
   const Keeps norm = norm_->keeps(rows, context), body = body_->keeps(rows, context);

@@ -25,7 +25,7 @@ class Residual final : public Layer {
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
-  void each_site(const std::function<void(Site&)>& visit) override;
+  void each_site(const std::function<void(SumSite&)>& visit) override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:

@@ -28,7 +28,7 @@ void Sequence::each_parameter(const std::function<void(const ParameterPointer&)>
   for (const LayerPointer& layer : layers_) layer->each_parameter(visit);
 }
 
-void Sequence::each_site(const std::function<void(Site&)>& visit) {
+void Sequence::each_site(const std::function<void(SumSite&)>& visit) {
   for (const LayerPointer& layer : layers_) layer->each_site(visit);
 }
 

@@ -9,7 +9,7 @@ const ShardBoundary& ShardBoundary::alone() {
   return nobody_else;
 }
 
-std::function<Tensor()> ShardBoundary::start_sum(const Tensor& partial, Site& site, Context& context) const {
+std::function<Tensor()> ShardBoundary::start_sum(const Tensor& partial, SumSite& site, Context& context) const {
   return [partial, &site, &context] { return context.settled(partial, site); };
 }
 

@@ -22,7 +22,7 @@ class ShardBoundary {
   virtual Tensor whole(const Tensor& x, Context&) const { return x; }
   // Starts to add the partial sums of all ranks. The returned function gives the sum on this rank's rows of the stream.
   // Work done in between hides the communication.
-  virtual std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const;
+  virtual std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const;
   // Each row is nonzero on one rank only: combines them, on this rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
   virtual void greatest(const Tensor&) const {}  // in place: maximum over ranks

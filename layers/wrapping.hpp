@@ -14,7 +14,7 @@ class WrappingLayer : public Layer {
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
     inner_->each_parameter(visit);
   }
-  void each_site(const std::function<void(Site&)>& visit) override { inner_->each_site(visit); }
+  void each_site(const std::function<void(SumSite&)>& visit) override { inner_->each_site(visit); }
   Keeps keeps(std::int64_t rows, const Context& context) const override { return inner_->keeps(rows, context); }
 
  protected:

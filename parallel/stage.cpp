@@ -105,7 +105,7 @@ void Stage::wrap_units(Buckets& buckets) {
   }
 }
 
-void Stage::each_site(const std::function<void(Site&)>& visit) {
+void Stage::each_site(const std::function<void(SumSite&)>& visit) {
   for (Sequence& chunk : chunks_) chunk.each_site(visit);
 }
 

@@ -24,7 +24,7 @@ class Stage {
   bool ends() const { return ends_; }      // with its last part: here are the logits, in the chunk of that number
   std::int64_t last_chunk() const { return last_chunk_; }
   void wrap_units(Buckets& buckets);  // as ZeRO's
-  void each_site(const std::function<void(Site&)>& visit);
+  void each_site(const std::function<void(SumSite&)>& visit);
 
  private:
   std::vector<Sequence> chunks_;

@@ -18,7 +18,7 @@ Tensor rows_here(const Tensor& all, Axis& axis, Context& context, Category categ
 
 }  // namespace
 
-std::function<Tensor()> TensorParallel::start_sum(const Tensor& partial, Site& site, Context& context) const {
+std::function<Tensor()> TensorParallel::start_sum(const Tensor& partial, SumSite& site, Context& context) const {
   return [partial, &site, &context, pending = shared(axis_.start_all_reduce(partial))] {
     pending->wait();
     return context.settled(partial, site);
@@ -57,7 +57,7 @@ Tensor SequenceParallel::whole(const Tensor& x, Context& context) const {
   return all;
 }
 
-std::function<Tensor()> SequenceParallel::start_sum(const Tensor& partial, Site& site, Context& context) const {
+std::function<Tensor()> SequenceParallel::start_sum(const Tensor& partial, SumSite& site, Context& context) const {
   const bool ends = partial.dtype() == context.compute;
   const Tensor here = rows_here(partial, axis_, context, ends ? Category::activations : Category::workspace);
   return [partial, here, &site, &context, pending = shared(axis_.start_reduce_scatter(partial, here))] {

@@ -17,7 +17,7 @@ class TensorParallel : public ShardBoundary {
  public:
   // Partitioned: each rank keeps its rows of what is computed twice.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
-  std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override;
+  std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;
   void greatest(const Tensor& x) const override;
   void add(const Tensor& sums, const Tensor& hits) const override;
@@ -34,7 +34,7 @@ class SequenceParallel : public TensorParallel {
  public:
   explicit SequenceParallel(Axis& axis) : TensorParallel(axis) {}  // what is kept is a part already
   Tensor whole(const Tensor& x, Context& context) const override;
-  std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override;
+  std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;
   std::int64_t rows(std::int64_t all) const override { return all / axis_.size(); }
   std::int64_t first_row(std::int64_t all) const override { return rows(all) * axis_.rank(); }

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "parallel/assemble.hpp"
-#include "parallel/birth.hpp"
+#include "parallel/first_nan.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
 
@@ -25,7 +25,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
       stage_(options.shape, options.remake, mesh_, options.build),
       parameters_(stage_.parameters()),
       schedule_(schedule_of(options, mesh_.layout())),
-      totals_(memory_, options.numerics == "exact"),
+      batch_totals_(memory_, options.numerics == "exact"),
       account_(mesh_, options.queue(), clock) {
   ledger_.add(Category::workspace, options.device_bytes);
   const std::int64_t tokens = options.global_batch * options.shape.sequence;
@@ -50,7 +50,7 @@ Context Training::context(std::int64_t first_sample, std::int64_t samples) {
   context.targets = context.typed({rows}, DType::i32, Category::data);
   context.seed = options_.seed;
   context.step = static_cast<std::uint32_t>(steps_);
-  context.loss = totals_.loss();
+  context.loss = batch_totals_.loss();
   return context;
 }
 
@@ -76,7 +76,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
 // This rank's part of samples 0 … samples − 1 after the cursor, through the pipeline.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
-  totals_.clear();
+  batch_totals_.clear();
   tokens_ = 0;
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
@@ -119,15 +119,15 @@ StepResult Training::step(const ReadSamples& read) {
   account_.mark(StepAccount::reduced);
   const std::optional<Outcome> outcome = add_up(most_tokens, squares);
   account_.waited();
-  if (!outcome) name_birth(read);
+  if (!outcome) name_first_nan(read);
   result.loss = outcome->loss;
   result.tokens = outcome->tokens;
   const auto tokens = static_cast<double>(std::max<std::int64_t>(result.tokens, 1));
   const double scale = 1 / (tokens * options_.scaler.scale);
   result.gradient_norm = outcome->gradient_norm * (static_cast<double>(most_tokens) / tokens);
-  const bool finite = std::isfinite(result.gradient_norm) || totals_.phantom();
+  const bool finite = std::isfinite(result.gradient_norm) || batch_totals_.phantom();
   result.skipped = options_.scaler.overflowed(!finite);
-  if (!totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_birth(read);
+  if (!batch_totals_.phantom() && (!std::isfinite(result.loss) || (!finite && !result.skipped))) name_first_nan(read);
   if (!result.skipped) {
     const double clip = options_.clip > 0 ? std::min(1.0, options_.clip / (result.gradient_norm + 1e-6)) : 1;
     account_.update_begins();
@@ -145,16 +145,16 @@ StepResult Training::step(const ReadSamples& read) {
 
 // Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
-  const Totals::Sums sums = totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
-  if (totals_.phantom()) return Outcome{NAN, most_tokens};
+  const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
+  if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
   if (sums.bad_ranks > 0) return std::nullopt;
-  const Site site{.sum = SumOf::losses, .addends = most_tokens};
+  const SumSite site{.sum = SumOf::losses, .addends = most_tokens};
   return Outcome{sums.loss * numerics_->unit(site) / std::max(sums.tokens, 1.0), static_cast<std::int64_t>(sums.tokens),
                  numerics_->root(sums.squares)};
 }
 
 SquareSum Training::squares_of_gradients(double scale) {
-  SquareSum squares = totals_.squares();
+  SquareSum squares = batch_totals_.squares();
   std::vector<ScaledSlice> gradients;
   buckets_->each_counted([&](const Parameter& p, const Slice& gradient) {
     gradients.push_back({gradient, scale * numerics_->unit(p.site)});
@@ -163,7 +163,7 @@ SquareSum Training::squares_of_gradients(double scale) {
   return squares;
 }
 
-void Training::each_site(const std::function<void(Site&)>& visit) {
+void Training::each_site(const std::function<void(SumSite&)>& visit) {
   stage_.each_site(visit);
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
@@ -171,7 +171,7 @@ void Training::each_site(const std::function<void(Site&)>& visit) {
 // What is wrong with one of this rank's sums since they were last asked for.
 std::optional<Error> Training::trouble_of_sums() {
   std::optional<Error> trouble;
-  each_site([&](Site& site) {
+  each_site([&](SumSite& site) {
     try {
       numerics_->check(site);
     } catch (const Error& error) {
@@ -186,7 +186,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   const std::int64_t whole = options_.micro_batch * mesh_.data().size();
   const PipelineSchedule schedule = forward_only(pipeline_of(mesh_.layout(), (samples + whole - 1) / whole));
   run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
-  const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, totals_.squares());
+  const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, batch_totals_.squares());
   if (!outcome)
     throw Error(Exit::runtime, "the sums of an evaluation overflowed, or are of what are no numbers",
                 fmt::format("after step {}, on rank {} or another", steps_, mesh_.world().rank()),
@@ -215,13 +215,13 @@ std::int64_t Training::declared_activation_bytes() {
 }
 
 // All ranks go through the step to its end, so that none waits for one that has left.
-void Training::name_birth(const ReadSamples& read) {
+void Training::name_first_nan(const ReadSamples& read) {
   buckets_->clear_gradients();
   trouble_of_sums();  // those are known
-  Births births(steps_ + 1);
+  FirstNan first_nan(steps_ + 1);
   for (const ParameterPointer& p : parameters_)
-    if (p->value) births.look({}, "value", p->name, p->value);
-  for (const Owned& owned : buckets_->owned()) births.look({}, "value", owned.parameter->name, owned.value);
+    if (p->value) first_nan.look({}, "value", p->name, p->value);
+  for (const Owned& owned : buckets_->owned()) first_nan.look({}, "value", owned.parameter->name, owned.value);
   std::vector<PipelineAction> forward;
   for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(mesh_.pipeline().rank())))
     if (action.kind == Pass::forward) forward.push_back(action);
@@ -229,18 +229,19 @@ void Training::name_birth(const ReadSamples& read) {
   run_batch(read, [&](MicroBatch& batch) {
     const PipelineAction action = forward.at(opened++);
     const std::int64_t part = schedule_.part(mesh_.pipeline().rank(), action.chunk), last = schedule_.parts() - 1;
-    const Births::Place there{action.micro_batch, false, part}, back{action.micro_batch, true, last - part};
-    batch.context.inspect = [this, there, back, &births](const char* what, const std::string& layer, const Tensor& tensor) {
-      const Births::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
-      births.take(place, trouble_of_sums());  // exact sums of what is no number are numbers
-      births.look(place, what, layer, tensor);
+    const FirstNan::Place there{action.micro_batch, false, part}, back{action.micro_batch, true, last - part};
+    batch.context.inspect = [this, there, back, &first_nan](const char* what, const std::string& layer,
+                                                            const Tensor& tensor) {
+      const FirstNan::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
+      first_nan.take(place, trouble_of_sums());  // exact sums of what is no number are numbers
+      first_nan.look(place, what, layer, tensor);
     };
-    batch.context.on_gradient_ready = [this, back, &births](Parameter& p) {
-      births.take(back, trouble_of_sums());
-      births.look(back, "gradient", p.name, p.gradient);
+    batch.context.on_gradient_ready = [this, back, &first_nan](Parameter& p) {
+      first_nan.take(back, trouble_of_sums());
+      first_nan.look(back, "gradient", p.name, p.gradient);
     };
   });
-  births.throw_first(mesh_.world());
+  first_nan.throw_first(mesh_.world());
   throw Error(Exit::runtime, fmt::format("the loss or the gradients of step {} are no numbers", steps_ + 1),
               "every layer's output and gradient is finite on its rank when computed again",
               "their sums over ranks are too large (lower --lr, or --loss-scale), or memory changes by itself");

@@ -15,9 +15,9 @@
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "layers/optimizer.hpp"
+#include "parallel/batch_totals.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/step_account.hpp"
-#include "parallel/totals.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
@@ -100,9 +100,9 @@ class Training {
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
   std::optional<Outcome> add_up(std::int64_t most_tokens, const SquareSum& squares);
   SquareSum squares_of_gradients(double scale);
-  void each_site(const std::function<void(Site&)>& visit);
+  void each_site(const std::function<void(SumSite&)>& visit);
   std::optional<Error> trouble_of_sums();
-  [[noreturn]] void name_birth(const ReadSamples& read);
+  [[noreturn]] void name_first_nan(const ReadSamples& read);
 
   TrainingOptions options_;
   Mesh mesh_;
@@ -117,8 +117,8 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;  // of a batch, where the loss is
-  Totals totals_;            // of a batch
+  std::int64_t tokens_ = 0;   // of a batch, where the loss is
+  BatchTotals batch_totals_;  // of a batch
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };

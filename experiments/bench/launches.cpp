@@ -138,7 +138,7 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
   recorder.texts("launches", "id", "launch", ids);
   recorder.numbers("launches", "order", {"launch"}, orders, "1", "seed of the order in which its cases were measured");
   recorder.numbers("launches", "time", {"launch"}, seconds, "s", "from the start of the launch to its end");
-  for (std::size_t launch = 0; launch < ids.size(); ++launch) recorder.adopt("runs/" + ids[launch], file(launch, "h5"));
+  for (std::size_t launch = 0; launch < ids.size(); ++launch) recorder.attach("runs/" + ids[launch], file(launch, "h5"));
   recorder.finish(std::ranges::any_of(rows, [](const Rows& launch) { return wrong_in(launch) > 0; }) ? "failed" : "ok");
   fs::rename(fs::canonical(recorder.file()), out);
 }

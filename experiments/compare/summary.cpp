@@ -82,7 +82,7 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
 }
 
 void Summary::finished(std::size_t turn, const std::filesystem::path& record) {
-  recorder_.adopt("runs/" + turns_[turn].id(), record);
+  recorder_.attach("runs/" + turns_[turn].id(), record);
   const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
   status_[turn] = "ok";

@@ -19,7 +19,7 @@ std::vector<ParameterPointer> in_backward_order(const ModelShape& shape, std::in
   return all;
 }
 
-std::vector<std::string> differing_tensors(const Moment& expected, const Moment& seen) {
+std::vector<std::string> differing_tensors(const StepState& expected, const StepState& seen) {
   std::vector<std::string> names;
   for (const auto& [name, print] : expected.prints) {
     const auto theirs = seen.prints.find(name);
@@ -51,7 +51,7 @@ bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == s
 
 std::string History::text() const {
   std::string text = fmt::format("{} {} {}\n", seconds, failed_at, join(split(failure, '\n'), ";"));
-  for (const Moment& step : steps) {
+  for (const StepState& step : steps) {
     text += fmt::format("step {} {} {}\n", step.prints.size(), std::bit_cast<std::uint64_t>(step.loss),
                         std::bit_cast<std::uint64_t>(step.gradient_norm));
     for (const auto& [name, print] : step.prints) text += fmt::format("{} {}\n", name, print);
@@ -68,7 +68,7 @@ History History::read(const std::string& text) {
     std::size_t prints = 0;
     std::uint64_t loss = 0, norm = 0;
     in >> prints >> loss >> norm;
-    Moment step{std::bit_cast<double>(loss), std::bit_cast<double>(norm), {}};
+    StepState step{std::bit_cast<double>(loss), std::bit_cast<double>(norm), {}};
     for (std::string name; step.prints.size() < prints && in >> name;) in >> step.prints[name];
     history.steps.push_back(std::move(step));
   }
@@ -80,7 +80,7 @@ std::optional<Difference> first_difference(const History& expected, const Histor
     const auto step = static_cast<std::int64_t>(i + 1);
     if (i >= seen.steps.size() && !seen.failure.empty()) break;
     if (i >= seen.steps.size()) return Difference{step, "its end", 0};
-    const Moment &a = expected.steps[i], &b = seen.steps[i];
+    const StepState &a = expected.steps[i], &b = seen.steps[i];
     const std::vector<std::string> names = differing_tensors(a, b);
     const auto found = [&](const std::vector<std::string>& of) {
       return Difference{step, first_of(of, shape), static_cast<std::int64_t>(of.size())};

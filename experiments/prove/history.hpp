@@ -11,13 +11,13 @@
 
 namespace chorale::prove {
 
-struct Moment {
+struct StepState {
   double loss = 0, gradient_norm = 0;
   std::map<std::string, std::uint64_t> prints;  // by tensor
 };
 
 struct History {
-  std::vector<Moment> steps;
+  std::vector<StepState> steps;
   double seconds = 0;
   std::string failure = "";  // why it ended before its last step, and when
   double failed_at = 0;      // seconds, by the clock of the rank that has written this

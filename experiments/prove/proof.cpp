@@ -57,7 +57,7 @@ void Records::add(std::int64_t case_number, const Proof& proof) {
                                      static_cast<std::int64_t>(history.steps.size()), difference.step, difference.differing,
                                      history.seconds});
   for (std::size_t i = 0; i < history.steps.size(); ++i) {
-    const Moment& seen = history.steps[i];
+    const StepState& seen = history.steps[i];
     const auto step = static_cast<std::int64_t>(i + 1);
     const bool equal = !proof.difference || step < difference.step;
     recorder_.append(steps_, StepRow{case_number, step, equal, seen.loss, seen.gradient_norm});

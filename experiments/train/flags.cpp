@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "parallel/weights.hpp"
+#include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::train {

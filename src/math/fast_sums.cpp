@@ -66,12 +66,12 @@ double sum_of_squares(const ScaledSlice& gradient, const Queue& queue) {
 
 }  // namespace
 
-void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t, const Tensor& y, Site&,
+void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t, const Tensor& y, SumSite&,
                                const Queue& queue) {
   product(x, w, transposed, nullptr, y, queue);
 }
 
-void FastSums::settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) {
+void FastSums::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
   require(partial.count() == y.count() && partial.dtype() == y.dtype(), "{}: {} {} cannot be converted to {} {}", site.name,
           name_of(partial.dtype()), to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
   if (partial.phantom() || y.phantom()) return;
@@ -84,21 +84,22 @@ void FastSums::settle(const Tensor& partial, const Tensor& y, const Site& site, 
   });
 }
 
-void FastSums::add_columns(const Tensor& dy, const Tensor& db, Site&, const Queue& queue) {
+void FastSums::add_columns(const Tensor& dy, const Tensor& db, SumSite&, const Queue& queue) {
   chorale::add_columns(dy, db, queue);
 }
 
 void FastSums::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                  const Tensor* dshift, Site&, const Queue& queue) {
+                                  const Tensor* dshift, SumSite&, const Queue& queue) {
   chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // the mean of an RMS norm is 0
 }
 
-void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site&,
+void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite&,
                         const Queue& queue) {
   chorale::add_rows(ids, first, dy, table, queue);
 }
 
-void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site&, const Queue& queue) {
+void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite&,
+                                const Queue& queue) {
   const std::int64_t rows = logits.dim(0), n = logits.dim(1);
   const DType type = gradient_type(logits.dtype());
   require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
@@ -121,7 +122,7 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
   });
 }
 
-void FastSums::add_losses(const Tensor& losses, const Tensor& total, Site&, const Queue& queue) {
+void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, const Queue& queue) {
   require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not {} of {}", total.count(),
           name_of(total.dtype()));
   if (losses.phantom() || total.phantom()) return;

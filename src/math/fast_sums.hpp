@@ -11,22 +11,22 @@ class FastSums : public Numerics {
   DType partial_type(DType compute) const override { return compute; }
   DType gradient_type(DType compute) const override { return compute == DType::f64 ? DType::f64 : DType::f32; }
 
-  void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, Site& site,
+  void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y, SumSite& site,
                        const Queue& queue) override;
-  void settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) override;
-  void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
+  void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) override;
+  void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) override;
   void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                          const Tensor* dshift, Site& site, const Queue& queue) override;
-  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                          const Tensor* dshift, SumSite& site, const Queue& queue) override;
+  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                 const Queue& queue) override;
-  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                         const Queue& queue) override;
-  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
+  void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) override;
 
-  double unit(const Site&) const override { return 1; }
+  double unit(const SumSite&) const override { return 1; }
   void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const override;
   double root(const SquareSum& sum) const override;
-  void check(Site&) const override {}
+  void check(SumSite&) const override {}
 };
 
 }  // namespace chorale

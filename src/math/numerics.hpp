@@ -27,7 +27,7 @@ enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients
 
 // One place in the model where sums are made. `addends` is the largest number of addends on any layout; it follows from
 // the configuration. `highest` records the largest addend seen.
-struct Site {
+struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
@@ -60,33 +60,33 @@ class Numerics {
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) = 0;
   virtual void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
-                               Site& site, const Queue& queue) = 0;
-  virtual void settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) = 0;
+                               SumSite& site, const Queue& queue) = 0;
+  virtual void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) = 0;
 
   // Gradients are accumulated. Each leaf of `leaf` tokens is summed in floats; `leaf` divides the sequence length.
-  virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
+  virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
-  virtual void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) = 0;
+  virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                  const Tensor* dshift, Site& site, const Queue& queue) = 0;
+                                  const Tensor* dshift, SumSite& site, const Queue& queue) = 0;
   // table[ids[row] − first] += dy[row], for ids within the table.
-  virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+  virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
   // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), a partial sum of type gradient_type(compute).
-  virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+  virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                 const Queue& queue) = 0;
   // total[0] += Σ losses[rows], in f64 or i64.
-  virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
+  virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
   // The value of one unit of an accumulated gradient, sum of exponentials or loss: 1, or the site's power of two.
-  virtual double unit(const Site& site) const = 0;
+  virtual double unit(const SumSite& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
   // Throws, with the site's name, if an addend was NaN or so large that a sum could have overflowed. Updates `highest`.
   // For device sums, the first site checked waits for the device.
-  virtual void check(Site& site) const = 0;
+  virtual void check(SumSite& site) const = 0;
 };
 
 std::unique_ptr<Numerics> fast_numerics();

@@ -137,7 +137,7 @@ void Recorder::numbers(const std::string& group, const std::string& name, const 
   check(H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
 }
 
-void Recorder::adopt(const std::string& group, const std::filesystem::path& record) {
+void Recorder::attach(const std::string& group, const std::filesystem::path& record) {
   embed_record(file_.get(), group, record);
 }
 

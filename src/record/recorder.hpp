@@ -54,7 +54,7 @@ class Recorder {
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
   // Copies a finished run's record into a group of this one.
-  void adopt(const std::string& group, const std::filesystem::path& record);
+  void attach(const std::string& group, const std::filesystem::path& record);
   Table& table(const TableSpec& spec);
   template <class Row>
   Table& table(const TableSpec& spec) {

@@ -45,7 +45,7 @@ std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
 TEST_CASE("fast sums over tokens are the reference's, with the same bits on any number of threads") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   for (const DType dtype : floating)
     for (const std::int64_t rows : odd)
       for (const std::int64_t n : odd) {
@@ -75,7 +75,7 @@ TEST_CASE("fast sums over tokens are the reference's, with the same bits on any 
 TEST_CASE("rows are added to this rank's part of a table") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   for (const DType dtype : floating)
     for (const std::int64_t rows : odd)
       for (const std::int64_t n : {1, 33, 100}) {
@@ -96,7 +96,7 @@ TEST_CASE("rows are added to this rank's part of a table") {
 TEST_CASE("exponentials are summed row by row, with the same bits on any number of threads") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   for (const DType dtype : floating)
     for (const std::int64_t rows : {1, 3, 33})
       for (const std::int64_t n : odd) {
@@ -122,7 +122,7 @@ TEST_CASE("exponentials are summed row by row, with the same bits on any number 
 TEST_CASE("losses and squares are summed in f64") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t count : {0, 1, 15, 16, 17, 63, 64, 65, 5003}) {
       INFO(name_of(dtype) << ", " << count);
@@ -148,7 +148,7 @@ TEST_CASE("losses and squares are summed in f64") {
 TEST_CASE("in fast numerics a partial product is a product, and settle copies it if needed") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   for (const DType dtype : floating) {
     CHECK(numerics->partial_type(dtype) == dtype);
     CHECK(numerics->gradient_type(dtype) == sum_type(dtype));
@@ -182,7 +182,7 @@ TEST_CASE("fast numerics skips phantoms and refuses tensors that do not fit") {
     return Tensor(allocator, std::move(shape), dtype, Category::workspace);
   };
   const auto numerics = fast_numerics();
-  Site site;
+  SumSite site;
   const Tensor dy = phantom({6, 5}), db = phantom({5}, DType::f32), stats = phantom({6, 2}, DType::f32);
   const Tensor ids = phantom({6}, DType::i32), table = phantom({9, 5}, DType::f32), row = phantom({6}, DType::f32);
   numerics->add_columns(dy, db, site, {});
@@ -209,7 +209,7 @@ TEST_CASE("fast numerics skips phantoms and refuses tensors that do not fit") {
 TEST_CASE("how fast sums over tokens are", "[!benchmark]") {
   const auto numerics = fast_numerics();
   Desk desk;
-  Site site;
+  SumSite site;
   constexpr std::int64_t rows = 2048, n = 1536, width = 384, words = 4096;
   const auto print = [](const char* what, DType dtype, std::int64_t bytes, auto&& work) {
     const SystemClock clock;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "parallel/fingerprint.hpp"
-#include "parallel/state.hpp"
+#include "parallel/state/fingerprint.hpp"
+#include "parallel/state/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 

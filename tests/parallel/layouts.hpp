@@ -1,7 +1,7 @@
 // What the tests of layouts share: a small model whose sizes many layouts fit, its training on a rank of any mesh, what that rank saw, and in
 // what two runs differ. Losses, norms and prints are the same numbers on all ranks, so each rank compares on its own.
 #pragma once
-#include "parallel/fingerprint.hpp"
+#include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
 #include "src/data/synthetic.hpp"
 #include "src/memory/pool.hpp"

@@ -175,7 +175,7 @@ template <class Of>
 struct BiasOnEach : Of {
   BiasOnEach(Axis& axis, const std::vector<ParameterPointer>& parameters)
       : Of(axis), extra(static_cast<float>(axis.size() - 1)), parameters(parameters) {}
-  std::function<Tensor()> start_sum(const Tensor& partial, Site& site, Context& context) const override {
+  std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override {
     const auto bias = std::find_if(parameters.begin(), parameters.end(),
                                    [&](const ParameterPointer& p) { return p->name + " output" == bias_of(site.name); });
     const auto sum = Of::start_sum(partial, site, context);

@@ -1,6 +1,6 @@
 // A small model that one rank trains.
 #pragma once
-#include "parallel/resume.hpp"
+#include "parallel/state/resume.hpp"
 #include "src/data/sampler.hpp"
 #include "src/data/synthetic.hpp"
 

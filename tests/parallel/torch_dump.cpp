@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "parallel/generation.hpp"
+#include "parallel/generation/generation.hpp"
+#include "parallel/state/stored_weights.hpp"
 #include "parallel/training.hpp"
-#include "parallel/weights.hpp"
 #include "src/data/synthetic.hpp"
 #include "tests/spmd.hpp"
 

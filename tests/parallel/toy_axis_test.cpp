@@ -3,7 +3,7 @@
 // by other layouts, and have the bits of one rank.
 #include "layers/wrapping.hpp"
 #include "parallel/plan.hpp"
-#include "parallel/resume.hpp"
+#include "parallel/state/resume.hpp"
 #include "src/math/cast.hpp"
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"

@@ -13,7 +13,7 @@
 namespace chorale {
 namespace cuda {
 
-std::uint32_t* Watermarks::of(Site& site, const Queue& queue) {
+std::uint32_t* Watermarks::of(SumSite& site, const Queue& queue) {
   require(!raised_ || queue.stream == queue_.stream, "{}: all exact sums of a device must use one stream", site.name);
   queue_ = queue;
   raised_ = true;
@@ -29,7 +29,7 @@ std::uint32_t* Watermarks::of(Site& site, const Queue& queue) {
   return words_->get() + site.word;
 }
 
-void Watermarks::collect(Site& site) {
+void Watermarks::collect(SumSite& site) {
   if (site.word < 0) return;
   if (raised_) fetch();
   site.highest = std::max(site.highest, std::exchange(seen_[static_cast<std::size_t>(site.word)], 0));

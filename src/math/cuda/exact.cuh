@@ -15,8 +15,8 @@ namespace chorale::cuda {
 // fetches all of them.
 class Watermarks {
  public:
-  std::uint32_t* of(Site& site, const Queue& queue);  // the site's word, for a kernel on this queue
-  void collect(Site& site);                           // raises the site's `highest`
+  std::uint32_t* of(SumSite& site, const Queue& queue);  // the site's word, for a kernel on this queue
+  void collect(SumSite& site);                           // raises the site's `highest`
 
  private:
   void fetch();
@@ -64,26 +64,26 @@ class ExactKernels final : public exact::Kernels {
  public:
   // exact_products.cu
   void product(const exact::Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) override;
-  void sum_blocks(const exact::Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+  void sum_blocks(const exact::Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
                   const Queue& queue) override;
   void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) override;
 
   // exact_sums.cu
-  void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) override;
+  void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) override;
   void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
-                          Site& site, const Queue& queue) override;
-  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                          SumSite& site, const Queue& queue) override;
+  void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                 const Queue& queue) override;
-  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+  void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                         const Queue& queue) override;
-  void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) override;
+  void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) override;
 
   // exact.cu
   __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) override;
-  void collect(Site& site) override { watermarks_.collect(site); }
+  void collect(SumSite& site) override { watermarks_.collect(site); }
 
  private:
-  Rounding rounding(Site& site, const Queue& queue) {
+  Rounding rounding(SumSite& site, const Queue& queue) {
     return {static_cast<float>(1 / exact::unit(site)), watermarks_.of(site, queue)};
   }
   Watermarks watermarks_;

@@ -120,7 +120,7 @@ void ExactKernels::product(const Operands& operands, const Tensor* bias, const T
   launch(multiply_whole, grid_of(operands), queue, operands, data<float>(bias), data<float>(y));
 }
 
-void ExactKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+void ExactKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
                               const Queue& queue) {
   launch(onto ? multiply_blocks<true> : multiply_blocks<false>, grid_of(operands), queue, operands, block,
          rounding(site, queue), data<std::int64_t>(sums));

@@ -78,31 +78,31 @@ __global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding,
 
 }  // namespace
 
-void ExactKernels::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+void ExactKernels::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
   add_sums_of_columns(Value{data<float>(dy)}, dy, rounding(site, queue), db, queue);
 }
 
 void ExactKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                      const Tensor* dshift, Site& site, const Queue& queue) {
+                                      const Tensor* dshift, SumSite& site, const Queue& queue) {
   const Rounding rounding = this->rounding(site, queue);
   add_sums_of_columns(Normal{data<float>(dy), data<float>(x), data<float>(stats)}, dy, rounding, dgain, queue);
   if (dshift) add_sums_of_columns(Value{data<float>(dy)}, dy, rounding, *dshift, queue);
 }
 
-void ExactKernels::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+void ExactKernels::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                             const Queue& queue) {
   launch(add_to_table, {dy.dim(0), threads}, queue, data<std::int32_t>(ids), first, data<float>(dy), dy.dim(1),
          rounding(site, queue), data<std::int64_t>(table), table.dim(0));
 }
 
-void ExactKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+void ExactKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                     const Queue& queue) {
   launch(sum_rows<false, Exponential>, {logits.dim(0), threads}, queue,
          Exponential{data<float>(logits), data<float>(maxima)}, logits.dim(1), rounding(site, queue),
          data<std::int64_t>(sums));
 }
 
-void ExactKernels::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) {
+void ExactKernels::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) {
   launch(sum_rows<true, Value>, {1, threads}, queue, Value{data<float>(losses)}, losses.count(), rounding(site, queue),
          data<std::int64_t>(total));
 }

@@ -66,14 +66,14 @@ void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, c
 }
 
 void ExactNumerics::partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
-                                    Site& site, const Queue& queue) {
+                                    SumSite& site, const Queue& queue) {
   const Operands operands = exact::operands(x, w, transposed, y);
   require_sums(y, "y");
   require(block > 0, "blocks must have a positive number of inputs, not {}", block);
   if (all_real({&x, &w, &y})) kernels_->sum_blocks(operands, block, false, y, site, queue);
 }
 
-void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const Site& site, const Queue& queue) {
+void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
   require(partial.count() == y.count(), "sums {} cannot be converted to {}", to_string(partial.shape()),
           to_string(y.shape()));
   require_sums(partial, "the partial sum");
@@ -81,7 +81,7 @@ void ExactNumerics::settle(const Tensor& partial, const Tensor& y, const Site& s
   if (all_real({&partial, &y})) kernels_->settle(partial, y, static_cast<float>(unit(site)), queue);
 }
 
-void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, Site& site,
+void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                               const Queue& queue) {
   const std::int64_t tokens = x.dim(0), k = x.dim(1), n = dy.dim(1);
   require(dy.dim(0) == tokens && dw.dim(0) == k && dw.dim(1) == n, "x {} and dy {} do not give dw {}", to_string(x.shape()),
@@ -94,7 +94,7 @@ void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t le
     kernels_->sum_blocks({{floats(x), 1, k}, {floats(dy), 1, n}, k, n, tokens}, leaf, true, dw, site, queue);
 }
 
-void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
   require(db.count() == dy.dim(1), "the column sums of {} do not fit {}", to_string(dy.shape()), to_string(db.shape()));
   require_values(dy, "dy");
   require_sums(db, "db");
@@ -103,7 +103,7 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, Site& site, 
 
 // The mean of an RMS norm is 0, so one formula serves both kinds.
 void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                       const Tensor* dshift, Site& site, const Queue& queue) {
+                                       const Tensor* dshift, SumSite& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
   require(x.shape() == dy.shape() && stats.count() == 2 * rows && dgain.count() == width &&
               (!dshift || dshift->count() == width),
@@ -115,7 +115,7 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
   if (all_real({&dy, &x, &stats, &dgain, dshift})) kernels_->add_norm_gradients(dy, x, stats, dgain, dshift, site, queue);
 }
 
-void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                              const Queue& queue) {
   require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and rows {} do not fit a table {}", ids.count(),
           to_string(dy.shape()), to_string(table.shape()));
@@ -125,7 +125,7 @@ void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor
   if (all_real({&ids, &dy, &table})) kernels_->add_rows(ids, first, dy, table, site, queue);
 }
 
-void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                      const Queue& queue) {
   const std::int64_t rows = logits.dim(0);
   require(maxima.count() == rows && sums.count() == rows, "logits {} cannot have {} maxima and {} sums",
@@ -136,16 +136,16 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   if (all_real({&logits, &maxima, &sums})) kernels_->sum_exponentials(logits, maxima, sums, site, queue);
 }
 
-void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) {
+void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) {
   require(total.count() == 1, "the sum of losses is one number, not {}", to_string(total.shape()));
   require_values(losses, "the losses");
   require_sums(total, "their sum");
   if (all_real({&losses, &total})) kernels_->add_losses(losses, total, site, queue);
 }
 
-double ExactNumerics::unit(const Site& site) const { return exact::unit(site); }
+double ExactNumerics::unit(const SumSite& site) const { return exact::unit(site); }
 
-void ExactNumerics::check(Site& site) const {
+void ExactNumerics::check(SumSite& site) const {
   kernels_->collect(site);
   const double highest = std::bit_cast<float>(site.highest), limit = greatest_addend(site);
   if (highest <= limit) return;  // false for NaN

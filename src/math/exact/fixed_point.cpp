@@ -28,18 +28,18 @@ Range range_of(SumOf sum) {
 
 }  // namespace
 
-int exponent(const Site& site) {
+int exponent(const SumSite& site) {
   require(site.addends > 0, "{} has {} addends: the number was not set", site.name, site.addends);
   const int doublings = std::bit_width(static_cast<std::uint64_t>(site.addends) - 1);  // ⌈log₂ n⌉
   const Range range = range_of(site.sum);
   return std::min(range.cap, 62 - doublings - range.bits);
 }
 
-double unit(const Site& site) { return std::ldexp(1.0, -exponent(site)); }
+double unit(const SumSite& site) { return std::ldexp(1.0, -exponent(site)); }
 
-double greatest_addend(const Site& site) { return 0x1p62 / static_cast<double>(site.addends); }
+double greatest_addend(const SumSite& site) { return 0x1p62 / static_cast<double>(site.addends); }
 
-void Rounding::report(Site& site) const {
+void Rounding::report(SumSite& site) const {
   std::atomic_ref<std::uint32_t> highest(site.highest);
   std::uint32_t seen = highest.load(std::memory_order_relaxed);
   while (seen < highest_ && !highest.compare_exchange_weak(seen, highest_, std::memory_order_relaxed)) {}

@@ -23,9 +23,9 @@
 
 namespace chorale::exact {
 
-int exponent(const Site& site);
-double unit(const Site& site);             // 2^-e
-double greatest_addend(const Site& site);  // 2^62/n, in units
+int exponent(const SumSite& site);
+double unit(const SumSite& site);             // 2^-e
+double greatest_addend(const SumSite& site);  // 2^62/n, in units
 
 // Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and lower 32
 // bits are rounded by adding 1.5·2^52, which leaves them in the sum's last bits. Both forms agree below 2^62; larger
@@ -52,7 +52,7 @@ double greatest_addend(const Site& site);  // 2^62/n, in units
 // Adds floats into the sums of one site, on one thread.
 class Rounding {
  public:
-  explicit Rounding(const Site& site) : scale_(static_cast<float>(1 / unit(site))) {}
+  explicit Rounding(const SumSite& site) : scale_(static_cast<float>(1 / unit(site))) {}
 
   // sums[j] += value(j)
   template <class Value>
@@ -83,7 +83,7 @@ class Rounding {
     return static_cast<std::int64_t>(total);
   }
 
-  void report(Site& site) const;  // raises the site's highest; threads may call it concurrently
+  void report(SumSite& site) const;  // raises the site's highest; threads may call it concurrently
 
  private:
   static std::uint32_t magnitude(float y) { return std::bit_cast<std::uint32_t>(y) & 0x7fffffffu; }
@@ -105,7 +105,7 @@ void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
 
 // Runs body(first, last, rounding) for addends of one site.
 template <class Body>
-void rounded_for(const Queue& queue, std::int64_t count, Site& site, Body&& body) {
+void rounded_for(const Queue& queue, std::int64_t count, SumSite& site, Body&& body) {
   plain_for(queue, count, [&](std::int64_t first, std::int64_t last) {
     Rounding rounding(site);
     body(first, last, rounding);

@@ -29,23 +29,23 @@ class Kernels {
   // One chain over the whole depth per element, then the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
   // sums = Σ over blocks of depth, one chain each; with `onto`, sums += that.
-  virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, Site& site,
+  virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
                           const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
 
   // As in Numerics.
-  virtual void add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) = 0;
+  virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                  const Tensor* dshift, Site& site, const Queue& queue) = 0;
-  virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, Site& site,
+                                  const Tensor* dshift, SumSite& site, const Queue& queue) = 0;
+  virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
-  virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+  virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                 const Queue& queue) = 0;
-  virtual void add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue& queue) = 0;
+  virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
   virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
   // Raises the site's `highest` to the largest addend seen, if the loops do not do so at once.
-  virtual void collect(Site& site) = 0;
+  virtual void collect(SumSite& site) = 0;
 };
 
 }  // namespace chorale::exact

@@ -51,7 +51,7 @@ void HostKernels::product(const Operands& operands, const Tensor* bias, const Te
 }
 
 void HostKernels::sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums_of_blocks,
-                             Site& site, const Queue& queue) {
+                             SumSite& site, const Queue& queue) {
   std::int64_t* const y = sums_of_blocks.values<std::int64_t>().data();
   const Cut cut(operands, queue.threads);
   rounded_for(queue, cut.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {

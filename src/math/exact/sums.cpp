@@ -9,7 +9,7 @@
 
 namespace chorale::exact {
 
-void HostKernels::add_columns(const Tensor& dy, const Tensor& db, Site& site, const Queue& queue) {
+void HostKernels::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
   const float* const from = dy.values<float>().data();
   std::int64_t* const sums = db.values<std::int64_t>().data();
@@ -22,7 +22,7 @@ void HostKernels::add_columns(const Tensor& dy, const Tensor& db, Site& site, co
 }
 
 void HostKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
-                                     const Tensor* dshift, Site& site, const Queue& queue) {
+                                     const Tensor* dshift, SumSite& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
   const float *const gradient = dy.values<float>().data(), *const input = x.values<float>().data(),
                      *const statistics = stats.values<float>().data();
@@ -38,7 +38,7 @@ void HostKernels::add_norm_gradients(const Tensor& dy, const Tensor& x, const Te
   });
 }
 
-void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tensor& dy, const Tensor& table, Site& site,
+void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tensor& dy, const Tensor& table, SumSite& site,
                            const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1), held = table.dim(0);
   const std::int32_t* const id = ids.values<std::int32_t>().data();
@@ -54,7 +54,7 @@ void HostKernels::add_rows(const Tensor& ids, std::int64_t first_id, const Tenso
   });
 }
 
-void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, Site& site,
+void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                    const Queue& queue) {
   const std::int64_t rows = logits.dim(0), columns = logits.dim(1);
   const float *const from = logits.values<float>().data(), *const greatest = maxima.values<float>().data();
@@ -68,7 +68,7 @@ void HostKernels::sum_exponentials(const Tensor& logits, const Tensor& maxima, c
   });
 }
 
-void HostKernels::add_losses(const Tensor& losses, const Tensor& total, Site& site, const Queue&) {
+void HostKernels::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue&) {
   const float* const from = losses.values<float>().data();
   std::int64_t& sum = total.values<std::int64_t>()[0];
   rounded_for(Queue{}, losses.count(), site, [&](std::int64_t first, std::int64_t last, Rounding& rounding) {

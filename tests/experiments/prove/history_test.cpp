@@ -43,18 +43,20 @@ TEST_CASE("the first step and the first tensor of the backward pass are named") 
     const auto found = first_difference(history(), other, shape());
     return found ? fmt::format("{} {} {}", found->step, found->tensor, found->differing) : "equal";
   };
-  CHECK(named([](Moment&) {}) == "equal");
-  CHECK(named([](Moment& m) { m.loss += 1e-16; }) == "2 loss 0");
-  CHECK(named([](Moment& m) { m.gradient_norm += 1e-15; }) == "2 gradient norm 0");
-  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
-  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==
+  CHECK(named([](StepState&) {}) == "equal");
+  CHECK(named([](StepState& m) { m.loss += 1e-16; }) == "2 loss 0");
+  CHECK(named([](StepState& m) { m.gradient_norm += 1e-15; }) == "2 gradient norm 0");
+  CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
+  CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==
         "2 mean/block.1.mlp.norm.gain 2");
-  CHECK(named([](Moment& m) { m.prints["block.0.mlp.up.weight"] = 9, m.gradient_norm = 7; }) == "2 gradient norm 0");
-  CHECK(named([](Moment& m) { m.prints["gradient/embedding.weight"] = m.prints["norm.gain"] = 9, m.gradient_norm = 7; }) ==
-        "2 gradient/embedding.weight 1");
-  CHECK(named([](Moment& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
-  CHECK(named([](Moment& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");
-  CHECK(named([](Moment& m) { m.prints["norm.gain@dp1"] = m.prints["embedding.weight@dp1"] = 1; }) == "2 norm.gain@dp1 2");
+  CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = 9, m.gradient_norm = 7; }) == "2 gradient norm 0");
+  CHECK(named([](StepState& m) {
+          m.prints["gradient/embedding.weight"] = m.prints["norm.gain"] = 9, m.gradient_norm = 7;
+        }) == "2 gradient/embedding.weight 1");
+  CHECK(named([](StepState& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
+  CHECK(named([](StepState& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");
+  CHECK(named([](StepState& m) { m.prints["norm.gain@dp1"] = m.prints["embedding.weight@dp1"] = 1; }) ==
+        "2 norm.gain@dp1 2");
   History shorter = history();
   shorter.steps.pop_back();
   CHECK(first_difference(history(), shorter, shape())->step == 2);

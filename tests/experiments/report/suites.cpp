@@ -5,12 +5,12 @@
 
 namespace chorale::test {
 
-TEST_CASE("adopt TEST_RECORDS, divided by commas, into TEST_FOLDER", "[.suite-record]") {
+TEST_CASE("attach TEST_RECORDS, divided by commas, into TEST_FOLDER", "[.suite-record]") {
   SystemClock clock;
   Recorder recorder(needed("TEST_FOLDER"), {{"run_id", "suite"}}, clock);
   std::size_t number = 0;
   for (const std::string& record : split(needed("TEST_RECORDS"), ','))
-    recorder.adopt("runs/run-" + std::to_string(number++), record);
+    recorder.attach("runs/run-" + std::to_string(number++), record);
   recorder.finish("ok");
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("device: the loss of a part of a vocabulary and its gradient match the
     for (const std::int64_t columns : {1, 40, 515, 4104}) {
       INFO(name_of(dtype) << " " << columns);
       Desk desk;
-      Site site;
+      SumSite site;
       const std::int64_t rows = 9, first = 30;
       const DType wide = statistic_of(dtype);
       const Tensor logits = desk.random({rows, columns}, dtype, 4), targets = desk.empty({rows}, DType::i32);

@@ -11,7 +11,7 @@ namespace {
 template <class Call>
 void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call call) {
   const auto host = exact_numerics();
-  Site here{.name = "here", .sum = sum, .addends = 100}, there = here;
+  SumSite here{.name = "here", .sum = sum, .addends = 100}, there = here;
   gpu.compare(tensors, 0, [&](const auto& t, const Queue& queue) {
     call(queue.device ? gpu.exact() : *host, t, queue.device ? there : here, queue);
   });
@@ -45,18 +45,18 @@ TEST_CASE("device: exact products and their gradients have the host's bits", "[g
         (queue.device ? gpu.exact() : *host).product(t[0], t[1], transposed, nullptr, t[2], queue);
       });
       compare_sums(gpu, SumOf::activations, {x, right, sums},
-                   [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                   [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                      numerics.partial_product(t[0], t[1], transposed, block, t[2], site, queue);
                    });
     }
     compare_sums(gpu, SumOf::activations, {x, w, sums, y},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.partial_product(t[0], t[1], false, block, t[2], site, queue);
                    numerics.settle(t[2], t[3], site, queue);
                  });
     const std::int64_t leaf = m % 5 == 0 ? m / 5 : m;
     compare_sums(gpu, SumOf::weight_gradients, {x, y, begun(desk, {k, n})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.add_outer(t[0], t[1], leaf, t[2], site, queue);
                  });
   }
@@ -74,24 +74,24 @@ TEST_CASE("device: exact sums over tokens, exponentials and losses have the host
     for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, some are beyond the table
     const auto sums = [&](Shape shape) { return begun(desk, std::move(shape)); };
     compare_sums(gpu, SumOf::token_gradients, {dy, sums({width})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.add_columns(t[0], t[1], site, queue);
                  });
     compare_sums(gpu, SumOf::token_gradients, {dy, x, stats, sums({width}), sums({width})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.add_norm_gradients(NormKind::layer, t[0], t[1], t[2], t[3], &t[4], site, queue);
                    numerics.add_norm_gradients(NormKind::rms, t[0], t[1], t[2], t[3], nullptr, site, queue);
                  });
     compare_sums(gpu, SumOf::token_gradients, {ids, dy, sums({20, width})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.add_rows(t[0], 3, t[1], t[2], site, queue);
                  });
     compare_sums(gpu, SumOf::exponentials, {x, desk.filled({rows}, DType::f32, 3), sums({rows})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.sum_exponentials(t[0], t[1], t[2], site, queue);
                  });
     compare_sums(gpu, SumOf::losses, {row, sums({1})},
-                 [&](Numerics& numerics, const auto& t, Site& site, const Queue& queue) {
+                 [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
                    numerics.add_losses(t[0], t[1], site, queue);
                  });
   }
@@ -128,12 +128,13 @@ TEST_CASE("device: check() names the site of an addend that is too large", "[gpu
   Gpu gpu;
   if (!gpu) return;
   Desk desk;
-  const auto add = [&](float value, Site& site) {
+  const auto add = [&](float value, SumSite& site) {
     const Tensor dy = desk.filled({40, 70}, DType::f32, 0.5);
     put(dy, 39 * 70 + 69, value);
     gpu.exact().add_columns(gpu.sent(dy), gpu.sent(begun(desk, {70})), site, gpu.queue());
   };
-  Site sound{.name = "sound", .sum = SumOf::token_gradients, .addends = 40}, large = sound, endless = sound, other = sound;
+  SumSite sound{.name = "sound", .sum = SumOf::token_gradients, .addends = 40}, large = sound, endless = sound,
+                                                                                other = sound;
   large.name = "large", endless.name = "endless";
   add(1, sound);
   add(-1e8f, large);

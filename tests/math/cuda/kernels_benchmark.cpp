@@ -62,7 +62,7 @@ TEST_CASE("device: memory-bound kernels relative to a copy", "[gpu][!benchmark]"
   const std::int64_t rows = real ? 16384 : 32, width = real ? 768 : 64, words = real ? 50304 : 128;
   const DType wide = DType::f32, narrow = DType::bf16;
   Desk desk;
-  Site site;
+  SumSite site;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 
   const std::int64_t large = real ? std::int64_t{1} << 28 : 1 << 12;  // larger than the L2 cache
@@ -129,7 +129,7 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
   const Bench bench(gpu, real);
   const Queue queue = gpu.queue();
   Desk desk;
-  Site site;
+  SumSite site;
   const DType type = DType::bf16;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 

@@ -14,7 +14,7 @@ TEST_CASE("device: products with and without bias, and outer products, match the
          {std::tuple{1, 1, 1}, std::tuple{3, 17, 9}, std::tuple{64, 32, 48}, std::tuple{33, 70, 101}}) {
       INFO(name_of(dtype) << " " << m << " " << k << " " << n);
       Desk desk;
-      Site site;
+      SumSite site;
       const Tensor x = desk.random({m, k}, dtype), w = desk.random({k, n}, dtype), turned = desk.random({n, k}, dtype);
       const Tensor bias = desk.random({n}, dtype), y = desk.random({m, n}, dtype), dy = desk.random({m, n}, dtype);
       const DType wide = host->gradient_type(dtype);
@@ -40,7 +40,7 @@ TEST_CASE("device: losses and squares are summed in f64, with the same bits ever
     for (const std::int64_t count : {1, 255, 4099, 30000}) {
       INFO(name_of(dtype) << " " << count);
       Desk desk;
-      Site site;
+      SumSite site;
       const Tensor values = desk.random({count}, dtype), total = desk.filled({1}, DType::f64, 3);
       gpu.compare({values, total}, 1e-13, [&](const auto& t, const Queue& queue) {
         (queue.device ? gpu.numerics() : *host).add_losses(t[0], t[1], site, queue);

@@ -49,7 +49,7 @@ TEST_CASE("numbers are rounded to the nearest integer unit, ties to even, over t
 TEST_CASE("−0 adds nothing and never appears in a result") {
   Desk desk;
   const auto exact = exact_numerics();
-  Site site{.name = "s", .addends = 1};
+  SumSite site{.name = "s", .addends = 1};
   const Tensor sums = zeros(desk, {3}), y = desk.filled({3}, DType::f32, 1);
   exact->add_columns(desk.filled({2, 3}, DType::f32, -0.0), sums, site, Queue{});
   exact->settle(sums, y, site, Queue{});
@@ -63,7 +63,7 @@ TEST_CASE("a site's maximum number of addends, all at its limit, do not overflow
   const auto exact = exact_numerics();
   for (const std::int64_t addends : {1, 3, 7, 64, 100, 1023}) {
     CAPTURE(addends);
-    Site site{.name = "block.3.bias", .sum = SumOf::token_gradients, .addends = addends};
+    SumSite site{.name = "block.3.bias", .sum = SumOf::token_gradients, .addends = addends};
     const auto limit = static_cast<float>(exact::greatest_addend(site) * exact->unit(site));
     const float below =
         static_cast<double>(limit) > exact::greatest_addend(site) * exact->unit(site) ? std::nextafter(limit, 0.0f) : limit;
@@ -90,12 +90,12 @@ TEST_CASE("NaN and Inf are reported wherever they enter") {
       const Tensor x = desk.random({80, 40}, DType::f32), w = desk.random({40, 70}, DType::f32),
                    dy = desk.random({80, 70}, DType::f32);
       dy.values<float>()[79 * 70 + 69] = bad;
-      Site product{.name = "product", .addends = 5}, outer{.name = "outer", .sum = SumOf::weight_gradients, .addends = 5},
+      SumSite product{.name = "product", .addends = 5}, outer{.name = "outer", .sum = SumOf::weight_gradients, .addends = 5},
           columns{.name = "columns", .sum = SumOf::token_gradients, .addends = 80};
       exact->add_outer(x, dy, 16, zeros(desk, {40, 70}), outer, queue);
       exact->add_columns(dy, zeros(desk, {70}), columns, queue);
       exact->partial_product(dy, w, true, 16, zeros(desk, {80, 40}), product, queue);
-      for (Site* site : {&product, &outer, &columns})
+      for (SumSite* site : {&product, &outer, &columns})
         CHECK_THAT(refusal([&] { exact->check(*site); }), says(site->name + ": numbers are not finite"));
     }
 }
@@ -149,7 +149,7 @@ TEST_CASE("exact numerics skip phantom tensors") {
   };
   const Tensor x = tensor({32, 32}, DType::f32), sums = tensor({32, 32}, DType::i64), row = tensor({32}, DType::i64),
                values = tensor({32}, DType::f32), stats = tensor({32, 2}, DType::f32), one = tensor({1}, DType::i64);
-  Site site{.name = "s", .addends = 32};
+  SumSite site{.name = "s", .addends = 32};
   SquareSum squares;
   exact->product(x, x, true, &values, x, Queue{});
   exact->partial_product(x, x, false, 8, sums, site, Queue{});

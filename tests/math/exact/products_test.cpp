@@ -84,7 +84,7 @@ TEST_CASE("an exact partial product is the sum of its blocks' chains") {
   const auto exact = exact_numerics();
   for (const auto& [m, k, n, block] : sizes) {
     CAPTURE(m, k, n, block);
-    Site site{.name = "y", .sum = SumOf::activations, .addends = 12};
+    SumSite site{.name = "y", .sum = SumOf::activations, .addends = 12};
     const Tensor x = desk.random({m, k}, DType::f32), w = desk.random({k, n}, DType::f32), wt = transposed(desk, w);
     const Tensor sums = desk.filled({m, n}, DType::i64, 77), y = desk.empty({m, n}, DType::f32), plain = zeros(desk, {m, n});
     plain_blocks(x.values<float>().data(), k, 1, w.values<float>().data(), m, n, k, block, 0x1p36,
@@ -105,12 +105,12 @@ TEST_CASE("partial products of ranks add up to that of one rank if ranks hold wh
   const auto exact = exact_numerics();
   const std::int64_t m = 19, n = 70, block = 8, blocks = 11, k = blocks * block - 3;  // the last block is short
   const Tensor x = desk.random({m, k}, DType::f32), w = desk.random({k, n}, DType::f32), whole = zeros(desk, {m, n});
-  Site site{.name = "y", .sum = SumOf::activations, .addends = blocks};
+  SumSite site{.name = "y", .sum = SumOf::activations, .addends = blocks};
   exact->partial_product(x, w, false, block, whole, site, Queue{});
 
   // Each rank holds columns from a multiple of `unit`. With `settles`, ranks add floats instead, as a wrong wire type would.
   const auto over_ranks = [&](std::int64_t ranks, std::int64_t unit, bool settles) {
-    Site of_rank{.name = "y", .sum = SumOf::activations, .addends = blocks};
+    SumSite of_rank{.name = "y", .sum = SumOf::activations, .addends = blocks};
     const std::int64_t units = (k + unit - 1) / unit;
     const Tensor total = zeros(desk, {m, n}), part = zeros(desk, {m, n}), y = desk.empty({m, n}, DType::f32),
                  sum = desk.filled({m, n}, DType::f32, 0);
@@ -143,7 +143,7 @@ TEST_CASE("exact weight gradients do not depend on the split into micro-batches"
   const std::int64_t samples = 8, tokens = 48, rows = samples * tokens, k = 21, n = 75;
   const Tensor x = desk.random({rows, k}, DType::f32), dy = desk.random({rows, n}, DType::f32, 0.1);
   const auto gradient = [&](std::int64_t splits, std::int64_t leaf, bool backwards, int threads) {
-    Site site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
+    SumSite site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
     const Tensor dw = zeros(desk, {k, n});
     for (std::int64_t s = 0; s < splits; ++s) {
       const std::int64_t length = rows / splits, first = length * (backwards ? splits - 1 - s : s);
@@ -160,7 +160,7 @@ TEST_CASE("exact weight gradients do not depend on the split into micro-batches"
     for (const int threads : {1, 2}) CHECK(same_bits(gradient(splits, 16, splits % 4 == 0, threads), whole));
   CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: another leaf size gives other bits
 
-  Site site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
+  SumSite site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
   std::vector<double> values = doubles(whole);
   for (double& v : values) v *= exact->unit(site);
   CHECK(distance(values, product_in_double(transposed(desk, x), dy)) < 1e-6);
@@ -174,7 +174,7 @@ TEST_CASE("how fast exact products are", "[!benchmark]") {
   const Tensor x = desk.random({m, k}, DType::f32), w = desk.random({k, n}, DType::f32),
                dy = desk.random({m, n}, DType::f32), y = desk.empty({m, n}, DType::f32), sums = zeros(desk, {m, n}),
                dw = zeros(desk, {k, n});
-  Site site{.name = "y", .addends = 64};
+  SumSite site{.name = "y", .addends = 64};
   const auto time = [&](const std::string& what, const auto& call) {
     double least = INFINITY;
     for (int i = 0; i < 6; ++i) {

@@ -56,7 +56,7 @@ TEST_CASE("exact sums over tokens are the same in any order, in any pieces, on a
     std::uint32_t highest;
   };
   const auto sums = [&](const Rows& way, int threads) {
-    Site site{.name = "tokens", .sum = SumOf::token_gradients, .addends = rows},
+    SumSite site{.name = "tokens", .sum = SumOf::token_gradients, .addends = rows},
         of_losses{.name = "losses", .sum = SumOf::losses, .addends = rows};
     const Sums all{zeros(desk, {width}),        zeros(desk, {width}), zeros(desk, {width}),
                    zeros(desk, {words, width}), zeros(desk, {1}),     0};
@@ -119,7 +119,7 @@ TEST_CASE("exact sums of exponentials are the same over any parts of the vocabul
   const auto exact = exact_numerics();
   const std::int64_t rows = 37, vocabulary = 203;
   const Tensor logits = desk.random({rows, vocabulary}, DType::f32, 12), maxima = desk.filled({rows}, DType::f32, 12);
-  Site site{.name = "exponentials", .sum = SumOf::exponentials, .addends = vocabulary};
+  SumSite site{.name = "exponentials", .sum = SumOf::exponentials, .addends = vocabulary};
   const Tensor whole = desk.empty({rows}, DType::i64), part = desk.empty({rows}, DType::i64);
   exact->sum_exponentials(logits, maxima, whole, site, Queue{});
   for (std::int64_t ranks = 1; ranks <= 5; ++ranks) {

@@ -1,0 +1,148 @@
+#include "parallel/generation/generation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "parallel/tensor.hpp"
+#include "src/base/error.hpp"
+#include "src/memory/on_host.hpp"
+
+namespace chorale {
+namespace {
+
+std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
+  if (mesh.tensor().size() == 1) return std::make_unique<ShardBoundary>();
+  return std::make_unique<TensorParallel>(mesh.tensor());
+}
+
+// ZeRO-1 and 2 cut what is not there.
+BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
+  return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
+}
+
+}  // namespace
+
+void require_generates(const Layout& layout) {
+  if (!layout.sequence) return;
+  Layout without = layout;
+  without.sequence = false;
+  usage_error("sequence parallelism divides rows, and a token is one", fmt::format("the layout is {}", to_string(layout)),
+              fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
+}
+
+std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens) {
+  GenerationOptions on_host = options;  // what stores nothing needs no GPU either
+  on_host.device = nullptr;
+  std::int64_t most = 0;
+  for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
+    PhantomMemory nothing;
+    const int rank = rank_of_stage(layout, stage, true);
+    Generator generator(
+        on_host, Mesh::pretended(layout, rank, {{"", "shm"}}, {{"", "ring"}}, std::make_shared<const Selector>()), nothing);
+    generator.read(std::vector<std::int32_t>(static_cast<std::size_t>(std::min(tokens, options.shape.sequence))));
+    most = std::max(most, generator.ledger().total_peak());
+  }
+  return most;
+}
+
+Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory)
+    : options_(options),
+      mesh_(std::move(mesh)),
+      memory_(memory, ledger_),
+      numerics_(numerics_on(options.device, options.numerics)),
+      boundary_(boundary_for(mesh_)),
+      stage_(options.shape, Remake::none, mesh_) {
+  require_generates(mesh_.layout());
+  buckets_ = std::make_unique<Buckets>(stage_.units(), buckets_for(options, mesh_), mesh_, memory_);
+  if (buckets_->options().zero >= 3) stage_.wrap_units(*buckets_);
+  cache_.capacity = options.shape.sequence;
+}
+
+std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  require(count > 0 && cache_.past + count <= cache_.capacity, "{} tokens after {} do not fit a context of {}", count,
+          cache_.past, cache_.capacity);
+  for (const std::int32_t token : tokens)
+    if (token < 0 || token >= options_.shape.vocabulary)
+      usage_error("a token is not in the model's vocabulary",
+                  fmt::format("id {} of a vocabulary of {}", token, options_.shape.vocabulary),
+                  "use the tokenizer of the training data");
+  Context context{.queue = options_.queue(), .memory = memory_, .numerics = *numerics_, .compute = options_.compute};
+  context.tokens = {.first_sample = 0, .sequence = cache_.capacity, .first_token = cache_.past, .tokens = count};
+  context.stream = context.tokens;
+  context.training = false;
+  context.boundary = boundary_.get();
+  context.cache = &cache_;
+  const Tensor ids = context.typed({count}, DType::i32, Category::data);
+  if (!ids.phantom())
+    with_values<std::int32_t>(ids, Use::write, [&](auto here) { std::copy(tokens.begin(), tokens.end(), here.begin()); });
+  const Tensor last = through_stages(ids, context);
+  cache_.past += count;
+  return stage_.ends() ? gathered(last) : std::vector<float>();
+}
+
+// One micro-batch through all chunks of all stages: a stage waits for its turn.
+Tensor Generator::through_stages(Tensor x, Context& context) {
+  Axis& stages = mesh_.pipeline();
+  const PipelineShape pipeline = pipeline_of(mesh_.layout());
+  const Shape message{x.dim(0), options_.shape.width};
+  for (std::int64_t chunk = 0; chunk < pipeline.chunks; ++chunk) {
+    const std::int64_t part = pipeline.part(stages.rank(), chunk);
+    const auto stage_of = [&](std::int64_t other) { return static_cast<int>(pipeline.place(other).stage); };
+    if (part > 0 && stage_of(part - 1) != stages.rank()) {
+      x = context.tensor(message);
+      stages.start_recv(x, stage_of(part - 1)).wait();
+    }
+    x = stage_.chunks().at(static_cast<std::size_t>(chunk)).forward(x, context);
+    if (part + 1 < pipeline.parts() && stage_of(part + 1) != stages.rank()) stages.start_send(x, stage_of(part + 1)).wait();
+  }
+  return x;
+}
+
+// The whole vocabulary's from the columns of each shard, with their bits: to all shards, so that they draw the same token.
+std::vector<float> Generator::gathered(const Tensor& columns) {
+  const ModelShape& shape = options_.shape;
+  const Slab mine = share_of_width(mesh_).slab(0, shape.vocabulary, shape.vocabulary_block());
+  const Tensor all(memory_, {shape.vocabulary}, DType::f32, Category::workspace);
+  clear(all);
+  cast(columns.slice(), all.slice().narrow(mine.first, columns.count()), options_.queue());
+  mesh_.tensor().all_reduce(all.as(DType::i32));
+  std::vector<float> logits;
+  if (all.phantom()) return logits;
+  with_values<float>(all, Use::read, [&](auto here) { logits.assign(here.begin(), here.end()); });
+  return logits;
+}
+
+std::int32_t Generator::told_by_last_stage(std::int32_t token) {
+  const Tensor word(memory_, {1}, DType::i32, Category::data);
+  with_values<std::int32_t>(word, Use::write, [&](auto here) { here[0] = token; });
+  mesh_.pipeline().broadcast(word, static_cast<int>(end_stages(mesh_.layout()).back()));
+  with_values<std::int32_t>(word, Use::read, [&](auto here) { token = here[0]; });
+  return token;
+}
+
+std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
+                                              const Sampling& sampling, const std::function<bool(std::int32_t)>& on_token) {
+  require(!prompt.empty(), "a model goes on from something: the prompt is empty");
+  std::vector<std::int32_t> all = prompt, next = prompt;
+  const auto newest = [&](std::int64_t tokens) { return std::vector(all.end() - tokens, all.end()); };
+  if (static_cast<std::int64_t>(next.size()) > cache_.capacity) next = newest(cache_.capacity);
+  forget();
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (cache_.past + static_cast<std::int64_t>(next.size()) > cache_.capacity) {
+      forget();
+      next = newest(std::max<std::int64_t>(cache_.capacity / 2, 1));
+    }
+    const std::vector<float> logits = read(next);
+    const std::int32_t drawn = logits.empty() ? 0 : sample(logits, sampling, static_cast<std::uint64_t>(i));
+    const std::int32_t token = told_by_last_stage(drawn);
+    all.push_back(token);
+    next = {token};
+    if (!on_token(token)) break;
+  }
+  return {all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()};
+}
+
+}  // namespace chorale

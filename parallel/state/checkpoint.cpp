@@ -1,0 +1,159 @@
+// Opening and reading; saving is in checkpoint_save.cpp.
+#include "parallel/state/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include "parallel/state/checkpoint_sets.hpp"
+#include "parallel/state/manifest.hpp"
+#include "src/base/crc32c.hpp"
+#include "src/base/text.hpp"
+#include "src/memory/on_host.hpp"
+#include "src/record/safetensors.hpp"
+
+namespace chorale {
+namespace fs = std::filesystem;
+
+struct Checkpoint::Set {
+  fs::path path;
+  Manifest manifest;
+  std::vector<safetensors::File> files;  // of each rank
+
+  explicit Set(const fs::path& from);
+  void verify(const Peers& peers) const;
+};
+
+namespace {
+
+[[noreturn]] void damaged(const fs::path& file, const std::string& what) {
+  throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", file.string(), what),
+              "take an older one, or restore this from a copy");
+}
+
+std::string words(const Shape& shape, DType dtype) { return fmt::format("{} of {}", to_string(shape), name_of(dtype)); }
+
+}  // namespace
+
+Checkpoint::Set::Set(const fs::path& from) : path(from), manifest(read_manifest(from)) {
+  for (std::size_t rank = 0; rank < manifest.files.size(); ++rank) {
+    const StoredFile& stored = manifest.files[rank];
+    if (fs::is_symlink(file_of(path, rank))) damaged(file_of(path, rank), "it is a link, which may leave the folder");
+    const safetensors::File& file = files.emplace_back(file_of(path, rank));
+    if (file.bytes() != stored.bytes)
+      damaged(file.path(), fmt::format("it has {} bytes instead of {}", file.bytes(), stored.bytes));
+    if (crc32c(file.header()) != stored.header_crc32c) damaged(file.path(), "its header does not have its checksum");
+  }
+  for (const auto& [name, tensor] : manifest.tensors)
+    for (const StoredPart& stored : tensor.parts) {
+      const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
+      const safetensors::Entry* entry = file.find(name);
+      if (!entry || entry->dtype != tensor.dtype || entry->bytes != stored.part.count * size_of(tensor.dtype))
+        damaged(file.path(), fmt::format("tensor \"{}\" of rank {} is not there as the manifest says", name, stored.rank));
+    }
+}
+
+void Checkpoint::Set::verify(const Peers& peers) const {
+  for (const auto& [name, tensor] : manifest.tensors)
+    for (const StoredPart& stored : tensor.parts) {
+      if (stored.rank % peers.size != peers.rank) continue;  // another rank's share
+      const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
+      if (crc32c(file.data(*file.find(name))) != stored.crc32c)
+        damaged(file.path(), fmt::format("tensor \"{}\" of rank {} does not have its checksum", name, stored.rank));
+    }
+}
+
+Checkpoint::Checkpoint(std::unique_ptr<const Set> set) : set_(std::move(set)) {}
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+Checkpoint::~Checkpoint() = default;
+const fs::path& Checkpoint::path() const { return set_->path; }
+const Metadata& Checkpoint::metadata() const { return set_->manifest.metadata; }
+
+Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) {
+  const fs::path folder = folder_of_sets(path);
+  // Rank 0 looks, so that all try the same sets in the same order.
+  std::string mine;
+  if (peers.rank == 0) mine = fs::exists(folder / "manifest.json") ? "." : join(sets_to_load(folder), "\n");
+  const std::vector<std::string> names = split(peers.exchange(mine).at(0), '\n');
+  if (names.empty()) refuse_without_checkpoint(folder);
+  std::string first_trouble;
+  for (const std::string& name : names) {
+    const fs::path path_of_set = name == "." ? folder : folder / name;
+    std::unique_ptr<const Set> set;
+    std::string trouble;
+    try {
+      set = std::make_unique<const Set>(path_of_set);
+      set->verify(peers);
+    } catch (const Error& error) {
+      if (error.exit() == Exit::usage) throw;  // of a newer format: every rank has read the same manifest
+      trouble = split(error.what(), '\n').at(1);
+    }
+    for (const std::string& theirs : peers.exchange(trouble))
+      if (trouble.empty()) trouble = theirs;
+    if (trouble.empty()) return Checkpoint(std::move(set));
+    if (first_trouble.empty()) first_trouble = trim(trouble);
+    log.warn("the checkpoint {} is damaged and left aside: {}", path_of_set.string(), trim(trouble));
+  }
+  throw Error(Exit::runtime,
+              names.size() == 1 ? "the checkpoint is damaged" : fmt::format("all {} checkpoints are damaged", names.size()),
+              first_trouble, "restore one from a copy, or begin anew");
+}
+
+std::vector<StateTensor> Checkpoint::tensors() const {
+  std::vector<StateTensor> all;
+  for (const auto& [name, stored] : set_->manifest.tensors)
+    all.push_back({name, stored.shape, {}, {nullptr, elements_of(stored.shape), stored.dtype}});
+  return all;
+}
+
+void Checkpoint::require_model(const ModelShape& here) const {
+  const auto facts = [](const ModelShape& m) {
+    return std::vector<std::pair<const char*, std::string>>{{"family", m.family},
+                                                            {"layers", fmt::format("{}", m.layers)},
+                                                            {"heads", fmt::format("{}", m.heads)},
+                                                            {"groups", fmt::format("{}", m.groups)},
+                                                            {"width", fmt::format("{}", m.width)},
+                                                            {"ffn", fmt::format("{}", m.ffn)},
+                                                            {"sequence", fmt::format("{}", m.sequence)},
+                                                            {"vocabulary", fmt::format("{}", m.vocabulary)},
+                                                            {"epsilon", fmt::format("{}", m.epsilon)},
+                                                            {"rotary_base", fmt::format("{}", m.rotary_base)},
+                                                            {"tied", fmt::format("{}", m.tied)}};
+  };
+  const auto there = facts(metadata().model), wanted = facts(here);
+  for (std::size_t i = 0; i < there.size(); ++i)
+    if (there[i] != wanted[i])
+      usage_error(
+          "the checkpoint is of another model",
+          fmt::format("its {} is {}, and {} here ({})", there[i].first, there[i].second, wanted[i].second, path().string()),
+          "give the model's options as they were, or load another checkpoint");
+}
+
+void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
+  for (const StateTensor& tensor : wanted) {
+    const auto found = set_->manifest.tensors.find(tensor.name);
+    const std::string here = words(tensor.shape, tensor.data.dtype);
+    const std::string there =
+        found == set_->manifest.tensors.end() ? "not there" : words(found->second.shape, found->second.dtype);
+    if (here != there)
+      usage_error("the checkpoint is of another model",
+                  fmt::format("tensor \"{}\" is {} in {}, and {} here", tensor.name, there, path().string(), here),
+                  "give the options as they were (the model's, --dtype, --no-master-weights), or load another checkpoint");
+  }
+  for (const StateTensor& tensor : wanted) {
+    const StoredTensor& stored = set_->manifest.tensors.at(tensor.name);
+    const Part part = resolved(tensor.part, tensor.shape);
+    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
+            "tensor \"{}\" is read into {} elements, not into {}", tensor.name, part.count, tensor.data.count);
+    std::int64_t copied = 0;
+    on_host(tensor.data, Use::write, [&](const Slice& here) {
+      const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));
+      for (const StoredPart& piece : stored.parts) {
+        const safetensors::File& file = set_->files[static_cast<std::size_t>(piece.rank)];
+        copied +=
+            copy_common(tensor.shape, size_of(stored.dtype), piece.part, file.data(*file.find(tensor.name)), part, target);
+      }
+    });
+    require(copied == part.count, "{} of {} elements of \"{}\" were found", copied, part.count, tensor.name);
+  }
+}
+
+}  // namespace chorale

@@ -1,0 +1,113 @@
+// Saving: a folder is begun by rank 0, every rank writes its file, rank 0 seals the set. After each of the three all ranks tell whether it went
+// well, so that either all go on or all throw.
+#include <fmt/format.h>
+
+#include "parallel/state/checkpoint_sets.hpp"
+#include "parallel/state/manifest.hpp"
+#include "src/base/crc32c.hpp"
+#include "src/memory/on_host.hpp"
+#include "src/record/safetensors.hpp"
+
+namespace chorale {
+namespace fs = std::filesystem;
+namespace {
+
+// Runs one stage and returns what every rank's gave. A rank that failed throws its own error, the others one that names it.
+template <class Stage>
+std::vector<std::string> together(const Peers& peers, const fs::path& partial, Stage&& stage) {
+  std::string mine = "+";
+  std::exception_ptr failure;
+  try {
+    mine += stage();
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    mine = fmt::format("-{}", error.what());
+  }
+  std::vector<std::string> all = peers.exchange(std::move(mine));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].front() == '-') {
+      std::error_code ignored;  // the next save tries again
+      if (peers.rank == 0) fs::remove_all(partial, ignored);
+      if (failure) std::rethrow_exception(failure);
+      throw Error(Exit::runtime, "the checkpoint was not saved", fmt::format("rank {}: {}", rank, all[rank].substr(1)),
+                  "what was saved before is still whole");
+    }
+    all[rank].erase(0, 1);
+  }
+  return all;
+}
+
+void begin(const fs::path& folder, const fs::path& partial) {
+  if (!fs::exists(folder)) {
+    if (folder.has_parent_path()) fs::create_directories(folder.parent_path());
+    make_folder(folder);
+    sync_folder(folder.has_parent_path() ? folder.parent_path() : ".");
+  }
+  remove_partial_sets(folder);
+  make_folder(partial);
+}
+
+std::span<const std::byte> bytes_of(const Slice& data) {
+  return {static_cast<const std::byte*>(data.data), static_cast<std::size_t>(data.bytes())};
+}
+
+// Writes this rank's file, and says what is in it.
+Manifest write_share(const fs::path& path, int rank, const std::vector<StateTensor>& mine) {
+  Manifest share;
+  std::vector<safetensors::Entry> entries;
+  for (const StateTensor& tensor : mine) {
+    const Part part = resolved(tensor.part, tensor.shape);
+    require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
+            "tensor \"{}\" is saved from {} elements, not from {}", tensor.name, part.count, tensor.data.count);
+    on_host(tensor.data, Use::read, [&](const Slice& here) {
+      share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(here))}}};
+    });
+    entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
+    Shape local = tensor.shape;
+    if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
+    if (elements_of(local) == part.count) entries.back().shape = local;  // for whoever looks into the file
+  }
+  safetensors::Writer writer(path, std::move(entries));
+  for (const StateTensor& tensor : mine)
+    on_host(tensor.data, Use::read, [&](const Slice& here) { writer.write(bytes_of(here)); });
+  writer.finish();
+  share.files = {{static_cast<std::int64_t>(fs::file_size(path)), crc32c(std::as_bytes(std::span(writer.header())))}};
+  return share;
+}
+
+void seal(const fs::path& folder, const fs::path& partial, const Metadata& metadata,
+          const std::vector<std::string>& shares) {
+  Manifest manifest{metadata, {}, {}};
+  for (const std::string& share : shares) add_share(manifest, share);
+  write_durably(partial / "manifest.json", manifest_text(manifest));
+  sync_folder(partial);
+  const fs::path set = folder / set_name(metadata.step), old = folder / (set_name(metadata.step) + ".old");
+  if (fs::exists(set)) {  // this step was saved before; until the new set has its name, the old one can be loaded by another
+    fs::remove_all(old);
+    rename_durably(set, old);
+  }
+  rename_durably(partial, set);
+  link_durably(folder / "latest", set_name(metadata.step));
+  remove_old_sets(folder, metadata.step);
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
+                     const Peers& peers) {
+  require(metadata.step >= 0, "step {} cannot be saved", metadata.step);
+  const fs::path partial = folder / (set_name(metadata.step) + ".partial");
+  together(peers, partial, [&] {
+    if (peers.rank == 0) begin(folder, partial);
+    return "";
+  });
+  const auto shares = together(peers, partial, [&] {
+    return share_text(write_share(file_of(partial, static_cast<std::size_t>(peers.rank)), peers.rank, mine));
+  });
+  together(peers, partial, [&] {
+    if (peers.rank == 0) seal(folder, partial, metadata, shares);
+    return "";
+  });
+}
+
+}  // namespace chorale

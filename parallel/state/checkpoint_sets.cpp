@@ -1,0 +1,116 @@
+#include "parallel/state/checkpoint_sets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace fs = std::filesystem;
+namespace {
+
+struct Set {
+  std::string name;
+  std::int64_t step = -1;  // −1: no set's name
+  std::string suffix;
+};
+
+Set set_named(const std::string& name) {
+  Set set{.name = name};
+  if (!name.starts_with("step-")) return set;
+  const char* const end = name.data() + name.size();
+  const auto [after, error] = std::from_chars(name.data() + 5, end, set.step);
+  if (error != std::errc{}) return Set{.name = name};
+  set.suffix.assign(after, end);
+  return set;
+}
+
+std::vector<Set> sets_in(const fs::path& folder, const std::string& suffix) {
+  std::vector<Set> sets;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const Set set = set_named(entry.path().filename().string()); set.step >= 0 && set.suffix == suffix)
+      sets.push_back(set);
+  return sets;
+}
+
+// Nobody may take what is half removed for damaged: first it loses its name.
+void remove_set(const fs::path& set) {
+  const fs::path doomed =
+      set_named(set.filename().string()).suffix == ".partial" ? set : fs::path(set.string() + ".partial");
+  std::error_code ignored;  // what cannot be removed today is tried again at the next save
+  fs::remove_all(doomed, ignored);
+  if (doomed == set) return;
+  fs::rename(set, doomed, ignored);
+  fs::remove_all(doomed, ignored);
+}
+
+// The newest of the runs beside `run` that has a checkpoint: the names of runs begin with their time. "" if there is none.
+std::string newest_with_checkpoint_beside(const fs::path& run) {
+  fs::path newest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run.has_parent_path() ? run.parent_path() : ".", error)) {
+    const bool holds_one = !entry.is_symlink(error) && !sets_to_load(entry.path() / "checkpoints").empty();
+    if (holds_one && entry.path().filename() > newest.filename()) newest = entry.path();
+  }
+  return newest.lexically_normal().string();
+}
+
+}  // namespace
+
+std::string set_name(std::int64_t step) { return fmt::format("step-{}", step); }
+
+fs::path folder_of_sets(const fs::path& path) { return fs::exists(path / "checkpoints") ? path / "checkpoints" : path; }
+
+void refuse_without_checkpoint(const fs::path& folder) {
+  if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
+    usage_error("there is no checkpoint", fmt::format("{} is a model of Hugging Face's", folder.string()),
+                fmt::format("begin with its weights: --load-hf {}", folder.string()));
+  // Without a slash at the end, where a link would be followed; and not the empty folder of a run's checkpoints.
+  const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
+  const fs::path run = is_run ? folder : folder.parent_path();
+  std::error_code no_link;
+  const fs::path target = fs::read_symlink(run, no_link);
+  const std::string place = no_link ? run.string() : fmt::format("{} is {}, which", run.string(), target.string());
+  const std::string other = newest_with_checkpoint_beside(run);
+  usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", place),
+              other.empty() ? "check the path given to --load" : "take the newest run that has one: --load " + other);
+}
+
+std::vector<std::string> sets_to_load(const fs::path& folder) {
+  std::error_code none;
+  const Set latest = set_named(fs::read_symlink(folder / "latest", none).string());
+  std::vector<Set> sets = sets_in(folder, "");
+  for (Set& set : sets_in(folder, ".old")) sets.push_back(std::move(set));
+  const bool has_latest = latest.step >= 0 && latest.suffix.empty();
+  const bool missing = std::none_of(sets.begin(), sets.end(), [&](const Set& set) { return set.name == latest.name; });
+  if (has_latest && missing) sets.push_back(latest);  // so that somebody says it is not there
+  std::sort(sets.begin(), sets.end(), [&](const Set& a, const Set& b) {
+    const auto rank = [&](const Set& set) {
+      return std::tuple(has_latest && set.step > latest.step, -set.step, set.suffix);
+    };
+    return rank(a) < rank(b);
+  });
+  std::vector<std::string> names;
+  for (const Set& set : sets) names.push_back(set.name);
+  return names;
+}
+
+void remove_partial_sets(const fs::path& folder) {
+  for (const Set& set : sets_in(folder, ".partial")) remove_set(folder / set.name);
+}
+
+void remove_old_sets(const fs::path& folder, std::int64_t newest_step) {
+  for (const Set& set : sets_in(folder, ".old")) remove_set(folder / set.name);
+  std::int64_t before = -1;
+  const std::vector<Set> sets = sets_in(folder, "");
+  for (const Set& set : sets)
+    if (set.step < newest_step) before = std::max(before, set.step);
+  for (const Set& set : sets)
+    if (set.step < before) remove_set(folder / set.name);
+}
+
+}  // namespace chorale

@@ -1,0 +1,65 @@
+#include "parallel/state/fingerprint.hpp"
+
+#include <fmt/format.h>
+
+#include "parallel/state/resume.hpp"
+#include "src/base/text.hpp"
+#include "src/memory/on_host.hpp"
+
+namespace chorale {
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele et al. 2014)
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Of the bits and the places of a part's elements in the whole tensor.
+std::uint64_t hash_of(const StateTensor& t) {
+  const Places places = places_of(t.shape, t.part.slab, t.part.first);
+  std::uint64_t sum = 0;
+  on_host(t.data, Use::read, [&](const Slice& here) {
+    visit(here.dtype, [&]<class T>(Type<T>) {
+      const T* const values = static_cast<const T*>(here.data);
+      for (std::int64_t i = 0; i < here.count; ++i) {
+        std::uint64_t bits = 0;
+        __builtin_memcpy(&bits, values + i, sizeof(T));
+        sum += mixed(static_cast<std::uint64_t>(places(i)) * 0x9E3779B97F4A7C15u ^ mixed(bits + 1));
+      }
+    });
+  });
+  return sum;
+}
+
+// Every rank knows names of its own; what it does not own it learns from the others, a text a rank. Of copies, those that differ stay.
+std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
+  std::string mine;
+  for (const StateTensor& t : tensors) {
+    mine += fmt::format("{}{}{} {}\n", t.name, t.copy.empty() ? "" : "@", t.copy, hash_of(t));
+  }
+  std::map<std::string, std::uint64_t> all;
+  for (const std::string& text : training.mesh().world().exchange(mine))
+    for (const std::string& line : split(text, '\n')) {
+      const auto space = line.find(' ');
+      if (space != std::string::npos) all[line.substr(0, space)] += std::stoull(line.substr(space + 1));
+    }
+  std::erase_if(all, [&](const auto& entry) {
+    const auto& [name, hash] = entry;
+    const auto at = name.find('@');
+    return at != std::string::npos && all.at(name.substr(0, at)) == hash;
+  });
+  return all;
+}
+
+}  // namespace
+
+std::map<std::string, std::uint64_t> fingerprint(Training& training) {
+  return brought_together(state_of(training), training);
+}
+
+std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training) {
+  return brought_together(gradients_of(training), training);
+}
+
+}  // namespace chorale

@@ -1,0 +1,232 @@
+// Reading: whatever the files say is held against the configuration first; then a rank takes its parts of the mapped tensors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "parallel/state/hugging_face.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void refuse_model(const fs::path& folder, const std::string& what) {
+  usage_error("this model cannot be imported", fmt::format("{}: {}", folder.string(), what),
+              "fetch the folder again, or export it anew");
+}
+
+std::string text_in(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse_model(path, "it cannot be opened");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// PyTorch's own files hold a program that builds the tensors: opening one runs it, so nobody does that here.
+[[noreturn]] void refuse_pickle(const fs::path& pickle) {
+  usage_error("the weights are a pickle", pickle.string() + " holds Python code that opening would run",
+              "where you trust it: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OUT), then load OUT");
+}
+
+bool is_pickle(const fs::path& path) {
+  const fs::path ending = path.extension();
+  return ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt";
+}
+
+std::vector<safetensors::File> files_of(const fs::path& folder) {
+  std::vector<safetensors::File> files;
+  const fs::path one = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  if (fs::exists(one)) {
+    files.emplace_back(one);
+    return files;
+  }
+  if (!fs::exists(index)) {
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (is_pickle(entry.path())) refuse_pickle(entry.path());
+    refuse_model(folder, "it has neither model.safetensors nor model.safetensors.index.json");
+  }
+  std::set<std::string> names;
+  try {
+    const auto text = nlohmann::json::parse(text_in(index));
+    for (const auto& [tensor, name] : text.at("weight_map").get_ref<const nlohmann::json::object_t&>())
+      names.insert(name.get<std::string>());
+  } catch (const nlohmann::json::exception& error) {
+    refuse_model(index, error.what());
+  }
+  for (const std::string& name : names) {
+    if (name.empty() || fs::path(name).filename() != name || name == ".." || name == ".")
+      refuse_model(index, fmt::format("the shard \"{}\" is not in the folder", name));
+    files.emplace_back(folder / name);
+  }
+  return files;
+}
+
+// Tensors that their files may have besides the parameters: masks and frequencies, which follow from the shape, and a second copy of a tied head.
+bool beside(const std::string& name, const ModelShape& shape) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
+         (shape.tied && name == "lm_head.weight");
+}
+
+// Nothing is allocated for what a configuration promises before the files are as large as that.
+void require_room_for(const ModelShape& s, const std::vector<safetensors::File>& files, const fs::path& folder) {
+  std::int64_t bytes = 0;
+  for (const safetensors::File& file : files) bytes += file.bytes();
+  const __int128 least =
+      static_cast<__int128>(s.vocabulary) * s.width + static_cast<__int128>(s.layers) * s.width * (s.width + s.ffn);
+  if (least > bytes)
+    refuse_model(folder, fmt::format("a model of {} layers, width {} and ffn {} does not fit into {} bytes", s.layers,
+                                     s.width, s.ffn, bytes));
+}
+
+struct Found {
+  const safetensors::File* file;
+  const safetensors::Entry* entry;
+};
+
+std::map<std::string, Found> tensors_in(const std::vector<safetensors::File>& files, const ModelShape& shape,
+                                        const fs::path& folder) {
+  const std::string prefix = shape.llama() ? "model." : "transformer.";
+  std::map<std::string, Found> found;
+  for (const safetensors::File& file : files)
+    for (const auto& [name, entry] : file.entries()) {
+      if (beside(name, shape)) continue;
+      // A model that was saved without its head has no prefix.
+      const std::string full = name.starts_with(prefix) || name == "lm_head.weight" ? name : prefix + name;
+      if (!found.emplace(full, Found{&file, &entry}).second)
+        refuse_model(folder, fmt::format("the tensor \"{}\" is there twice", name));
+    }
+  return found;
+}
+
+// Columns that follow each other in their tensor and in our part.
+struct Run {
+  std::int64_t theirs, ours, length;
+};
+
+// The part of our columns [first, first + width) that is in this tensor of theirs.
+std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
+  if (name.columns.empty()) return {{first, 0, width}};
+  std::vector<Run> runs;
+  for (std::size_t j = 0; j < name.columns.size(); ++j) {
+    const std::int64_t column = name.columns[j] - first, theirs = static_cast<std::int64_t>(j);
+    if (column < 0 || column >= width) continue;
+    const bool goes_on = !runs.empty() && runs.back().theirs + runs.back().length == theirs &&
+                         runs.back().ours + runs.back().length == column;
+    if (goes_on)
+      ++runs.back().length;
+    else
+      runs.push_back({theirs, column, 1});
+  }
+  return runs;
+}
+
+// Copies what one of their tensors has of a part of ours, elements of `size` bytes. The part is resolved; its element e goes to place e of
+// the target. Mapped elements need not be aligned.
+template <std::size_t size>
+void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, std::byte* target) {
+  const auto copy = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::memcpy(target + static_cast<std::size_t>(to) * size, theirs + static_cast<std::size_t>(from) * size,
+                static_cast<std::size_t>(count) * size);
+  };
+  const bool flat = name.shape_ours.size() == 1, columns_cut = part.slab.dim == (flat ? 0 : 1);
+  const std::int64_t stored_rows = flat ? 1 : name.shape_ours[0], stored_columns = name.shape_ours.back();
+  const std::int64_t their_columns = name.columns.empty() ? stored_columns : static_cast<std::int64_t>(name.columns.size());
+  const std::int64_t first_row = part.slab.dim >= 0 && !columns_cut ? part.slab.first : 0;
+  const std::int64_t width = columns_cut ? part.slab.length : stored_columns, end = part.first + part.count;
+  if (part.count == 0) return;
+  const std::vector<Run> runs = runs_of(name, columns_cut ? part.slab.first : 0, width);
+  if (name.transposed) {
+    const auto rows_before = [&](std::int64_t element,
+                                 std::int64_t column) {  // whose number in this column is below `element`
+      return std::max<std::int64_t>(0, (element - column + width - 1) / width);
+    };
+    for (const Run& run : runs)
+      for (std::int64_t i = 0; i < run.length; ++i) {
+        const std::int64_t column = run.ours + i;
+        const std::int64_t from = (run.theirs + i) * stored_rows + first_row;
+        for (std::int64_t row = rows_before(part.first, column), last = rows_before(end, column); row < last; ++row)
+          copy(from + row, row * width + column - part.first, 1);
+      }
+    return;
+  }
+  for (std::int64_t row = part.first / width; row * width < end; ++row)
+    for (const Run& run : runs) {
+      const std::int64_t from = std::max(run.ours, part.first - row * width);
+      const std::int64_t to = std::min(run.ours + run.length, end - row * width);
+      if (from < to)
+        copy((first_row + row) * their_columns + run.theirs + from - run.ours, row * width + from - part.first, to - from);
+    }
+}
+
+}  // namespace
+
+ModelShape shape_of_folder(const fs::path& folder) {
+  if (fs::is_regular_file(folder) && is_pickle(folder)) refuse_pickle(folder);
+  const fs::path config = folder / "config.json";
+  return shape_of_config(text_in(config), config.string());
+}
+
+HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
+    : folder_(folder), shape_(shape_of_folder(folder)), files_(files_of(folder)) {
+  auto found = tensors_in(files_, shape_, folder);
+  require_room_for(shape_, files_, folder);
+  for (const Renamed& name : names_of(shape_)) {
+    const auto there = found.find(name.theirs);
+    if (there == found.end()) refuse_model(folder, fmt::format("the tensor \"{}\" is missing", name.theirs));
+    const auto [file, entry] = there->second;
+    if (entry->shape != name.shape || !is_floating(entry->dtype))
+      refuse_model(folder, fmt::format("the tensor \"{}\" is {} of {} instead of {}", name.theirs, to_string(entry->shape),
+                                       name_of(entry->dtype), to_string(name.shape)));
+    std::vector<Piece>& pieces = pieces_[name.ours];
+    if (!pieces.empty() && pieces.front().entry->dtype != entry->dtype)
+      refuse_model(folder, fmt::format("the parts of \"{}\" have two types", name.ours));
+    pieces.push_back({name, file, entry});
+    found.erase(there);
+  }
+  if (!found.empty()) refuse_model(folder, fmt::format("the tensor \"{}\" is none of this model's", found.begin()->first));
+}
+
+const std::vector<HuggingFaceModel::Piece>& HuggingFaceModel::pieces(const std::string& ours) const {
+  const auto found = pieces_.find(ours);
+  require(found != pieces_.end(), "{} holds no \"{}\"", folder_.string(), ours);
+  return found->second;
+}
+
+DType HuggingFaceModel::dtype(const std::string& ours) const { return pieces(ours).front().entry->dtype; }
+
+void HuggingFaceModel::read(const std::string& ours, const Shape& shape, const Part& part,
+                            std::span<std::byte> target) const {
+  for (const Piece& piece : pieces(ours)) {
+    const Shape& stored = piece.name.shape_ours;
+    const bool shorter = ours == "position.weight" && shape.size() == 2 && shape[0] <= stored[0] && shape[1] == stored[1];
+    require(shape == stored || shorter, "\"{}\" is {} in {}, not {}", ours, to_string(stored), folder_.string(),
+            to_string(shape));
+    visit(piece.entry->dtype, [&]<class Element>(Type<Element>) {
+      const Part whole = resolved(part, shape);
+      require(static_cast<std::int64_t>(target.size()) == whole.count * size_of(piece.entry->dtype),
+              "{} elements of \"{}\" are read into {} bytes", whole.count, ours, target.size());
+      copy_part<sizeof(Element)>(piece.name, whole, piece.file->data(*piece.entry).data(), target.data());
+    });
+  }
+}
+
+void HuggingFaceModel::forget(const std::string& ours) const {
+  for (const Piece& piece : pieces(ours)) piece.file->forget(*piece.entry);
+}
+
+ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator) {
+  ImportedModel whole{model.shape(), {}};
+  for (const Renamed& name : names_of(model.shape())) {
+    Tensor& ours = whole.tensors[name.ours];
+    if (ours) continue;  // by another of its parts
+    ours = Tensor(allocator, name.shape_ours, model.dtype(name.ours), Category::params);
+    model.read(name.ours, name.shape_ours, {},
+               {static_cast<std::byte*>(ours.slice().data), static_cast<std::size_t>(ours.bytes())});
+  }
+  return whole;
+}
+
+}  // namespace chorale

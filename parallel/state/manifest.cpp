@@ -1,0 +1,116 @@
+#include "parallel/state/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/base/crc32c.hpp"
+
+namespace chorale {
+
+using nlohmann::json;
+
+static void to_json(json& value, DType dtype) { value = name_of(dtype); }
+static void from_json(const json& value, DType& dtype) { dtype = dtype_named(value.get<std::string>()); }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Slab, dim, first, length)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Part, slab, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary, dropout,
+                                   epsilon, rotary_base, tied)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,
+                                   config)
+
+namespace {
+
+constexpr std::string_view format = "chorale checkpoint";
+
+std::string envelope(const std::string& body) {
+  return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
+}
+
+// The text inside an envelope; what is outside it is known to the letter.
+std::string opened(const std::string& text) {
+  const std::size_t before = envelope("").size() - 2;  // all but the brace and the line's end
+  if (text.size() < before + 2) throw std::runtime_error(fmt::format("{} bytes are too few", text.size()));
+  const std::string body = text.substr(before, text.size() - before - 2);
+  if (envelope(body) != text) throw std::runtime_error("its checksum is not that of its text");
+  return body;
+}
+
+void check(const Manifest& manifest) {
+  for (const auto& [name, tensor] : manifest.tensors) {
+    std::vector<Part> parts;
+    for (const StoredPart& stored : tensor.parts) {
+      if (stored.rank < 0 || static_cast<std::size_t>(stored.rank) >= manifest.files.size())
+        throw std::runtime_error(
+            fmt::format("tensor \"{}\" lies in the file of rank {}, of {}", name, stored.rank, manifest.files.size()));
+      if (resolved(stored.part, tensor.shape) != stored.part)
+        throw std::runtime_error(fmt::format("tensor \"{}\" has half a part", name));
+      parts.push_back(stored.part);
+    }
+    if (const std::string flaw = flaw_in_cover(tensor.shape, std::move(parts)); !flaw.empty())
+      throw std::runtime_error(fmt::format("tensor \"{}\" is not whole: {}", name, flaw));
+  }
+}
+
+}  // namespace
+
+std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank) {
+  return set / fmt::format("rank-{}.safetensors", rank);
+}
+
+std::string manifest_text(const Manifest& manifest) {
+  check(manifest);
+  const json body = {{"format", format},
+                     {"version", checkpoint_version},
+                     {"metadata", manifest.metadata},
+                     {"files", manifest.files},
+                     {"tensors", manifest.tensors}};
+  return envelope(body.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+Manifest read_manifest(const std::filesystem::path& set) {
+  const std::filesystem::path path = set / "manifest.json";
+  Manifest manifest;
+  int version = 0;
+  try {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error("it cannot be opened");
+    const json body = json::parse(opened({std::istreambuf_iterator<char>(file), {}}));
+    if (body.at("format") != format) throw std::runtime_error("it is of something else");
+    version = body.at("version");
+    if (version <= checkpoint_version) {
+      manifest = {body.at("metadata"), body.at("files"), body.at("tensors")};
+      check(manifest);
+    }
+  } catch (const std::exception& error) {
+    throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", path.string(), error.what()),
+                "take an older one, or restore this from a copy");
+  }
+  if (version > checkpoint_version)
+    usage_error("the checkpoint is of a newer format",
+                fmt::format("{} has version {}, this program reads up to {}", path.string(), version, checkpoint_version),
+                "use the program that wrote it, or a newer one");
+  return manifest;
+}
+
+std::string share_text(const Manifest& one_file) {
+  return json{{"files", one_file.files}, {"tensors", one_file.tensors}}.dump();
+}
+
+void add_share(Manifest& whole, const std::string& share) {
+  const json text = json::parse(share);
+  for (const StoredFile& file : text.at("files").get<std::vector<StoredFile>>()) whole.files.push_back(file);
+  for (const auto& [name, tensor] : text.at("tensors").get<std::map<std::string, StoredTensor>>()) {
+    StoredTensor& there = whole.tensors.try_emplace(name, StoredTensor{tensor.shape, tensor.dtype, {}}).first->second;
+    require(there.shape == tensor.shape && there.dtype == tensor.dtype,
+            "tensor \"{}\" is {} of {} on one rank and {} of {} on another", name, to_string(there.shape),
+            name_of(there.dtype), to_string(tensor.shape), name_of(tensor.dtype));
+    there.parts.insert(there.parts.end(), tensor.parts.begin(), tensor.parts.end());
+  }
+}
+
+}  // namespace chorale

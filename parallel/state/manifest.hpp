@@ -1,0 +1,50 @@
+// The manifest of a checkpoint: where every element of every tensor lies, and the checksum of every byte. It names no paths: the file of rank
+// 3 is rank-3.safetensors beside it, so no manifest can point outside its folder.
+//
+//   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},"files":[{"bytes":…,"header_crc32c":…}, …],
+//    "tensors":{"norm.gain":{"shape":[384],"dtype":"f32","parts":[{"rank":0,"part":{…},"crc32c":…}]}, …}}}
+//
+// The first checksum is of the text between `"manifest":` and the last brace.
+#pragma once
+#include <filesystem>
+#include <map>
+
+#include "parallel/state/checkpoint.hpp"
+
+namespace chorale {
+
+inline constexpr int checkpoint_version = 1;
+
+struct StoredPart {
+  int rank = 0;
+  Part part;
+  std::uint32_t crc32c = 0;
+};
+
+struct StoredTensor {
+  Shape shape;
+  DType dtype = DType::f32;
+  std::vector<StoredPart> parts;
+};
+
+struct StoredFile {
+  std::int64_t bytes = 0;
+  std::uint32_t header_crc32c = 0;
+};
+
+struct Manifest {
+  Metadata metadata;
+  std::vector<StoredFile> files;  // of each rank
+  std::map<std::string, StoredTensor> tensors;
+};
+
+std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank);
+std::string manifest_text(const Manifest& manifest);
+// Throws for what is damaged or does not cover its tensors; a newer version is a usage error.
+Manifest read_manifest(const std::filesystem::path& set);
+
+// What one rank has written, on its way to rank 0.
+std::string share_text(const Manifest& one_file);
+void add_share(Manifest& whole, const std::string& share);
+
+}  // namespace chorale

@@ -1,0 +1,126 @@
+#include "parallel/state/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+namespace chorale {
+namespace {
+
+// A part's elements lie in the whole tensor as runs of equal length and distance, cut at both ends by the range.
+class Runs {
+ public:
+  Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
+    const Slab& slab = part.slab;
+    if (slab.dim < 0) {
+      length_ = stride_ = elements_of(shape);
+    } else {
+      const auto dim = shape.begin() + slab.dim;
+      const std::int64_t inner = elements_of(Shape(dim + 1, shape.end()));
+      length_ = slab.length * inner, stride_ = *dim * inner, offset_ = slab.first * inner;
+    }
+    take(0);
+  }
+
+  bool over() const { return length == 0; }
+  // Goes on by so many elements, within the run.
+  void take(std::int64_t elements) {
+    local += elements, global += elements, length -= elements;
+    if (length > 0 || next_ == end_) return;
+    const std::int64_t run = next_ / length_, within = next_ % length_;
+    local = done_, global = run * stride_ + offset_ + within, length = std::min(length_ - within, end_ - next_);
+    next_ += length, done_ += length;
+  }
+
+  std::int64_t local = 0, global = 0,
+               length = 0;  // of what is left of this run: its place in the part, in the whole tensor, its elements
+
+ private:
+  std::int64_t next_, end_, done_ = 0, length_ = 0, stride_ = 0, offset_ = 0;
+};
+
+std::int64_t slab_elements(const Slab& slab, const Shape& shape) {
+  Shape local = shape;
+  if (slab.dim >= 0) local[static_cast<std::size_t>(slab.dim)] = slab.length;
+  return elements_of(local);
+}
+
+}  // namespace
+
+bool Part::operator==(const Part& other) const {
+  const auto all = [](const Part& p) { return std::tuple(p.slab.dim, p.slab.first, p.slab.length, p.first, p.count); };
+  return all(*this) == all(other);
+}
+
+Part resolved(const Part& part, const Shape& shape) {
+  Part whole = part;
+  const Slab& slab = part.slab;
+  if (slab.dim < 0) {
+    whole.slab = {};
+  } else {
+    require(slab.dim < static_cast<int>(shape.size()), "the shape {} has no dim {}", to_string(shape), slab.dim);
+    const std::int64_t dim = shape[static_cast<std::size_t>(slab.dim)];
+    require(slab.first >= 0 && slab.length >= 0 && slab.length <= dim && slab.first <= dim - slab.length,
+            "{} from {} along dim {} are not within the shape {}", slab.length, slab.first, slab.dim, to_string(shape));
+  }
+  const std::int64_t elements = slab_elements(whole.slab, shape);
+  require(part.first >= 0 && part.first <= elements, "a range from element {} of {}", part.first, elements);
+  if (part.count == -1) whole.count = elements - part.first;
+  require(whole.count >= 0 && whole.count <= elements - part.first, "{} elements from {} are more than the {} of the slab",
+          part.count, part.first, elements);
+  return whole;
+}
+
+std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
+                         const Part& to, std::span<std::byte> target) {
+  std::int64_t copied = 0;
+  Runs a(from, shape), b(to, shape);
+  while (!a.over() && !b.over()) {
+    const std::int64_t ahead = b.global - a.global;
+    if (ahead > 0) {
+      a.take(std::min(ahead, a.length));
+    } else if (ahead < 0) {
+      b.take(std::min(-ahead, b.length));
+    } else {
+      const std::int64_t common = std::min(a.length, b.length);
+      std::memcpy(target.data() + b.local * element_bytes, source.data() + a.local * element_bytes,
+                  static_cast<std::size_t>(common * element_bytes));
+      copied += common;
+      a.take(common), b.take(common);
+    }
+  }
+  return copied;
+}
+
+std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
+  if (elements_of(shape) == 0) return "";
+  std::erase_if(parts, [](const Part& part) { return part.count == 0; });
+  if (parts.empty()) return "no part of it is there";
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::tuple(a.slab.first, a.slab.length, a.first) < std::tuple(b.slab.first, b.slab.length, b.first);
+  });
+  const int dim = parts.front().slab.dim;
+  const std::int64_t whole = dim < 0 ? 0 : shape[static_cast<std::size_t>(dim)];
+  std::int64_t slab_end = 0, range_end = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    if (part.slab.dim != dim) return fmt::format("it is cut along dim {} and along dim {}", dim, part.slab.dim);
+    if (part.slab.first != slab_end)
+      return fmt::format("a slab begins at {} and the one before it ends at {}", part.slab.first, slab_end);
+    if (part.first != range_end)
+      return fmt::format("a range begins at {} and the one before it ends at {}", part.first, range_end);
+    range_end += part.count;
+    const bool last_of_slab = i + 1 == parts.size() || parts[i + 1].slab.first != part.slab.first;
+    if (!last_of_slab && parts[i + 1].slab.length != part.slab.length) return "two slabs overlap";
+    if (!last_of_slab) continue;
+    if (range_end != slab_elements(part.slab, shape))
+      return fmt::format("{} of the {} elements of a slab are there", range_end, slab_elements(part.slab, shape));
+    slab_end += part.slab.length, range_end = 0;
+  }
+  if (dim >= 0 && slab_end != whole) return fmt::format("{} of {} along dim {} are there", slab_end, whole, dim);
+  return "";
+}
+
+}  // namespace chorale

@@ -1,0 +1,104 @@
+#include "parallel/state/resume.hpp"
+
+#include <fmt/format.h>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
+  if (o.numerics != "exact") return {};
+  return {{"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
+}
+
+// What exact numerics round by must be as it was.
+void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options) {
+  const auto &saved = checkpoint.metadata().blocks, mine = blocks_of(options);
+  const std::string path = checkpoint.path().string();
+  if (saved.empty() != mine.empty())
+    usage_error(
+        "the checkpoint was made with other numerics",
+        fmt::format("{} is of {} numerics, this run of {}", path, saved.empty() ? "fast" : "exact", options.numerics),
+        fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
+  for (const auto& [key, value] : mine)
+    if (const auto theirs = saved.find(key); theirs == saved.end() || theirs->second != value)
+      usage_error(fmt::format("the checkpoint was made with another {}, by which exact numerics round", key),
+                  fmt::format("{}: its {} is {}, this run's {}", path, key,
+                              theirs == saved.end() ? "not said" : std::to_string(theirs->second), value),
+                  fmt::format("use the {} it was made with", key));
+}
+
+StateTensor part_of(Training& training, const std::string& name, const Owned& owned, const Tensor& tensor) {
+  const Parameter& p = *owned.parameter;
+  const Mesh& mesh = training.mesh();
+  const AxisTable& axes = *mesh.layout().axes;
+  const AxisSet along = training.buckets().copied_along(p);
+  std::vector<std::string> copy;
+  for (std::size_t row = 0; along != 0 && row < axes.size(); ++row)
+    if (contains(along, row)) copy.push_back(fmt::format("{}{}", axes[row].name, mesh.place()[row]));
+  return {name, p.shape, {.slab = p.slab, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
+}
+
+}  // namespace
+
+std::vector<StateTensor> state_of(Training& training) {
+  std::vector<StateTensor> all;
+  training.optimizer().each_state([&](const std::string& name, const Owned& owned, const Tensor& tensor) {
+    all.push_back(part_of(training, name, owned, tensor));
+  });
+  return all;
+}
+
+std::vector<StateTensor> gradients_of(Training& training) {
+  std::vector<StateTensor> all;
+  for (const Owned& owned : training.buckets().owned())
+    all.push_back(part_of(training, "gradient/" + owned.parameter->name, owned, owned.gradient));
+  return all;
+}
+
+std::vector<StateTensor> state_to_save(Training& training) {
+  std::vector<StateTensor> all = state_of(training);
+  std::erase_if(all, [](const StateTensor& t) { return !t.copy.empty(); });
+  return all;
+}
+
+Peers peers_of(const Mesh& mesh) {
+  Axis& world = mesh.world();
+  if (world.size() == 1) return {};
+  return {world.rank(), world.size(), [&world](const std::string& mine) { return world.exchange(mine); }};
+}
+
+Metadata metadata_of(Training& training, const std::string& config) {
+  const TrainingOptions& o = training.options();
+  return {.step = training.steps(),
+          .cursor = training.samples(),
+          .seed = o.seed,
+          .loss_scale = o.scaler.dynamic ? o.scaler.scale : 0,
+          .good_steps = o.scaler.good_steps,
+          .patience = o.scaler.patience,
+          .updates = training.optimizer().steps(),
+          .model = o.shape,
+          .blocks = blocks_of(o),
+          .config = config};
+}
+
+void resume(Training& training, const Checkpoint& checkpoint) {
+  const Metadata& saved = checkpoint.metadata();
+  checkpoint.require_model(training.options().shape);
+  require_blocks(checkpoint, training.options());
+  if (saved.seed != training.options().seed)
+    usage_error("the checkpoint is of a run with another seed",
+                fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
+                fmt::format("use --seed {}: the order of the data and the dropout go by it", saved.seed));
+  checkpoint.read(state_of(training));
+  if (training.scaler().dynamic && saved.loss_scale > 0) {  // f16 may go on from a run that had no scale, and the other way
+    training.scaler().scale = saved.loss_scale;
+    training.scaler().good_steps = saved.good_steps;
+    training.scaler().patience = saved.patience;
+  }
+  training.optimizer().set_steps(saved.updates);
+  training.resume_at(saved.step, saved.cursor);
+}
+
+}  // namespace chorale

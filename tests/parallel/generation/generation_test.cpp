@@ -1,0 +1,239 @@
+// Generation: reading token by token is reading at once, a context that is full goes on from its newer half, and every layout says the same.
+#include "parallel/generation/generation.hpp"
+
+#include "parallel/state/hugging_face.hpp"
+#include "src/memory/on_host.hpp"
+#include "tests/catch.hpp"
+#include "tests/layers/small_model.hpp"
+#include "tests/parallel/layouts.hpp"
+
+namespace chorale {
+namespace {
+
+NamedTensors weights_of(const Model& model) {
+  NamedTensors all;
+  for (const ParameterPointer& p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+// Of weights that are whole, a rank's parts.
+void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
+  for (const Owned& owned : parts) {
+    const Parameter& p = *owned.parameter;
+    const Slice whole = weights.at(p.name).slice();
+    REQUIRE((whole.dtype == owned.value.dtype() && whole.count == elements_of(p.shape)));
+    on_host(owned.value.slice(), Use::write, [&](const Slice& here) {
+      copy_common(p.shape, size_of(whole.dtype), resolved({}, p.shape),
+                  {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())},
+                  resolved({.slab = p.slab, .first = owned.first, .count = owned.count}, p.shape),
+                  {static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes())});
+    });
+  }
+}
+
+struct Reader {
+  SmallModel m;
+  Generator generator;
+
+  explicit Reader(const ModelShape& shape) : m(shape, DType::f32, 1), generator({.shape = shape}, Mesh(), m.desk.memory) {
+    take_weights(generator.weights(), weights_of(m.model));
+  }
+  std::vector<float> afresh(const std::vector<std::int32_t>& tokens) {
+    generator.forget();
+    return generator.read(tokens);
+  }
+};
+
+std::vector<double> difference(const std::vector<float>& a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  std::vector<double> off;
+  for (std::size_t i = 0; i < a.size(); ++i) off.push_back(a[i] - b[i]);
+  return off;
+}
+
+TEST_CASE("tokens read one by one or some at once have the logits that training gives them") {
+  for (const ModelShape& shape : {small_gpt(), small_llama()}) {
+    Reader r(shape);
+    Context c = r.m.context();
+    c.training = false;
+    Tensor x = r.m.ids;
+    auto& layers = r.m.model.layers.layers();
+    for (std::size_t i = 0; i + 1 < layers.size(); ++i) x = layers[i]->forward(x, c);
+    const Tensor logits = r.m.model.head->logits(x, c);
+    const auto ids = r.m.ids.values<std::int32_t>();
+    for (const std::size_t piece : {1, 4, 12}) {
+      r.generator.forget();
+      for (std::size_t first = 0; first < ids.size(); first += piece) {
+        const auto seen = r.generator.read({ids.begin() + first, ids.begin() + first + piece});
+        const auto expected = logits.narrow(static_cast<std::int64_t>(first + piece) - 1, 1).values<float>();
+        INFO(shape.family << ", pieces of " << piece << ", from token " << first);
+        CHECK(norm(difference(seen, expected)) <= 1e-4 * std::sqrt(static_cast<double>(seen.size())));
+      }
+    }
+  }
+}
+
+TEST_CASE("a context that is full goes on from its newer half, and each token is drawn by its own number") {
+  for (const ModelShape& shape : {small_gpt(), small_llama()})
+    for (const std::size_t length : {3, 12, 20}) {  // within the context of 12, all of it, beyond it
+      Reader whole(shape), again(shape);
+      std::vector<std::int32_t> all;
+      for (std::size_t i = 0; i < length; ++i) all.push_back(static_cast<std::int32_t>(7 * i % 61));
+      const Sampling sampling{.temperature = 1, .seed = 3};
+      const auto tokens = whole.generator.generate(all, 30, sampling, [](std::int32_t) { return true; });
+      std::vector<std::int32_t> context(all.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(length, 12)),
+                                        all.end());
+      for (std::uint64_t i = 0; i < 30; ++i) {
+        if (context.size() > 12) context.erase(context.begin(), context.end() - 6);
+        INFO(shape.family << ", a prompt of " << length << ", token " << i);
+        REQUIRE(tokens[i] == sample(again.afresh(context), sampling, i));
+        context.push_back(tokens[i]);
+      }
+    }
+}
+
+TEST_CASE("generation ends when it is told to, and knows the vocabulary") {
+  Reader r(small_gpt());
+  int seen = 0;
+  CHECK(r.generator.generate({1}, 50, {}, [&](std::int32_t) { return ++seen < 4; }).size() == 4);
+  CHECK_THROWS_AS(r.afresh({61}), Error);
+  CHECK_THROWS_AS(r.afresh({-1}), Error);
+}
+
+// Of one text: its tokens, and the logits of each token of a prompt read afterwards, in pieces.
+struct Said {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::vector<float>> logits;
+};
+
+Said said_by(Generator& generator, std::int64_t text) {
+  Said said;
+  const auto number = static_cast<std::int32_t>(text);
+  said.tokens = generator.generate({3, number}, 20, {.temperature = 1, .seed = static_cast<std::uint64_t>(text)},
+                                   [](std::int32_t) { return true; });
+  generator.forget();
+  for (const std::vector<std::int32_t>& piece : {std::vector{5, 7, number}, {9}, {60, 1}})
+    said.logits.push_back(generator.read(piece));
+  return said;
+}
+
+// What differs of two that must be equal to the bit, or to `tolerance`; the logits are on the last stage alone.
+std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
+  if (tolerance == 0 && one.tokens != many.tokens) return "other tokens";
+  for (std::size_t i = 0; i < one.logits.size(); ++i) {
+    if (mesh.pipeline().rank() + 1 < mesh.pipeline().size() && many.logits[i].empty()) continue;
+    if (one.logits[i].size() != many.logits[i].size()) return fmt::format("piece {}: {} logits", i, many.logits[i].size());
+    for (std::size_t j = 0; j < one.logits[i].size(); ++j)
+      if (std::abs(one.logits[i][j] - many.logits[i][j]) > tolerance)
+        return fmt::format("piece {}: logit {} is {} instead of {}", i, j, many.logits[i][j], one.logits[i][j]);
+  }
+  return "";
+}
+
+std::vector<ModelShape> shapes_of_layouts() {
+  ModelShape gpt = test::small_shape(), llama = gpt;
+  llama.family = "llama";
+  llama.tied = false;
+  return {gpt, llama};
+}
+
+// Layouts of so many ranks that a text is generated on, each replica its own.
+std::vector<Layout> generating_layouts(int world) {
+  std::vector<Layout> all = test::layouts_of(world);
+  std::erase_if(all, [](const Layout& l) { return l.sequence; });
+  if (world == 4)
+    for (const char* word : {"dp2.pp2.v2.z3", "dp1.tp2.pp2.v2"}) all.push_back(parse_layout(word, world));
+  return all;
+}
+
+// A model, and what one rank says as each of eight replicas.
+struct Spoken {
+  GenerationOptions options;
+  SmallModel m;
+  std::vector<Said> texts;
+
+  Spoken(const ModelShape& shape, const char* numerics)
+      : options{.shape = shape, .numerics = numerics}, m(shape, DType::f32, 1) {
+    Generator alone(options, Mesh(), m.desk.memory);
+    take_weights(alone.weights(), weights_of(m.model));
+    for (std::int64_t text = 0; text < 8; ++text) texts.push_back(said_by(alone, text));
+  }
+
+  std::string difference_on(Mesh mesh, Memory& memory) const {
+    Generator generator(options, std::move(mesh), memory);
+    take_weights(generator.weights(), weights_of(m.model));
+    const int replica = generator.mesh().data().rank();
+    return difference(texts[static_cast<std::size_t>(replica)], said_by(generator, replica), generator.mesh(),
+                      options.numerics == "exact" ? 0 : 1e-5);
+  }
+};
+
+TEST_CASE("every layout generates the same tokens from the same logits", "[threads]") {
+  for (const ModelShape& shape : shapes_of_layouts())
+    for (const char* numerics : {"exact", "fast"}) {
+      const Spoken spoken(shape, numerics);
+      CHECK((spoken.texts[0].tokens != spoken.texts[1].tokens && spoken.texts[0].logits != spoken.texts[1].logits));
+      for (const int world : {1, 2, 3, 4, 6, 8})
+        for (const Layout& layout : generating_layouts(world)) {
+          INFO(shape.family << ", " << numerics << ", " << to_string(layout));
+          CHECK(test::on_thread_mesh(
+                    layout, [&](Mesh mesh, Memory& memory) { return spoken.difference_on(std::move(mesh), memory); }) == "");
+        }
+    }
+}
+
+TEST_CASE("every layout generates the same tokens between processes, on every backend", "[spmd]") {
+  const Spoken spoken(test::small_shape(), "exact");
+  SystemClock clock;
+  for (const Backend& backend : all_backends()) {
+    if (!backend.open || !probe(backend).works) continue;
+    const Worlds worlds(open_world(backend.name, test::world(), clock));
+    for (const Layout& layout : generating_layouts(test::world().size())) {
+      INFO(to_string(layout) << " on " << backend.name);
+      REQUIRE_ALL(spoken.difference_on(Mesh(layout, worlds, {}), worlds.memory()) == "");
+    }
+  }
+}
+
+TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "[threads]") {
+  const GenerationOptions options{.shape = test::small_shape()};
+  for (const char* word : {"dp4.z3", "dp4.z2"}) {
+    const Layout layout = parse_layout(word, 4);
+    INFO(word);
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            const Generator generator(options, std::move(mesh), memory);
+            std::int64_t here = 0, all = 0;
+            for (const Owned& owned : generator.weights()) here += owned.count;
+            for (const std::string& held : generator.mesh().data().exchange(std::to_string(here))) all += std::stoll(held);
+            const std::int64_t models = layout.zero == 3 ? 1 : 4;
+            return all == models * options.shape.parameters() ? "" : fmt::format("all ranks hold {} elements", all);
+          }) == "");
+  }
+}
+
+TEST_CASE("a generation holds what was planned", "[threads]") {
+  for (const ModelShape& shape : shapes_of_layouts())
+    for (const int world : {1, 2, 4})
+      for (const Layout& layout : generating_layouts(world)) {
+        const GenerationOptions options{.shape = shape};
+        const std::int64_t planned = planned_bytes(options, layout, 5);
+        INFO(shape.family << ", " << to_string(layout) << ", " << planned << " bytes planned");
+        CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+                Generator generator(options, std::move(mesh), memory);
+                for (const Owned& owned : generator.weights()) clear(owned.value);
+                generator.read({1, 2, 3, 4, 5});
+                std::int64_t most = 0;
+                for (const std::string& held :
+                     generator.mesh().world().exchange(std::to_string(generator.ledger().total_peak())))
+                  most = std::max<std::int64_t>(most, std::stoll(held));
+                return most == planned ? "" : fmt::format("the fullest rank held {} bytes", most);
+              }) == "");
+      }
+}
+
+TEST_CASE("sequence parallelism is refused where tokens come one by one") {
+  CHECK_THROWS_WITH(require_generates(parse_layout("dp2.tp2.sp", 4)), says("generate on dp2.tp2: it loads"));
+}
+
+}  // namespace
+}  // namespace chorale

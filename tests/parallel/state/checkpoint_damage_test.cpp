@@ -1,0 +1,125 @@
+// What became of a checkpoint on its disk is found out, whatever it was, and an older one takes its place.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "parallel/state/checkpoint.hpp"
+#include "src/base/crc32c.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/state/saved_state.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+// A manifest with another body, and the right checksum for it.
+void forge(const fs::path& manifest, const std::string& what, const std::string& by) {
+  const std::string text = contents(manifest);
+  std::string body = text.substr(32, text.size() - 34);
+  const std::size_t at = body.find(what);
+  REQUIRE(at != std::string::npos);
+  body.replace(at, what.size(), by);
+  put(manifest, fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body));
+}
+
+}  // namespace
+
+TEST_CASE("the set before takes the place of a damaged one, and all are told why") {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {10, 20}) save_step(folder, step);
+  const fs::path newest = folder / "step-20", file = newest / "rank-0.safetensors", manifest = newest / "manifest.json";
+  const std::string data = contents(file), text = contents(manifest);
+  const auto expect_fallback = [&] {
+    CHECK(step_loaded(folder) == 10);
+    CHECK_THROWS_AS(step_loaded(newest), Error);
+    put(file, data), put(manifest, text);
+    CHECK(step_loaded(folder) == 20);
+  };
+  fs::remove(file), expect_fallback();
+  fs::remove(manifest);
+  CHECK(step_loaded(folder) == 10);
+  put(manifest, text);
+  put(file, data.substr(0, data.size() - 1)), expect_fallback();
+  put(file, data + "x"), expect_fallback();
+  put(file, ""), expect_fallback();
+  put(manifest, text.substr(0, 20)), expect_fallback();
+  fs::copy_file(folder / "step-10" / "rank-0.safetensors", file, fs::copy_options::overwrite_existing), expect_fallback();
+  fs::rename(newest, folder / "elsewhere");  // and latest points nowhere
+  CHECK(step_loaded(folder) == 10);
+  fs::rename(folder / "elsewhere", newest);
+  fs::rename(file, folder / "away"), fs::create_symlink("../away", file);
+  CHECK_THROWS_WITH(step_loaded(newest), says("it is a link"));
+  fs::rename(folder / "away", file);
+
+  std::string flipped = data;
+  flipped[data.size() - 300] ^= 4;
+  put(file, flipped);
+  CHECK_THROWS_WITH(step_loaded(newest),
+                    says(file.string()) && says("tensor \"") && says("of rank 0 does not have its checksum"));
+  put(folder / "step-10" / "manifest.json", "");
+  CHECK_THROWS_WITH(step_loaded(folder), says("all 2 checkpoints are damaged") && says("of rank 0"));
+}
+
+TEST_CASE("no flipped bit of a checkpoint goes unseen") {
+  const TemporaryFolder folder;
+  save_step(folder, 1);
+  const fs::path set = folder / "step-1";
+  std::mt19937 chance(3);
+  int silent = 0;
+  for (const char* name : {"rank-0.safetensors", "manifest.json"}) {
+    const std::string good = contents(set / name);
+    for (int round = 0; round < 3000; ++round) {
+      std::string bad = good;
+      bad[std::uniform_int_distribution<std::size_t>(0, bad.size() - 1)(chance)] ^= static_cast<char>(1 << chance() % 8);
+      put(set / name, bad);
+      try {
+        step_loaded(folder);
+        ++silent;
+      } catch (const Error&) {}
+    }
+    put(set / name, good);
+  }
+  CHECK(silent == 0);
+  CHECK(step_loaded(folder) == 1);
+}
+
+TEST_CASE("a manifest that lies is refused even with the right checksum") {
+  const TemporaryFolder folder;
+  const fs::path manifest = folder / "step-1" / "manifest.json";
+  const auto lie = [&](const std::string& what, const std::string& by) -> std::string {
+    fs::remove_all(folder / "step-1");
+    save_step(folder, 1);
+    forge(manifest, what, by);
+    try {
+      step_loaded(folder / "step-1");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  CHECK(lie("chorale", "chorale") == "nothing");
+  CHECK_THAT(lie("chorale checkpoint", "passacaglia"), says("something else"));
+  CHECK_THAT(lie("\"version\":1", "\"version\":2"),
+             says("the checkpoint is of a newer format") && says("version 2, this program reads up to 1"));
+  CHECK_THAT(lie("\"rank\":0", "\"rank\":7"), says("file of rank 7, of 1"));
+  CHECK_THAT(lie("\"rank\":0", "\"rank\":-1"), says("file of rank -1"));
+  CHECK_THAT(lie("\"shape\":[31,4]", "\"shape\":[-31,-4]"), says("manifest.json"));
+  CHECK_THAT(lie("\"shape\":[31,4]", "\"shape\":[9223372036854775807,4]"), says("more than 2^63"));
+  CHECK_THAT(lie("\"shape\":[31,4]", "\"shape\":[30,4]"), says("manifest.json"));
+  CHECK_THAT(lie("\"dtype\":\"f16\"", "\"dtype\":\"f32\""), says("not there as the manifest says"));
+  CHECK_THAT(lie("\"dtype\":\"f16\"", "\"dtype\":\"f17\""), says("manifest.json"));
+  CHECK_THAT(lie("norm.gain", "norm/gain"), says("not there as the manifest says"));
+  CHECK_THAT(lie("\"step\":1", "\"step\":\"one\""), says("manifest.json"));
+  CHECK_THAT(lie("\"parts\":[", "\"parts\":[[],"), says("manifest.json"));
+}
+
+}  // namespace chorale::test

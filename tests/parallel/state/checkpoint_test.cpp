@@ -1,0 +1,210 @@
+#include "parallel/state/checkpoint.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <barrier>
+#include <mutex>
+
+#include "tests/parallel/state/saved_state.hpp"
+#include "tests/spmd.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Ranks as threads that exchange texts.
+class Exchange {
+ public:
+  explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}
+  Peers peers(int rank) {
+    return {rank, static_cast<int>(texts_.size()), [this, rank](std::string mine) {
+              texts_[static_cast<std::size_t>(rank)] = std::move(mine);
+              meet_.arrive_and_wait();
+              std::vector<std::string> all = texts_;
+              meet_.arrive_and_wait();
+              return all;
+            }};
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::barrier<> meet_;
+};
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("any layout loads what any layout saved") {
+  std::mt19937 chance(2);
+  for (int round = 0; round < 25; ++round) {
+    const TemporaryFolder folder;
+    for (const bool saving : {true, false}) {
+      const int size = std::uniform_int_distribution<int>(1, 5)(chance);
+      std::vector<KnownState> states(static_cast<std::size_t>(size));
+      for (std::size_t t = 0; t < known_tensors().size(); ++t) {
+        const auto cover = random_cover(known_tensors()[t].shape, chance);
+        for (std::size_t part = 0, rank = 0; part < cover.size(); ++part, ++rank) {
+          while (saving && rank >= states.size()) states.emplace_back();  // a rank has one part of a tensor in its file
+          states[rank % states.size()].add(t, cover[part]);
+        }
+      }
+      const int ranks = static_cast<int>(states.size());
+      Exchange exchange(ranks);
+      const std::string failed = on_threads(ranks, [&](ThreadRank& me) {
+        KnownState& mine = states[static_cast<std::size_t>(me.rank())];
+        const Peers peers = exchange.peers(me.rank());
+        if (saving) {
+          mine.fill(7);
+          save_checkpoint(folder / "checkpoints", known_metadata(7), mine.tensors, peers);
+        } else {
+          Log log = quiet();
+          Checkpoint::open(folder, log, peers).read(mine.tensors);
+          me.check(mine.wrong(7) == 0, "an element differs");
+        }
+      });
+      CHECK(failed == "");
+    }
+    CHECK(step_loaded(folder) == 7);
+  }
+}
+
+TEST_CASE("the umask says who may read a checkpoint") {
+  for (const mode_t mask : {027, 077}) {
+    const TemporaryFolder folder;
+    const mode_t before = umask(mask);
+    save_step(folder / "c", 50);
+    umask(before);
+    const fs::path set = folder / "c" / "step-50";
+    for (const fs::path& path : {set.parent_path(), set}) CHECK(fs::status(path).permissions() == fs::perms(0777 & ~mask));
+    for (const char* file : {"manifest.json", "rank-0.safetensors"})
+      CHECK(fs::status(set / file).permissions() == fs::perms(0666 & ~mask));
+  }
+}
+
+TEST_CASE("a checkpoint brings back what else a run needs") {
+  const TemporaryFolder folder;
+  save_step(folder / "c", 50);
+  CHECK(names_in(folder / "c") == std::vector<std::string>{"latest", "step-50"});
+  CHECK(fs::read_symlink(folder / "c" / "latest") == "step-50");
+  Log log = quiet();
+  const Checkpoint checkpoint = Checkpoint::open(folder / "c" / "latest", log);
+  const Metadata expected = known_metadata(50), &got = checkpoint.metadata();
+  CHECK((got.step == 50 && got.cursor == 400 && got.good_steps == 3 && got.patience == 1 && got.updates == 48));
+  CHECK(got.seed == expected.seed);
+  CHECK(got.loss_scale == expected.loss_scale);
+  CHECK(got.blocks == expected.blocks);
+  CHECK(got.config == expected.config);
+  CHECK((got.model.layers == 2 && got.model.epsilon == 1e-6 && got.model.family == "gpt2"));
+  CHECK(checkpoint.tensors().size() == known_tensors().size());
+  checkpoint.require_model(expected.model);
+}
+
+TEST_CASE("two sets are kept, and none of a later step is removed") {
+  const TemporaryFolder folder;
+  using Names = std::vector<std::string>;
+  for (const std::int64_t step : {10, 20, 30}) save_step(folder, step);
+  CHECK(names_in(folder) == Names{"latest", "step-20", "step-30"});
+  fs::create_directory(folder / "step-77.partial");
+  fs::create_directory(folder / "step-x");
+  save_step(folder, 25);  // taken back to 20, and on from there
+  CHECK(names_in(folder) == Names{"latest", "step-20", "step-25", "step-30", "step-x"});
+  CHECK(step_loaded(folder) == 25);
+  save_step(folder, 30);
+  CHECK(names_in(folder) == Names{"latest", "step-25", "step-30", "step-x"});
+  CHECK(step_loaded(folder) == 30);
+  CHECK(step_loaded(folder / "step-25") == 25);
+}
+
+TEST_CASE("a checkpoint of another model is refused by its first tensor that differs") {
+  const TemporaryFolder folder;
+  save_step(folder, 5);
+  Log log = quiet();
+  const Checkpoint checkpoint = Checkpoint::open(folder, log);
+  KnownState state = whole_state();
+  state.tensors[2].shape = {18}, state.tensors[3].name = "other";
+  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("of another model\n") && says("\"norm.gain\" is [17] of bf16 in") &&
+                                                        says("and [18] of bf16 here\n"));
+  state.tensors[2].shape = {17};
+  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("\"other\" is not there in"));
+  ModelShape here = checkpoint.metadata().model;
+  here.heads = 3;
+  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, and 3 here"));
+  CHECK_THROWS_WITH(step_loaded(folder / "none"), says("there is no checkpoint"));
+}
+
+TEST_CASE("a rank that cannot write makes the save fail on all, and the old set stays") {
+  const TemporaryFolder folder;
+  save_step(folder, 1);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit tight = before;
+  tight.rlim_cur = 500;
+  std::string told;
+  setrlimit(RLIMIT_FSIZE, &tight);
+  try {
+    save_step(folder, 2);
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK_THAT(told, says("step-2.partial/rank-0.safetensors: File too large"));
+  CHECK(names_in(folder) == std::vector<std::string>{"latest", "step-1"});
+  CHECK(step_loaded(folder) == 1);
+
+  Exchange exchange(2);
+  std::vector<std::string> errors(2);
+  on_threads(2, [&](ThreadRank& me) {
+    KnownState state = whole_state();
+    if (me.rank() == 1) state.tensors[0].data.count = 1;
+    try {
+      save_checkpoint(folder, known_metadata(2), state.tensors, exchange.peers(me.rank()));
+    } catch (const Error& error) {
+      errors[static_cast<std::size_t>(me.rank())] = error.what();
+    }
+  });
+  CHECK_THAT(errors[0], says("not saved") && says("rank 1: tensor \"block.0.mlp.up.weight\" is saved from 60 elements"));
+  CHECK_THAT(errors[1], says("is saved from 60 elements"));
+  CHECK(step_loaded(folder) == 1);
+}
+
+TEST_CASE("parts that leave a gap are not saved") {
+  const TemporaryFolder folder;
+  KnownState state;
+  state.add(0, {{0, 0, 5}});
+  CHECK_THROWS_WITH(save_checkpoint(folder, known_metadata(1), state.tensors),
+                    says("\"block.0.mlp.up.weight\" is not whole: 5 of 6 along dim 0"));
+  CHECK(names_in(folder).empty());
+}
+
+// Programs for checkpoint_test.py: one saves step after step, one says which step loads from each folder in TEST_FOLDER.
+TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
+  for (const std::int64_t step : {10, 20, 30, 40, 30}) {
+    save_step(needed("TEST_FOLDER"), step);
+    std::printf("saved %lld\n", static_cast<long long>(step)), std::fflush(stdout);
+  }
+}
+
+TEST_CASE("load checkpoints below TEST_FOLDER", "[.checkpoint-reader]") {
+  for (const auto& entry : fs::directory_iterator(needed("TEST_FOLDER"))) {
+    std::string loaded;
+    try {
+      loaded = fmt::format("{}", step_loaded(entry.path()));
+    } catch (const std::exception& error) {
+      loaded = error.what();
+      std::replace(loaded.begin(), loaded.end(), '\n', ' ');
+    }
+    std::printf("loaded %s %s\n", entry.path().filename().c_str(), loaded.c_str());
+  }
+}
+
+}  // namespace chorale::test

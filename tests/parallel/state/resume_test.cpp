@@ -1,0 +1,84 @@
+// Any layout loads what any layout has saved, and goes on as if nothing had happened: to the bit.
+#include "parallel/state/resume.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/parallel/layouts.hpp"
+#include "tests/temporary.hpp"
+
+namespace chorale {
+namespace {
+
+const char* const layouts[] = {"dp1",        "dp2.tp2",           "dp4.z1",         "dp4.z3",     "dp2.pp2.z2", "dp1.tp3.sp",
+                               "dp1.pp2.v2", "dp2.tp2.pp2.z1.sp", "dp2.tp2.pp2.z3", "dp1.tp2.pp4"};
+
+std::string save_from(const TrainingOptions& options, Mesh mesh, Memory& memory, const std::filesystem::path& folder) {
+  test::Run run(options, std::move(mesh), memory);
+  run.steps(2);
+  save_checkpoint(folder, metadata_of(run.training, ""), state_to_save(run.training), peers_of(run.training.mesh()));
+  return "";
+}
+
+test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory, const std::filesystem::path& folder) {
+  Log log({.level = "off"});
+  test::Run run(options, std::move(mesh), memory);
+  resume(run.training, Checkpoint::open(folder, log, peers_of(run.training.mesh())));
+  return run.steps(2).seen;
+}
+
+// Of four steps, the last two.
+test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
+  test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
+  seen.steps.erase(seen.steps.begin(), seen.steps.begin() + 2);
+  seen.prints.erase(seen.prints.begin(), seen.prints.begin() + 2);
+  return seen;
+}
+
+TEST_CASE("any layout goes on from what any layout has saved, to the bit", "[threads]") {
+  HostMemory host;
+  const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
+  for (const char* saver : layouts) {
+    const test::TemporaryFolder folder;
+    const Layout from = parse_layout(saver, 0);
+    INFO("saved by " << saver);
+    REQUIRE(test::on_thread_mesh(from, [&](Mesh mesh, Memory& memory) {
+              return save_from(test::options_for("exact", from), std::move(mesh), memory, folder);
+            }) == "");
+    for (const char* loader : layouts) {
+      const Layout to = parse_layout(loader, 0);
+      INFO("loaded by " << loader);
+      CHECK(test::on_thread_mesh(to, [&](Mesh mesh, Memory& memory) {
+              return difference(expected, resume_from(test::options_for("exact", to), std::move(mesh), memory, folder));
+            }) == "");
+    }
+  }
+}
+
+// Of 16-bit numbers the masters are what is saved, where there are any; f16's scale goes on too.
+TEST_CASE("16-bit numbers go on to the bit in the layout that saved them", "[threads]") {
+  for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
+    for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {
+      const test::TemporaryFolder folder;
+      const Layout layout = parse_layout(word, 0);
+      TrainingOptions options = test::options_for("fast", layout);
+      options.compute = compute;
+      options.masters = masters;
+      if (compute == DType::f16)
+        options.scaler = {.dynamic = true, .scale = 0x1p12, .growth_interval = 1, .hysteresis = 1, .patience = 1};
+      INFO(word << " " << name_of(compute) << (masters ? "" : " without masters"));
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              return save_from(options, std::move(mesh), memory, folder);
+            }) == "");
+      std::vector<test::Seen> expected(static_cast<std::size_t>(layout.ranks()));
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              const auto rank = static_cast<std::size_t>(mesh.world().rank());
+              return expected[rank] = later_half(options, std::move(mesh), memory), std::string();
+            }) == "");
+      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+              const auto rank = static_cast<std::size_t>(mesh.world().rank());
+              return difference(expected[rank], resume_from(options, std::move(mesh), memory, folder));
+            }) == "");
+    }
+}
+
+}  // namespace
+}  // namespace chorale
