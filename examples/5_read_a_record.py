@@ -9,19 +9,20 @@ import h5py
 
 file = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
 
-# Step 1: the root's attributes say what ran.
-print(f"{file.attrs['cmdline']}\n{file.attrs['jobsize']} ranks on {file.attrs['machine']}: {file.attrs['status']}\n")
+# Step 1: the root's attributes say what ran. h5py reads texts as bytes.
+command, machine, status = (file.attrs[name].decode() for name in ("cmdline", "machine", "status"))
+print(f"{command}\n{file.attrs['jobsize']} ranks on {machine}: {status}\n")
 if "train" not in file:
-    sys.exit("no run of training: the record has no group /train")
+    sys.exit("this is not the record of a training run: it has no group /train")
 
 # Step 2: a group is a table, and its variables are columns. A run that was killed may have rows that were never committed.
 train = file["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
 
-# Step 3: a record that does not add up is no record.
+# Step 3: a record whose rows do not add up is damaged.
 if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
-    sys.exit("the record is damaged: steps are missing, or a loss is no number")
+    sys.exit("the record is damaged: steps are missing, or a loss is not a number")
 
 # Step 4: the loss as a picture. Each line is the mean of some steps.
 lines = min(12, rows)
