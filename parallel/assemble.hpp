@@ -1,10 +1,10 @@
-// What options and a layout come to: which shard boundary, schedule, buckets, reducer and rule a training is made of.
+// From options and a layout to the parts of a training: shard boundary, pipeline schedule, buckets, reducer, update rule.
 #pragma once
 #include "parallel/training.hpp"
 
 namespace chorale {
 
-void check(const TrainingOptions& options, const Layout& layout);  // usage errors for what does not go together
+void check(const TrainingOptions& options, const Layout& layout);  // usage errors for options that contradict each other
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh);
 PipelineSchedule schedule_of(const TrainingOptions& options, const Layout& layout);
 BucketOptions bucket_options(const TrainingOptions& options, const Mesh& mesh, const Numerics& numerics);

@@ -1,10 +1,11 @@
-// The table of axes: along which directions the ranks of a run may share a model and its data. A row says all that the rest of the program
-// knows of an axis: the layout's word, the flags, the list of legal layouts, the mesh, `--backend tp=…` and a record's coordinates are made
-// from these rows. To add an axis, add a row, and a file with its strategy if it does more than divide the batch.
+// The table of axes: the directions in which the ranks of a run may share a model and its data. A row is all that the rest
+// of the program knows about an axis. Layout words, flags, the list of legal layouts, the mesh, `--backend tp=…` and a
+// record's coordinates are derived from the rows. To add an axis, add a row, and a file with its strategy if it does more
+// than divide the batch.
 //
-//   outermost                       innermost       Several grids may lie over the same ranks. They share the axes that belong to both,
-//   pp      dp              tp                      and multiply to the same number: dp = edp · ep, for example, would let experts be
-//   └ depth 0 ┘ └ 1 ┘       └ 2 ┘                   spread over the ranks that hold replicas of everything else.
+//   outermost          innermost      The dense grid and the expert grid lie over the same ranks. They share the axes that
+//   pp          dp          tp        belong to both, and have the same product. Example: with dp = edp · ep, the ranks that
+//   depth 0     depth 1     depth 2   hold replicas of the dense layers hold different experts.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,42 +16,43 @@
 
 namespace chorale {
 
-// What the ranks along an axis do not have in common.
+// What is divided among the ranks along an axis.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };
 
 struct AxisRow {
-  const char* name;  // its letters in a layout's word, its flag, and the name of its groups
+  const char* name;  // in layout words, as a flag, and as the name of its groups
   const char* noun;  // in messages: "tensor 3"
   Divides divides;
-  int depth;                // in the grid, from the outermost
-  bool takes_rest = false;  // left out, it gets the ranks that the other axes of its grid leave
+  int depth;                // in the grid; 0 is the outermost
+  bool takes_rest = false;  // if left out, its size is inferred: world / (other axes of its grid)
   unsigned grids = both_grids;
-  bool zero = false;            // ZeRO shards among its ranks; without, they keep copies
-  const char* flag = "";        // what `--help` says
-  const char* coordinate = "";  // what a record says of a rank's place along it
-  const char* megatron = "";    // the option's name there
-  const char* deepspeed = "";   // the section's, and what it comes to here
+  bool zero = false;            // true: ZeRO shards among its ranks; false: they keep copies
+  const char* flag = "";        // help text
+  const char* coordinate = "";  // the record's description of a rank's place along it
+  const char* megatron = "";    // Megatron-LM's option for it
+  const char* deepspeed = "";   // DeepSpeed's section for it
   const char* deepspeed_remark = "";
 };
 
 inline constexpr std::size_t most_axes = 8;
-using AxisTable = std::vector<AxisRow>;  // in the order of a layout's word; it outlives all layouts that are made of it
+using AxisTable = std::vector<AxisRow>;  // in the order of layout words; must outlive all layouts that refer to it
 
 const AxisTable& all_axes();
 
-// Axes as a set, a bit for each row: what groups and buckets are compared by.
+// A set of axes, one bit per row. Groups and buckets are compared by it.
 using AxisSet = std::uint32_t;
-std::size_t row_of(const AxisTable& table, std::string_view name);  // misuse where there is none
+std::size_t row_of(const AxisTable& table, std::string_view name);  // throws if there is no such axis
 AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names);
-AxisSet axes_of(const AxisTable& table, unsigned grids);  // that belong to one of them
+AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes of any of these grids
 AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);
-// The grid that a parameter lies on, by the axes that cut it.
+// The grid of a parameter that is cut along these axes.
 unsigned grid_of(const AxisTable& table, AxisSet cut);
-// Those whose ranks have different tokens and the same parameters, unless a parameter says that they cut it: its gradient is summed over them.
+// The axes that divide the batch or its tokens. Ranks along them hold copies of a parameter, and its gradient is summed over
+// them, unless they cut the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
-AxisSet sharding(const AxisTable& table);  // ZeRO's
+AxisSet sharding(const AxisTable& table);  // the axes among whose ranks ZeRO shards
 std::vector<std::string> names_of(const AxisTable& table, AxisSet set);
 inline bool contains(AxisSet set, std::size_t row) { return (set >> row & 1U) != 0; }
 

@@ -1,9 +1,10 @@
-// One axis of the mesh as a rank sees it: the group of ranks that differ in that coordinate alone. Strategies call collectives on axes, and
-// an axis keeps the account: how many calls, and how many bytes this rank sent. How long it waited, all its axes count together.
+// One axis of the mesh as a rank sees it: the group of ranks that differ only in that coordinate. Strategies call
+// collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent waiting is counted for
+// all axes together.
 //
-// An axis may also only pretend: then there is one rank, nothing is sent, and the account says what would be: what decision.hpp
-// says of each call, which is also what a communicator goes by. So a plan is the real code run on phantom tensors, and what it predicts can be held
-// against what a run measures, as integers.
+// An axis can also pretend. Then it has no peers and sends nothing, but counts what would be sent. Pretending axes and real
+// communicators both ask decision.hpp. A plan is therefore the real code run on phantom tensors, and its predictions are
+// compared with measurements as integers.
 #pragma once
 #include <array>
 #include <map>
@@ -18,7 +19,7 @@
 
 namespace chorale {
 
-// What axes carry: collectives, and messages from one rank to another.
+// The operations on an axis: every collective, and messages from one rank to another.
 inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::barrier) + 1;
 inline constexpr std::size_t operations = messages + 1;
 const char* operation_name(std::size_t operation);
@@ -26,7 +27,7 @@ const char* operation_name(std::size_t operation);
 struct Account {
   struct Entry {
     std::int64_t calls = 0;
-    std::int64_t bytes = 0;  // sent by this rank; −1: a library's own call, which nobody can count
+    std::int64_t bytes = 0;  // sent by this rank; −1: unknown, because a library's own algorithm sent them
     bool operator==(const Entry&) const = default;
   };
   std::array<Entry, operations> entries{};
@@ -35,7 +36,7 @@ using Accounts = std::map<std::string, Account>;  // by axis
 
 class Axis {
  public:
-  // A call under way; over when waited for. It keeps the tensors it works on, whoever else lets them go.
+  // A call in flight, until wait() returns. It keeps the tensors of the call alive.
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
@@ -47,14 +48,14 @@ class Axis {
 
    private:
     Axis* axis_ = nullptr;
-    Tensor input_, output_;  // before the request, which waits in its destructor
+    Tensor input_, output_;  // declared before the request, whose destructor waits and still needs them
     Request request_;
-    std::int64_t call_ = -1;  // in the trace
+    std::int64_t call_ = -1;  // its number in the trace
   };
 
-  // `time` is the rank's, and stays as long as the axis.
+  // `time` belongs to the rank and must outlive the axis.
   Axis(std::string name, Communicator group, CommunicationTime& time);
-  // Rank `rank` of `size`, without the others.
+  // An axis that pretends to be rank `rank` of `size`.
   Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
        std::shared_ptr<const Selector> selector, CommunicationTime& time);
 
@@ -65,13 +66,14 @@ class Axis {
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return *time_; }
   void clear_account() { account_ = {}; }
-  void write_in(Trace& trace) { trace_ = &trace; }  // its calls; it must stay as long as the axis is called
-  void give_up(const std::exception& why) {         // this rank leaves: the others need not wait for it
+  void write_in(Trace& trace) { trace_ = &trace; }  // records calls there; the trace must outlive them
+  void give_up(const std::exception& why) {         // tells the peers that this rank leaves, so that they do not wait
     if (!pretends() && size_ > 1) group_.give_up(why);
   }
-  std::vector<std::string> exchange(const std::string& mine);  // everybody's text, in the order of ranks
+  std::vector<std::string> exchange(const std::string& mine);  // the texts of all ranks, in rank order
 
-  // Even blocks: every size is a multiple of the ranks. One tensor may be a view of the other, its block where it belongs.
+  // Blocks are even: every count is a multiple of the number of ranks. In place: one tensor is a view of the other, at this
+  // rank's block.
   void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
   void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
   void all_gather(const Tensor& block, const Tensor& output) { run({Collective::all_gather, block, output}); }
@@ -83,14 +85,15 @@ class Axis {
   Pending start_all_gather(const Tensor& block, const Tensor& output) {
     return start({Collective::all_gather, block, output});
   }
-  void poll() const {  // what is under way goes on, on whichever axis
+  void poll() const {  // progresses all calls in flight, on every axis
     if (group_) group_.poll();
   }
   Pending start_send(const Tensor& x, int to);
   Pending start_recv(const Tensor& x, int from);
 
  private:
-  // A call, and the tensors that hold its buffers. A phantom's buffers have no addresses, but its storage tells whether they are one vector.
+  // A call, and the tensors that hold its buffers. Phantom buffers have no addresses; their storage tells if the call is in
+  // place.
   struct TensorCall : Call {
     TensorCall(Collective what, const Tensor& input_tensor, const Tensor& output_tensor, Redop op = Redop::sum, int root = 0)
         : Call{what, slice_of(input_tensor), slice_of(output_tensor), op, root}, from(input_tensor), to(output_tensor) {}
@@ -99,10 +102,10 @@ class Axis {
   };
   void run(const TensorCall& call);
   Pending start(const TensorCall& call);
-  bool done_alone(const Call& call) const;  // what one rank gives is what it gets, which may lie elsewhere
+  bool done_alone(const Call& call) const;  // handles empty calls, and copies input to output if there is only one rank
   std::int64_t foreseen(const TensorCall& call);
   template <class Do>
-  std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // its number in the trace
+  std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);
   void add(std::size_t operation, std::int64_t bytes);
   bool writes() const { return trace_ && trace_->on(); }
@@ -114,7 +117,7 @@ class Axis {
   std::string backend_;
   RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
-  std::map<Key, std::int64_t> bytes_;  // of the calls foreseen so far
+  std::map<Key, std::int64_t> bytes_;  // cached predictions of foreseen()
   Account account_;
   CommunicationTime* time_;
   Trace* trace_ = nullptr;

@@ -1,10 +1,10 @@
-// The seconds that communication costs a rank, on all its axes together: each second once, however many calls are under way.
+// The seconds a rank communicates, over all its axes. Each second counts once, however many calls are in flight.
 //
 //   call a     ├──────────────┤
 //   call b          ├──────────────┤
 //   waits               ├ a ──┤├ b ┤
-//   hidden     ├────────┤                  a call is under way, and the rank does something else
-//   exposed             ├──────────┤       the rank does nothing else
+//   hidden     ├────────┤                  a call is in flight while the rank computes
+//   exposed             ├──────────┤       the rank waits
 #pragma once
 
 namespace chorale {

@@ -1,8 +1,8 @@
-// A NaN is named where it is born: the step, the layer, the tensor, the place, the rank. Nothing looks while all is well; when a step's loss
-// or gradients are no numbers, all ranks compute the step again, looking at every tensor, and go through it to its end.
+// Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step inspects nothing. If a step's
+// loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
 //
-//   rank 0   ✓ ✓ ✓ ✗ ✗      a sum or a message with a NaN in it is one too, on other ranks, and later in the model's own order: micro-batch,
-//   rank 1   ✓ ✗ ✗ ✗ ✗      pass, part of the model, tensor after tensor. So the earliest of all ranks is where it was born.
+//   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to later places in the model's
+//   rank 1   ✓ ✗ ✗ ✗ ✗      order: micro-batch, pass, part, tensor. So the earliest place on any rank is the origin.
 #pragma once
 #include <array>
 #include <optional>
@@ -15,17 +15,17 @@ namespace chorale {
 
 class FirstNan {
  public:
-  // Where in the step: the micro-batch, whether it comes back, and how many parts of the model it has passed on that way.
+  // A place in the step.
   struct Place {
     std::int64_t micro_batch = -1;  // −1: before the first
-    bool back = false;
-    std::int64_t passed = 0;
+    bool back = false;              // in the backward pass
+    std::int64_t passed = 0;        // parts of the model passed before in this direction
   };
 
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
-  void take(const Place& place, const std::optional<Error>& trouble);  // what another found there
-  // On all ranks: throws the earliest on each of them, if there is one.
+  void take(const Place& place, const std::optional<Error>& trouble);  // an error that numerics found at this place
+  // Collective. If any rank found something, throws the earliest finding on all ranks.
   void throw_first(Axis& world) const;
 
  private:

@@ -1,9 +1,10 @@
-// Where the seconds of a step go. The step notes moments as it asks for its parts; when the rank has waited for what it asked for, which it does
-// once, they become seconds: of the phases in the step's result, of the events of its pipeline, and of its trace.
+// Where the seconds of a step go. The step records events as it enqueues its work. The rank waits for that work once per
+// step; after the wait, the events become seconds: of the phases in the step's result, of the pipeline's events, and of the
+// trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
-// On a device the update follows the wait: when it was done is known, and told, with the next step.
+// On a device the update follows the wait, so its time becomes known, and is reported, with the next step.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,9 +22,10 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  // Seconds of this rank, which follow each other and are the step: its samples, the passes, all else that it computes, waiting for
-  // collectives, waiting for other stages. Beside them: seconds in which communication was under way and the rank did not wait. On a device
-  // they are its own, until the one wait of the step: the update that follows is told with the next step.
+  // Seconds of this rank. The first six are disjoint and add up to the step: reading samples, the passes, all other
+  // computation, waiting for collectives, waiting for other stages. `hidden` is the time in which communication was in
+  // flight and the rank did not wait. On a device these are device times up to the step's one wait; the update counts in
+  // the next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
 };
 
@@ -39,17 +41,17 @@ class StepAccount {
   void opened(std::int64_t micro_batch, std::int64_t chunk, const TimingEvent& begins) {
     opened_.push_back({micro_batch, chunk, begins, now()});
   }
-  void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // all that was asked before `reduced` is done
+  void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // all work enqueued before `reduced` is done
   void update_begins() { update_.emplace().begins = edge(); }
-  void updated() { update_->updated = now(); }  // this rank's part: what follows makes it known to all
+  void updated() { update_->updated = now(); }  // the optimizer is done; publishing follows
   void update_ends() { update_->ends = edge(); }
   void settle(const PipelineTimes& times, StepResult& result);
 
   const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
-  Trace& trace() { return trace_; }                                     // of the steps that it is asked for
+  Trace& trace() { return trace_; }
 
  private:
-  // A moment, and what had been communicated until then.
+  // An event, and the communication time up to it.
   struct Edge {
     TimingEvent moment;
     CommunicationTime::Seconds communicated;
@@ -77,7 +79,7 @@ class StepAccount {
   std::array<Edge, 4> edges_;
   std::vector<Opened> opened_;     // micro-batches of this step
   std::optional<Update> update_;   // of this step
-  std::optional<Update> earlier_;  // of the one before, on a device
+  std::optional<Update> earlier_;  // on a device: of the previous step
   CompletedEvent known_;
   std::vector<PipelineEvent> events_;
 };

@@ -1,12 +1,14 @@
-// Tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti et al. 2022): how the ranks of the tensor axis meet at the
-// ends of the layers that they share. f and g are the paper's names.
+// Tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti et al. 2022): the communication of the
+// tensor ranks at the boundaries of the layers that they share. f and g are the paper's names.
 //
-//   tensor      x ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y        f: nothing; back, all-reduce        g: all-reduce; back, nothing
-//   sequence    x/t ─ gather ─▶ columns ─ … ─ rows ─ scatter ─▶ y/t        back: reduce-scatter; gather (and x again, for dW)
+//   tensor      x ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y         forward:  f nothing, g all-reduce
+//                                                            backward: g nothing, f all-reduce
+//   sequence    x/t ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y/t     forward:  f all-gather, g reduce-scatter
+//                                                            backward: g all-gather (and x again, for dW), f reduce-scatter
 //
-// Elements sent per layer, rank and micro-batch with ring: 8·b·s·h·(t−1)/t; 10 with sequence parallelism. The all-reduce of dx is under
-// way while dW is computed. A row of the embedding is on one rank: bits are added, so that not even a −0 is lost. Of the head's logits
-// only a maximum, a sum and a hit per token go around.
+// Elements sent per layer, rank and micro-batch with ring: 8·b·s·h·(t−1)/t; with sequence parallelism 10 instead of 8. The
+// all-reduce of dx overlaps the computation of dW. Each row of the embedding is on one rank; its bits are added as integers,
+// so that even a −0 survives. For the loss, the ranks exchange a maximum, a sum and a hit per token instead of logits.
 #pragma once
 #include "layers/shard_boundary.hpp"
 #include "parallel/axis.hpp"
@@ -15,7 +17,7 @@ namespace chorale {
 
 class TensorParallel : public ShardBoundary {
  public:
-  // Partitioned: each rank keeps its rows of what is computed twice.
+  // Partitioned: of the activations kept for recomputation, each rank keeps only its rows.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;
@@ -32,7 +34,7 @@ class TensorParallel : public ShardBoundary {
 
 class SequenceParallel : public TensorParallel {
  public:
-  explicit SequenceParallel(Axis& axis) : TensorParallel(axis) {}  // what is kept is a part already
+  explicit SequenceParallel(Axis& axis) : TensorParallel(axis) {}  // kept activations are already split
   Tensor whole(const Tensor& x, Context& context) const override;
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

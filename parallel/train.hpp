@@ -1,11 +1,10 @@
-// All that a program of your own needs to train a transformer: one include, and the library of collectives/chorale.hpp.
-// Installed, and for programs built against this folder, it is <chorale/parallel/train.hpp>. examples/ has two such
-// programs.
+// The one include that your own program needs to train a transformer, with the library of collectives/chorale.hpp. Include
+// it as <chorale/parallel/train.hpp>, installed or not. examples/ has two such programs.
 //
 //   build_gpt(shape, …)                 the model as a list of layers, for a loop of your own
 //   Training(options, mesh, …)          the same with the library's step: any layout, any numerics
-//   Mesh(parse_layout("dp2.tp2", n), …) who shares what
-//   SyntheticLanguage, Sampler          something to learn, and in which order
+//   Mesh(parse_layout("dp2.tp2", n), …) the groups of ranks
+//   SyntheticLanguage, Sampler          training data, and its order
 #pragma once
 #include "collectives/chorale.hpp"
 #include "layers/gpt.hpp"

@@ -1,11 +1,11 @@
-// Training: a rank's part of the model, its optimizer, and the loop of one step. A parallel strategy edits four seams of it and nothing else:
-// layers of the model (tensor.hpp, zero.hpp), the run of a batch (pipeline/run.hpp), the reducer of gradients (reducer.hpp), and what the
-// optimizer owns (buckets.hpp).
+// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy changes four things and
+// nothing else: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are
+// reduced (reducer.hpp), and what the optimizer owns (buckets.hpp).
 //
-//   step:  for each micro-batch: forward, backward (gradients grow)  →  one gradient on all replicas  →  ‖g‖, clip  →  update  →  publish
+//   step:  each micro-batch: forward, backward (gradients grow)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// One contract for scale: every rank backpropagates the *summed* loss; gradients are added over every axis that shares a parameter; one
-// division by the tokens of the whole batch, on all ranks, comes at the end.
+// One rule holds for scale. Every rank backpropagates the *summed* loss. Gradients are added over every axis that shares a
+// parameter. One division by the tokens of the whole batch, on all ranks, comes at the end.
 #pragma once
 #include <functional>
 #include <memory>
@@ -31,25 +31,26 @@ struct TrainingOptions {
   std::string numerics = "fast";
   std::int64_t global_batch = 8, micro_batch = 8;  // sequences
   std::string optimizer = "adamw";
-  bool masters = true;  // f32 copies of 16-bit parameters; without, bf16 is updated itself, rounded by chance
+  bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, momentum = 0.9;
   double clip = 1;  // of the gradient's norm; 0: none
   LearningRate rate;
   LossScaler scaler;
   std::uint64_t seed = 1234;
   int threads = 1;
-  const DevicePlugin* device = nullptr;  // of a GPU, where it computes on one; null: the host
-  std::int64_t device_bytes = 0;         // of it, in which products work beside all tensors
+  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
+  std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
   std::string reducer = "bucketed";      // or naive, without ZeRO
-  std::int64_t bucket_bytes = 25 << 20;  // of gradients
-  bool partition_activations = false;    // tensor ranks share what full recomputation keeps
-  std::int64_t memory_limit = 0;         // bytes of this rank; 0: none
-  BuildModel build = {};                 // the layers, where they are not build_gpt's
+  std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
+  bool partition_activations = false;    // split the activations that full recomputation keeps among the tensor ranks
+  std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
+  BuildModel build = {};                 // builds the model; empty: build_gpt
 
   Queue queue() const { return queue_on(device, threads); }
 };
 
-// Fills the inputs and their next tokens (each samples × sequence, −1 where a target is not counted) of samples number `first` on.
+// Fills the inputs and the targets (next tokens) of `samples` samples from number `first` on. Both are samples × sequence; a
+// target of −1 is not counted.
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
                                        std::span<std::int32_t> targets)>;
 
@@ -60,11 +61,11 @@ class Training {
   Training(const Training&) = delete;
 
   StepResult step(const ReadSamples& read);
-  // The mean loss over samples 0 … samples − 1 of another reader; no dropout, no gradients. All ranks get it.
+  // Collective. The mean loss over samples 0 … samples − 1 of another reader, without dropout and gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);
 
   std::int64_t steps() const { return steps_; }
-  std::int64_t samples() const { return samples_; }  // consumed so far: the cursor of the data
+  std::int64_t samples() const { return samples_; }  // samples consumed so far: the data cursor
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
@@ -72,29 +73,29 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // seams: another one may stand before these, or in their place
+  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // these two may be wrapped or replaced
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
-  void publish();  // after the optimizer's state was written to: everybody's values follow
+  void publish();  // call it after writing to the optimizer's state: it updates the values on all ranks
 
   const PipelineSchedule& schedule() const { return schedule_; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
-  // Of the newest micro-batch through the first chunk: bytes that its tape held, and what the layers had declared.
+  // Activation bytes of one micro-batch in the first chunk: measured on the newest one, and as the layers declare them.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
 
  private:
   using Prepare = std::function<void(MicroBatch&)>;
-  // What all ranks come to.
+  // The totals over all ranks.
   struct Outcome {
     double loss = 0;  // the mean over the tokens
     std::int64_t tokens = 0;
-    double gradient_norm = 0;  // as if the batch had the most tokens
+    double gradient_norm = 0;  // as if every target of the batch counted
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }  // where it counts, once
+  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }  // true on one rank of each replica
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
@@ -117,8 +118,8 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;   // of a batch, where the loss is
-  BatchTotals batch_totals_;  // of a batch
+  std::int64_t tokens_ = 0;  // targets counted in this batch, where has_loss()
+  BatchTotals batch_totals_;
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;
 };
