@@ -287,7 +287,7 @@ vary.lr = [1e-3, 100]
         for words, says in ((["--layouts", "dp2,tp5", *self.short], ["tensor 5", "try "]),
                             (["--layouts", "dp2,tq2", *self.short], ['"tq2"', "did you mean"]),
                             (["--layouts", "dp4", *self.short], ["layout dp4 needs 4 ranks, 2 were started", "mpirun -n 4"]),
-                            (["--layouts", "dp2", *self.short, "--lr", "much"], ['"much" is no value for lr', "a number"]),
+                            (["--layouts", "dp2", *self.short, "--lr", "much"], ['"much" is not a value of lr', "a number"]),
                             (["--layouts", "dp2", *self.short, "--optimizer", "sdg"], ['"sdg"', "adamw, sgd"]),
                             (["--layouts", "dp2", "--preset", "tinny"], ['unknown preset "tinny"', 'did you mean "tiny"']),
                             (["--layouts", "dp2", "--trian-iters", "3"], ["unknown flag --trian-iters", "--train-iters"]),
