@@ -188,7 +188,7 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
 void Communicator::State::refuse_after_giving_up() const {
   if (!gave_up_.empty()) [[unlikely]]
     throw Error(Exit::runtime, fmt::format("rank {} gave up on this group", rank()), gave_up_,
-                "mend what is said there; this group can do nothing more");
+                "fix that error first; this group cannot be used any more");
 }
 
 Communicator::State& Communicator::State::pair(int from, int to) {

@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// No two groups that a rank is ever in have the same members with the same numbers.
+// A rank is never in two groups with the same members and the same numbers.
 std::uint64_t incarnation_of(const Membership& group) {
   std::uint64_t mixed = group.id;
   for (std::size_t i = 0; i < group.members.size(); ++i)
@@ -47,7 +47,7 @@ void CallBook::examine() {
   line_.listen();
   auto& inbox = line_.inbox();
   for (auto letter = inbox.begin(); letter != inbox.end();) {
-    // A question about a call that we have not come to stays until we have.
+    // A question about a call that this rank has not reached is kept until then.
     const bool is_early = letter->kind == Letter::Kind::ask && calls_.calls() < letter->sequence;
     if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
       ++letter;
@@ -57,10 +57,11 @@ void CallBook::examine() {
     letter = inbox.erase(letter);
     read(read_once);
   }
-  if (!gave_up_.empty()) throw Error(Exit::runtime, gave_up_, "", "mend what is said there; this group can do nothing more");
+  if (!gave_up_.empty())
+    throw Error(Exit::runtime, gave_up_, "", "fix that error first; this group cannot be used any more");
 }
 
-// While this rank waits for peers to close nothing is compared any more.
+// Here this rank only waits for peers to close, so no calls are compared.
 void CallBook::hear_out() noexcept try {
   line_.listen();
   line_.inbox().remove_if([&](const Letter& letter) {
@@ -68,7 +69,7 @@ void CallBook::hear_out() noexcept try {
     if (letter.to == own_ && says_closed) read(letter);
     return letter.to == own_ && says_closed;
   });
-} catch (const std::exception&) {  // the caller's patience ends
+} catch (const std::exception&) {  // the caller's time limit decides
 }
 
 void CallBook::read(const Letter& letter) {
@@ -122,9 +123,9 @@ void CallBook::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
 }
 
-// A farewell may overtake the sender's last messages, so this rank compares the numbers of calls. A rank that left the
-// parent without a farewell to the pair never made the pair, and has sent nothing on it: a pair's farewell always comes
-// before its parent's.
+// A farewell may overtake the sender's last messages, so this rank compares the numbers of calls. A pair's farewell always
+// comes before its parent's. So if a rank left the parent without a farewell to the pair, it never created the pair and sent
+// nothing on it.
 void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -177,13 +178,13 @@ bool CallBook::heard(std::span<char> news) {
 }
 
 void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
-  throw Error(Exit::runtime, "a message has another length than was expected",
-              fmt::format("rank {} expected {} bytes from rank {} in {}, {} came", line_.rank(), expected, peer, words,
+  throw Error(Exit::runtime, "a message has the wrong length",
+              fmt::format("rank {} expected {} bytes from rank {} in {}, but {} came", line_.rank(), expected, peer, words,
                           came < 0 ? "more" : std::to_string(came)),
               "all ranks of a group make the same calls in the same order");
 }
 
-// First after some dozen looks, then ever more seldom: slow peers are no mistake, and must not be buried in letters.
+// Asks first after 64 checks, then ever more rarely: a slow peer is no error and must not be flooded with letters.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   book_->examine();

@@ -13,7 +13,8 @@ constexpr int unknown = -1;
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-// Numbers steps by the group in which they are over, until nothing changes: a step has its number once those of all it waits for have.
+// Numbers each step by the group in which it completes. Repeats until nothing changes: a step gets its number once all steps
+// that it waits for have theirs.
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks)
@@ -25,13 +26,13 @@ class Grouping {
     for (const Message& message : messages_) ++left(message.from, message.send), ++left(message.to, message.recv);
     for (bool moved = true; moved;) moved = number_locals() | number_messages();
     require(std::ranges::find(of_message_, unknown) == of_message_.end(),
-            "messages that wait for one another have no group");
+            "messages wait for one another in a cycle, so no group fits them");
   }
 
   std::vector<MessageGroup> of(int rank) const {
     const auto& steps = ranks_[index(rank)].steps;
     std::map<int, MessageGroup> groups;
-    std::vector<int> first{0};  // message of each step
+    std::vector<int> first{0};  // index of each step's first message
     for (std::size_t s = 0; s < steps.size(); ++s) {
       first.push_back(first.back() + static_cast<int>(steps[s].peers.size()));
       const bool is_done_here = steps[s].kind != Kind::send && steps[s].kind != Kind::recv;
@@ -56,7 +57,7 @@ class Grouping {
  private:
   int& left(int rank, int step) { return left_[index(rank)][index(step)]; }
 
-  // When all that a step waits for is over.
+  // The group after which all predecessors of a step are over.
   int ready(int rank, int step) const {
     int latest = 0;
     for (const int before : ranks_[index(rank)].steps[index(step)].after) {
@@ -78,7 +79,7 @@ class Grouping {
     return moved;
   }
 
-  // Those of one direction between two ranks stay in their order, in which they are matched.
+  // Messages of one direction between two ranks keep their order, since they are matched in that order.
   bool number_messages() {
     bool moved = false;
     std::map<std::pair<int, int>, int> before;
@@ -99,7 +100,7 @@ class Grouping {
     return moved;
   }
 
-  // A step is over with the last of its messages.
+  // A step is over when its last message is.
   void finish(int rank, int step, int group) {
     int& latest = latest_[{rank, step}];
     latest = std::max(latest, group);

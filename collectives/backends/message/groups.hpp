@@ -1,13 +1,14 @@
-// A schedule for a library that takes messages in groups, as NCCL does: sends and receives are put on a stream together, and what is put
-// there next begins when all of them are over. Sums and copies stand on the stream between them.
+// Arranges a schedule for a library that takes messages in groups, such as NCCL. The sends and receives of a group are
+// enqueued on a stream together, and all of them complete before the next item on the stream begins. Sums and copies are on
+// the stream between the groups.
 //
 //   ring reduce-scatter, rank 0 of 3     group 1   send to 1, receive from 2          then a sum
 //                                        group 2   send to 1, receive from 2          then a sum
 //
-// A group makes a rank wait for more than its schedule asks, so ranks must not group as each likes: one whose group holds a receive that
-// depends, by way of others, on what this rank sends in its next group would wait for ever. Therefore a message is in the group of one
-// number on both its ends: the first after all that either end waits for. Ranks go through the numbers in one order, so that none
-// waits for a later one. All ranks' schedules are needed to know it.
+// A group makes a rank wait for more than its schedule requires, so ranks cannot group as they like. If a group held a
+// receive that depends, through other ranks, on this rank's next group, the rank would wait forever. So a message has the
+// same group number at both ends: the first after everything that either end waits for. All ranks go through the numbers in
+// order, so none waits for a later one. The schedules of all ranks are needed to compute them.
 #pragma once
 #include <vector>
 
@@ -16,11 +17,11 @@
 namespace chorale {
 
 struct MessageGroup {
-  std::vector<int> messages;  // as a MessagePlan counts them: those of step 0, those of step 1, …
-  std::vector<int> steps;     // sums and copies that follow, in this order
+  std::vector<int> messages;  // indices in a MessagePlan: the messages of step 0, then of step 1, …
+  std::vector<int> steps;     // the sums and copies that follow, in order
 };
 
-// Of one rank. Groups in which it does nothing are left out.
+// The groups of one rank, without those in which it does nothing.
 std::vector<MessageGroup> in_groups(const std::vector<Schedule>& ranks, int rank);
 
 }  // namespace chorale

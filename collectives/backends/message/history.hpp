@@ -1,5 +1,5 @@
-// The calls that a rank has made on one group: how many, and of the newest what they were, in words and as a history, which is equal on all
-// ranks whose calls have been the same so far.
+// The calls that a rank has made on one group: their number, and the newest ones in words and as histories. A history is a
+// hash that is equal on all ranks whose calls have been the same so far.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,16 +15,16 @@ class CallHistory {
  public:
   explicit CallHistory(int world_rank) : rank_(world_rank) {}
 
-  void enter(const Plan& plan);  // a call that may be made
+  void enter(const Plan& plan);  // registers a call that may follow
   void note(const Run& run, std::uint64_t signature) {
     made_[run.sequence % made_.size()] = {run.sequence, run.history, signature};
     calls_ = run.sequence;
   }
 
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t of(std::uint64_t sequence) const;      // 0: made too long ago, or not compared
-  std::string words_of(std::uint64_t sequence) const;  // that call and the one before, where ranks may have parted
-  void compare(const Letter& letter) const;            // throws if its sender made another call than this rank
+  std::uint64_t of(std::uint64_t sequence) const;      // 0: too old, or not compared
+  std::string words_of(std::uint64_t sequence) const;  // that call and the one before, where the ranks may have diverged
+  void compare(const Letter& letter) const;            // throws if its sender made a different call
   [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
 
  private:

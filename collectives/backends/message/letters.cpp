@@ -14,9 +14,9 @@ class MpiMail final : public Mail {
  public:
   explicit MpiMail(MPI_Comm world) : comm_(mpi::duplicate(world)) { mpi::check(PMPI_Comm_rank(comm_.get(), &rank_)); }
 
-  // MPI may still be sending from unfinished letters, so their memory is never freed. A letter that nobody receives stays
-  // in MPI, and MPICH would deliver it to a later communicator with the same context id. MPICH reuses no id while one rank
-  // keeps the communicator, so a rank that has sent any keeps it, unless it knows that it has received all.
+  // MPI may still be sending unfinished letters, so their memory is never freed. A letter that nobody receives stays in MPI,
+  // and MPICH would deliver it to a later communicator with the same context id. MPICH reuses an id only when no rank keeps
+  // the communicator. So a rank that has sent letters keeps it, unless it has received all letters sent to it.
   ~MpiMail() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -32,7 +32,7 @@ class MpiMail final : public Mail {
       Sent& sent = sent_.emplace_back(Sent{letter, MPI_REQUEST_NULL});
       has_sent_ = true;
       PMPI_Isend(&sent.letter, sizeof(Letter), MPI_BYTE, to, tag, comm_.get(), &sent.request);
-    } catch (const std::exception&) {  // out of memory: the peers' time limit has to do
+    } catch (const std::exception&) {  // out of memory: the peers' timeouts will end their waits
     }
   }
 
@@ -59,7 +59,7 @@ class MpiMail final : public Mail {
     });
   }
 
-  // Any look for a message moves all of MPI's.
+  // Any probe makes MPI progress all its messages.
   void move() {
     int ignored = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &ignored, MPI_STATUS_IGNORE);
@@ -105,7 +105,7 @@ void ServiceLine::listen() {
   for (Letter letter; mail_->receive(letter);) take_in(letter);
 }
 
-// A rank that closed has given up, and says no farewell.
+// A rank that sent `closed` has given up and says no farewell.
 void ServiceLine::take_in(const Letter& letter) {
   const std::uint64_t number = letter.to.number;
   const bool is_farewell = letter.kind == Letter::Kind::farewell, is_of_pair = letter.to.from >= 0;

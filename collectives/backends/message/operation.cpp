@@ -25,7 +25,7 @@ void MessageOperation::await_input(const void*) {
 }
 
 void MessageOperation::start(const Run& run) {
-  require(steps_left_ == 0, "an operation was started while {} of its steps are not over", steps_left_);
+  require(steps_left_ == 0, "an operation was started with {} steps of its last run unfinished", steps_left_);
   bases_[static_cast<std::size_t>(Place::input)] = static_cast<std::byte*>(run.input);
   bases_[static_cast<std::size_t>(Place::output)] = static_cast<std::byte*>(run.output);
   watch_.start(run);
@@ -73,7 +73,7 @@ void MessageOperation::release(Indices steps) {
   }
 }
 
-// Sums come last: the messages travel meanwhile.
+// Local work comes last, so that messages travel meanwhile.
 void MessageOperation::begin_all() {
   for (;;) {
     if (receives_.any()) {
@@ -97,7 +97,7 @@ void MessageOperation::post(int s) {
   if (under_way == 0) finish(s);
 }
 
-// Its messages are over: what is left is its sum, which a device makes in its own time.
+// Called when the step's messages are over; its sum or copy is left. On a device it completes later.
 void MessageOperation::finish(int s) {
   const FlatStep& step = flat(s);
   if (step.kind == Kind::send || step.kind == Kind::recv) return end(s);

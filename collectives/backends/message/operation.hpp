@@ -1,9 +1,9 @@
-// Runs any schedule over a backend that carries messages. A step begins when those it waits for are over; all that may begin do so
-// at once, receives first, so that what comes finds its place.
+// Runs any schedule over a backend that sends messages. A step begins when those it waits for are over. All steps that may
+// begin do so at once, receives first, so that arriving data find their buffers.
 //
-//   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they released → …
+//   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they release
 //
-// Nothing is allocated in a run, and progress costs O(messages under way). With a CUDA-aware library, reductions of device
+// A run allocates nothing, and progress() costs O(messages in flight). With a CUDA-aware library, reductions of device
 // buffers run on the GPU and are polled (device_sums.hpp). Such a step is over when its reduction is.
 #pragma once
 #include <array>
@@ -18,24 +18,24 @@
 
 namespace chorale {
 
-// What a backend does for the messages of one plan, which it was made for; it names them by their index.
+// A backend's part for the messages of one plan. Each Messenger is created for its plan; messages are named by their index.
 class Messenger {
  public:
   virtual ~Messenger() = default;
   virtual void start(const Run& run) = 0;           // a run begins
-  virtual bool post(int message, void* place) = 0;  // true: over already
-  virtual std::span<const int> progress() = 0;      // those that got over
-  virtual void examine() {}                         // nothing moves: throws if it can see why
+  virtual bool post(int message, void* place) = 0;  // true: already complete
+  virtual std::span<const int> progress() = 0;      // the messages completed since the last call
+  virtual void examine() {}                         // nothing moves: throws if it can see the reason
 
-  // After an error, as those of Operation.
-  virtual void cancel() noexcept {}  // receives that no message has met; a send cannot be taken back
+  // After an error; as in Operation.
+  virtual void cancel() noexcept {}  // cancels unmatched receives; a send cannot be cancelled
   virtual bool is_receiving() noexcept { return false; }
   virtual bool is_sending() noexcept { return false; }
 };
 
 class MessageOperation final : public Operation {
  public:
-  // `device`: where the buffers are on one, for `plan`.
+  // `device` is needed if the plan's buffers are on one.
   MessageOperation(const Plan& plan, MessagePlan flat, std::unique_ptr<Messenger> messenger, CallWatch watch,
                    Allocator workspace, const std::optional<DirectDevice>& device);
   void await_input(const void* input) override;
@@ -49,7 +49,7 @@ class MessageOperation final : public Operation {
   bool may_be_read() noexcept override { return messenger_->is_sending(); }
 
  private:
-  // Steps that may begin. Each enters once a run, so a plain array does.
+  // A queue of steps that may begin. Each enters once per run, so a plain array suffices.
   struct Line {
     std::vector<int> steps;
     std::size_t head = 0, tail = 0;
@@ -71,19 +71,19 @@ class MessageOperation final : public Operation {
   std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
-  std::unique_ptr<DeviceSums> sums_;  // none on the host; whose memory the workspace is of
-  Buffer workspace_;                  // before the messages, which may still come for it after an error
+  std::unique_ptr<DeviceSums> sums_;  // null on the host; the workspace is in its device's memory
+  Buffer workspace_;                  // before the messenger: after an error, messages may still write here
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // of each step: releases and messages that are still to come
+  std::vector<int> waits_, under_way_;  // per step: releases, and messages, still to come
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
-// A plan's operation over messages that a Carrier, which is given `line`, carries for it.
+// Makes a plan's operation over a Carrier, a Messenger that is constructed from `line`.
 template <class Carrier, class... Line>
 std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {
