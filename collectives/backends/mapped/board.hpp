@@ -1,15 +1,16 @@
-// The board of a rank: what it shows the other ranks of a group about the collectives it is in. Only its owner writes it (but for
-// the farewells); there is no atomic read-modify-write. Eight collectives may be in flight, each in a slot that the ninth takes over.
+// A rank's board shows the other ranks of a group its progress in the current collectives. Only its owner writes to it,
+// except for farewells; there is no atomic read-modify-write. Eight collectives may be in flight, each in a slot that the
+// ninth takes over.
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
-//           history     of all calls up to this one, so that peers see at their first look whether they have made the same
-//           stage       small data ride here, the first 48 bytes in the very cache line of word 0; or, when data stay where
-//                       they are, the locations of this rank's buffers
+//           history     hash of all calls up to this one: a peer's first look shows whether it made the same calls
+//           stage       small data, the first 48 bytes in the cache line of word 0; for larger data, the locations of this
+//                       rank's buffers
 //           more words  | tag | steps 32 … 63 | …
 //
-// A tag counts what the slot has been used for, so that what an earlier use left behind is never taken for news: a collective, or each
-// of its slices, of which a rank may be at the next one while another still looks for the end of this.
-// A rank takes over a slot when all others have finished with it: that is what `finished` is for.
+// A tag counts the uses of a slot, so that leftovers of an earlier use are never taken for news. A use is a collective, or
+// one of its slices: a rank may already be at the next slice while a peer still waits for the end of this one. A rank takes
+// over a slot when all others have finished with it; `finished` tells.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -26,21 +27,22 @@ struct alignas(128) Slot {
   std::uint64_t word = 0;
   std::uint64_t history = 0;
   std::byte stage[stage_bytes];
-  std::uint64_t more[words];  // the first is not used
-  char call[128];             // in words
+  std::uint64_t more[words];  // the first is unused
+  char call[128];             // the call in words
 };
 
 struct alignas(128) Board {
-  std::uint64_t finished = 0;  // collectives, all up to this one
+  std::uint64_t finished = 0;  // all collectives up to this number are finished
   alignas(128) std::uint64_t poisoned = 0;
   char why[368];
-  std::uint64_t closed = 0;  // its owner has given up, and touches nobody's memory any more
+  std::uint64_t closed = 0;  // the owner has given up and touches no other rank's memory any more
   Slot slot[slots];
 };
 
-// After the board, for each member: where this rank's boards for messages to and from it lie (0: not yet made), and whether it has said
-// farewell: a member that leaves the group tells all others so, and a board is taken down when all have. On a member's own board its
-// farewell is `leaving` until it has told the others, and then `left`: from there on it touches no board of theirs.
+// Follows the board, one per member. `to` and `from` locate this rank's boards for messages to and from the member (0: not
+// created yet). `gone` holds the member's farewell: on leaving, it writes to the boards of all others. A board is taken down
+// when all members have done so. On its own board, a member's farewell is `leaving` until it has told the others, then
+// `left`: from then on it touches no other board.
 constexpr std::uint64_t leaving = 1, left = 2;
 struct Member {
   std::uint64_t to = 0, from = 0;
@@ -51,8 +53,8 @@ inline std::int64_t board_bytes(int members) {
   return static_cast<std::int64_t>(sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Member));
 }
 
-// What a call's history becomes when its rank gives up. A peer that comes to the call later must not touch the buffers that the slot names.
-// Histories of calls are odd, or 0 where calls are not compared.
+// The history shown for a call when its rank gives up. A peer that reaches the call later must not touch the buffers that
+// the slot names. Real histories are odd, or 0 if calls are not compared.
 constexpr std::uint64_t abandoned = 2;
 
 inline std::uint64_t look(const std::uint64_t& word) {
@@ -67,7 +69,7 @@ inline const std::uint64_t& word_of(const Slot& slot, int index) { return index 
 inline std::uint64_t bit_of(int step) { return std::uint64_t{1} << (step % bits_of_word); }
 inline std::uint64_t tag_in(std::uint64_t word) { return word >> bits_of_word << bits_of_word; }
 constexpr std::uint64_t one_turn = std::uint64_t{1} << bits_of_word;
-// Of a slot's word 0, which every use shows: whether it is of that use or a later one. Tags may have begun from 0 again.
+// Given a slot's word 0, which every use writes: whether it belongs to that use or a later one. Tags may have wrapped.
 inline bool has_reached(std::uint64_t word, std::uint64_t tag) { return static_cast<std::int64_t>(tag_in(word) - tag) >= 0; }
 
 }  // namespace chorale::mapped

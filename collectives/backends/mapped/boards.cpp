@@ -11,7 +11,8 @@ Buffer Boards::put_up(int members) {
     return true;
   });
   Buffer board = reach_->memory().allocate(board_bytes(members), Category::comm);
-  // Only what is looked at before it is first written: the words' tags, and the counters. Pages of the rest stay untouched.
+  // Initializes only what is read before it is first written: the words' tags and the counters. The other pages stay
+  // untouched.
   auto* fresh = static_cast<Board*>(board.data());
   show(fresh->finished, 0);
   show(fresh->poisoned, 0);

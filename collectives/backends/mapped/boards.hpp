@@ -1,4 +1,4 @@
-// The boards of one rank in all its groups. A group's board stays up until all its members have said farewell, which may be long
+// One rank's boards in all its groups. A group's board stays up until all members have said farewell, which may be long
 // after this rank has left.
 #pragma once
 #include <memory>

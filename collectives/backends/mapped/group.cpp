@@ -19,7 +19,7 @@ MappedGroup::MappedGroup(std::shared_ptr<Boards> boards, Membership membership, 
                     : reach().map(world_rank(r), static_cast<Location>(membership_.offers[static_cast<std::size_t>(r)]))));
 }
 
-// A pair is made by each of the two when it first needs it: so each tells the other on its board of the parent group.
+// Each rank of a pair creates it at first need, and tells the other through its board of the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), board_(site_->put_up(2)), boards_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -33,10 +33,11 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   show(sends ? told.to : told.from, reach().locate(board_.data()));
 }
 
-// Sent data may still lie on the board, so it stays up until all other members have left too. The other rank of a pair may
-// not have come yet, or may have left before this one came: then its own board says so. Our farewell is our last access to
-// another rank's board, which may be taken down from then on. Only `left`, not `leaving`, says that a rank will never touch
-// our board again: if a group is created and destroyed while its peer is still tearing down, its board stays allocated.
+// Sent data may still be on the board, so it stays up until all other members have left too. The other rank of a pair may
+// not have created it yet, or may have left before this one did: then its own board says so. Our farewell is our last access
+// to another rank's board, which may be taken down from then on. Only `left`, not `leaving`, says that a rank will never
+// touch our board again. If a group is created and destroyed while its peer is still tearing down, its board stays
+// allocated.
 MappedGroup::~MappedGroup() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -92,10 +93,11 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   slot.call[sizeof slot.call - 1] = 0;
 }
 
-// The calls of this rank have been abandoned. A rank writes to another's memory only from within its own calls, so it is done with that.
+// This rank's calls have been abandoned. A rank writes to another's memory only within its own calls, so it does not touch
+// that any more.
 void MappedGroup::poison(const std::string& why) noexcept {
   show(own().closed, 1);
-  // The first to give up has told everybody; passing it on would only wrap its words.
+  // The first rank to give up has told all members. Passing its message on would only wrap the text.
   if (std::ranges::any_of(boards_, [](const Board* board) { return board && look(board->poisoned); })) return;
   Board& board = own();
   const std::size_t length = std::min(why.size(), sizeof board.why - 1);
@@ -115,7 +117,7 @@ void MappedGroup::leave() {
   }
 }
 
-// The newest call that both have made, if neither has used its slot again.
+// Compares the newest call that both have made, if neither has reused its slot.
 void MappedGroup::compare_newest(int other) {
   const Board& theirs = *board_of(other);
   const std::uint64_t made = look(theirs.finished), both = std::min(made, own_finished_);
@@ -124,7 +126,7 @@ void MappedGroup::compare_newest(int other) {
   if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
-// The boards still show the calls before: the first that differed is the one to name.
+// The boards still show the previous calls; the error names the first that differed.
 void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const Board& board, std::uint64_t number) -> const Slot& { return board.slot[number % slots]; };
   const Board& theirs = *board_of(other);
@@ -141,7 +143,7 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
 }
 
 // A rank that has left has finished all its calls, and its board stays up until this rank leaves too. The other rank of a
-// pair may have left the parent without ever making the pair.
+// pair may have left the parent without ever creating the pair.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(look(member(own(), r).gone) || (left_parent_ && look(*left_parent_)))) continue;
@@ -155,7 +157,7 @@ void MappedGroup::throw_if_poisoned() {
   for (int r = 0; r < size(); ++r)
     if (const Board* board = board_of(r); board && look(board->poisoned))
       throw Error(Exit::runtime, fmt::format("rank {} of the group gave up", r), board->why,
-                  "mend what is said there; this group can do nothing more");
+                  "fix that error first; this group cannot be used any more");
 }
 
 }  // namespace chorale::mapped

@@ -9,7 +9,7 @@ namespace chorale::mapped {
 
 class MappedGroup final : public Group {
  public:
-  // The own board was offered when the group was made; where the others' lie came back.
+  // This rank's board was offered when the group was created; `membership.offers` locates the others'.
   MappedGroup(std::shared_ptr<Boards> boards, Membership membership, Buffer board);
   ~MappedGroup() override;
 
@@ -24,18 +24,17 @@ class MappedGroup final : public Group {
   Reach& reach() const { return site_->reach(); }
 
   Board& own() const { return *static_cast<Board*>(board_.data()); }
-  Board* board_of(int rank);               // null while the other rank of a pair has not put up its board
-  bool may_enter(std::uint64_t sequence);  // all have finished with the slot
-  std::uint64_t turn(std::uint64_t sequence) {
-    return turns_[sequence % slots] += one_turn;
-  }  // the tag of the slot's next use
+  Board* board_of(int rank);               // null until the other rank of a pair has put up its board
+  bool may_enter(std::uint64_t sequence);  // all members have finished with the slot
+  // The tag of the slot's next use.
+  std::uint64_t turn(std::uint64_t sequence) { return turns_[sequence % slots] += one_turn; }
   void finished(std::uint64_t sequence);
-  void say(Slot& slot, const Plan& plan);  // in words what the slot is used for
-  bool is_at(int rank, std::uint64_t sequence,
-             std::uint64_t tag);  // may still touch the buffers of that call, whose use of the slot has this tag
+  void say(Slot& slot, const Plan& plan);  // writes the call in words to the slot
+  // Whether `rank` may still touch the buffers of that call, whose use of the slot has this tag.
+  bool is_at(int rank, std::uint64_t sequence, std::uint64_t tag);
   void throw_if_poisoned();
-  void throw_if_left(std::uint64_t sequence, const std::string& words);    // a member did, before that call
-  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // that rank has made other calls
+  void throw_if_left(std::uint64_t sequence, const std::string& words);    // throws if a member left before that call
+  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // `rank` made other calls
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);
@@ -45,12 +44,12 @@ class MappedGroup final : public Group {
   Membership membership_;
   Buffer board_;
   std::vector<Board*> boards_;
-  const std::uint64_t* announced_ = nullptr;    // of a pair: where the other rank will say where its board is …
-  const std::uint64_t* left_parent_ = nullptr;  // … and that it has left the parent, so that no board will come
-  std::uint64_t said_[slots] = {};              // signatures
-  std::uint64_t turns_[slots] = {};             // tags; all ranks count alike
-  std::uint64_t all_finished_ = 0;              // what is known of the slowest
-  std::uint64_t own_finished_ = 0;              // all up to this one
+  const std::uint64_t* announced_ = nullptr;    // of a pair: where the other rank will announce its board …
+  const std::uint64_t* left_parent_ = nullptr;  // … and where it tells that it left the parent, so that no board will come
+  std::uint64_t said_[slots] = {};              // by slot: signature of the call whose words it shows
+  std::uint64_t turns_[slots] = {};             // tags; equal on all ranks
+  std::uint64_t all_finished_ = 0;              // as far as known, of the slowest member
+  std::uint64_t own_finished_ = 0;              // all calls up to this one
   std::uint64_t out_of_order_ = 0;              // bit i: own_finished_ + 2 + i is finished too
 };
 

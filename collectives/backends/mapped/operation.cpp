@@ -13,8 +13,8 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr std::int64_t afar_bytes = 128 << 10;     // read at once from memory that is not mapped: stays in the second cache
-constexpr std::int64_t streamed_bytes = 16 << 10;  // summed at once: stays in the first
+constexpr std::int64_t afar_bytes = 128 << 10;     // piece read from unmapped memory: fits the L2 cache
+constexpr std::int64_t streamed_bytes = 16 << 10;  // piece summed at once: fits the L1 cache
 
 bool fills_caches(const Plan& plan) {
   const Problem& p = plan.problem;
@@ -36,7 +36,7 @@ MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
 }
 
 void MappedOperation::start(const Run& run) {
-  require(!running_, "{} is started before it is over", plan_.words);
+  require(!running_, "{} was started before its last run was over", plan_.words);
   run_ = run;
   running_ = true;
   entered_ = false;
@@ -57,14 +57,14 @@ bool MappedOperation::progress() {
   return false;
 }
 
-// The steps of the part, as far as they go.
+// Performs the part's steps as far as possible.
 bool MappedOperation::go_on() {
   const auto& actions = part_->program.actions;
   for (std::size_t a = first_open_; a < actions.size(); ++a) {
     if (!done_[a]) {
       const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
-      if (unshown_ && takes_time) flush();  // others wait for it
+      if (unshown_ && takes_time) flush();  // other ranks wait for these bits
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -98,7 +98,7 @@ bool MappedOperation::enter() {
   return true;
 }
 
-// What one rank must take in slices, all do: so each looks at all others first.
+// If one rank must take the call in slices, all do. So each rank first looks at all others.
 bool MappedOperation::agree() {
   if (unshown_) flush();
   for (int r = 0; r < group_.size(); ++r)
@@ -109,7 +109,7 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// Only when what it takes in is in its place is it shown that the part has begun: then others may write there.
+// The beginning of a part is shown only after its input is in place: from then on, others may write there.
 void MappedOperation::begin(const Part& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
@@ -138,7 +138,7 @@ bool MappedOperation::meet(int rank) {
   if (!has_reached(look(slot.word), tag_)) return false;
   if (other.known == run_.sequence) return other.met = parts_, true;
   if (const std::uint64_t history = look(slot.history); history != run_.history) [[unlikely]] {
-    if (history == abandoned) return false;  // examine() will say why
+    if (history == abandoned) return false;  // examine() will throw the reason
     if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
   }
   other.met = parts_;
@@ -159,7 +159,7 @@ bool MappedOperation::has_happened(const Event& event) {
   const Slot& slot = *peer(event.rank).slot;
   const std::uint64_t word = look(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
-  return has_reached(look(slot.word), tag_ + one_turn);  // it is at the next slice: all of this one has happened there
+  return has_reached(look(slot.word), tag_ + one_turn);  // a peer at the next slice has done all of this one
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -223,8 +223,9 @@ void MappedOperation::take(const Action& action) {
     read(spot, 0, action.count, own(action.into));
 }
 
-// At once where all is mapped; else in pieces, of which what is not mapped is read first. Past the caches a piece is summed within them
-// and then streamed to where it belongs, unless that place was one of the sources and is in the caches anyway.
+// Sums at once if everything is mapped; otherwise in pieces, after reading unmapped data. Beyond the caches, each piece is
+// summed within them and then streamed to its targets. Not in place: there a target is also a source, so it is in the caches
+// anyway.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -271,7 +272,7 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Also waits until nobody reads here any more.
+// Also waits until no other rank reads this rank's memory.
 bool MappedOperation::finish() {
   const Program& program = part_->program;
   if (!given_back_) places_.give_back(first_, part_->problem);
@@ -291,7 +292,7 @@ void MappedOperation::abandon() noexcept {
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers look at the board alone
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers look at the board only
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;
@@ -300,8 +301,8 @@ bool MappedOperation::may_be_written() noexcept {
 void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
-  __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots],
-                     1);  // peers have looked at this line: it must be won back
+  // Peers have read the next slot's line, so it is fetched for writing now.
+  __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots], 1);
 }
 
 }  // namespace chorale::mapped

@@ -1,9 +1,9 @@
-// One collective of a group on memory that peers can map: a Program, run over the boards. Nothing is allocated in a run, except the first
-// time for ordinary buffers: a stand-in in symmetric memory (places.hpp), the programs of slices (slices.hpp), or room for what the
-// kernel reads of the peers'.
+// One collective of a group on memory that peers can map: a Program, run over the boards. A run allocates nothing, except
+// the first one with ordinary buffers. That one allocates a stand-in in symmetric memory (places.hpp), the programs of
+// slices (slices.hpp), or room for data that the kernel reads from peers.
 //
-// Cost on two cores: a step that finds its data ready takes some tens of ns beside its copying; what remains is the time a line of
-// cache takes from core to core.
+// Cost on two cores: a step whose data are ready takes some tens of ns besides its copying. The rest is the time that a
+// cache line takes from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -25,10 +25,10 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // in which call; in which of this operation's parts
+    std::uint64_t known = 0, met = 0;  // the call and the part of this operation in which it was last met
     const Slot* slot = nullptr;
     Whereabouts where = {};
-    std::byte* mapped[3] = {};  // the same, as seen from here; null where it is not mapped
+    std::byte* mapped[3] = {};  // its buffers at this rank's addresses; null if not mapped
   };
 
   bool go_on();
@@ -49,9 +49,9 @@ class MappedOperation final : public Operation {
   bool finish();
   void leave();
 
-  const std::byte* seen(const Spot& spot) const;  // null when it is not mapped
+  const std::byte* seen(const Spot& spot) const;  // null if it is not mapped
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }
-  std::byte* there(const Spot& spot) const {  // where it is mapped
+  std::byte* there(const Spot& spot) const {  // of another rank; it must be mapped
     const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
     const int which = static_cast<int>(spot.place);
     return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
@@ -63,27 +63,27 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
-  const bool streams_;  // the data of all ranks together are more than the last-level cache holds
+  const bool streams_;  // the data of all ranks together exceed the last-level cache
   const Part whole_;
   Slices slices_;
   Places places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // of this part, as shown on the board
+  std::vector<std::uint64_t> words_;  // this part's words, as shown on the board
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;
 
-  // Of the run:
+  // The current run:
   Run run_;
   Slot* slot_ = nullptr;
   bool running_ = false, entered_ = false, agreed_ = false, in_slices_ = false, own_output_mapped_ = false;
 
-  // Of the part that is run:
+  // The current part:
   const Part* part_ = nullptr;
-  std::int64_t slice_ = 0, first_ = 0;  // its number, and its first element
+  std::int64_t slice_ = 0, first_ = 0;  // its index and its first element
   std::uint64_t moved_ = 0;
-  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // how many there have been; of this part; of the call's first
+  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // number of parts so far; tag of this part; tag of the call's first
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;
 };

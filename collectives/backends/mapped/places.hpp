@@ -1,10 +1,10 @@
-// Where peers find a rank's buffers in a call: where they lie, if that is mapped or the kernel lets peers read it, else in stand-ins in
-// symmetric memory, made at the first such call.
+// Where peers find a rank's buffers in a call. If the memory is mapped, or the kernel lets peers read it, the buffers are
+// used where they are. Otherwise the data go through stand-ins in symmetric memory, created at the first such call.
 //
-//   mapped                                  where they lie
-//   ordinary, of a call worth slices        a stand-in for a slice; so all ranks take the call in slices
-//   ordinary, others, ≤ copied_up_to        a stand-in for the vector
-//   ordinary, others, larger                where they lie: the kernel reads them
+//   mapped                                  in their own place
+//   ordinary, in a call worth slicing       in a stand-in for one slice; so all ranks take the call in slices
+//   ordinary, others, ≤ copied_up_to        in a stand-in for the vector
+//   ordinary, others, larger                in their own place: the kernel reads them
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/backends/transport.hpp"
@@ -14,10 +14,10 @@ namespace chorale::mapped {
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
 
-struct Whereabouts {     // what a rank shows of it
-  Location location[3];  // of its input, output and scratch
-  bool stays[3];         // is the same for every slice; else a slice lies where it does in the vector
-  bool in_slices;        // it has ordinary buffers, and can only take the call in slices
+struct Whereabouts {     // what a rank shows to its peers
+  Location location[3];  // of input, output and scratch
+  bool stays[3];         // the location is the same for every slice; otherwise each slice is at its place in the vector
+  bool in_slices;        // this rank has ordinary buffers and can take the call only in slices
 };
 
 class Places {
@@ -25,8 +25,8 @@ class Places {
   Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
-  const Whereabouts& find();  // when peers are to look there
-  // A part of it begins, at that element: its input is copied; and is over: its output is.
+  const Whereabouts& find();  // call before peers look there
+  // take_in: a part begins at element `first`, so its input is copied. give_back: the part is over, so its output is copied.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
       if (!where_.stays[which]) place_[which] = at(which, first);
@@ -40,7 +40,7 @@ class Places {
  private:
   void copy_in(std::int64_t first, const Problem& part);
   void copy_out(std::int64_t first, const Problem& part);
-  std::byte* at(int which, std::int64_t first) const {  // a call without input or output may have none
+  std::byte* at(int which, std::int64_t first) const {  // null if the call has no such buffer
     return vector_[which] ? static_cast<std::byte*>(vector_[which]) + first * element_ : nullptr;
   }
 
@@ -50,7 +50,7 @@ class Places {
   const bool streams_;
   Buffer scratch_, stand_in_[2];
   Whereabouts where_ = {};
-  void* vector_[2] = {};  // the caller's
+  void* vector_[2] = {};  // the caller's buffers
   std::byte* place_[3] = {};
 };
 

@@ -36,7 +36,7 @@ class Compiler {
   const Schedule& schedule() const { return ranks_[index(rank_)]; }
   const Step& step(int rank, int s) const { return ranks_[index(rank)].steps[index(s)]; }
 
-  // The i-th step that sends from a to b goes with the i-th step of b that receives from a.
+  // The i-th send step from a to b matches the i-th receive step of b from a.
   void match() {
     std::map<std::pair<int, int>, std::vector<int>> sends;
     outgoing_.resize(ranks_.size());
@@ -69,7 +69,7 @@ class Compiler {
     return sum;
   }
 
-  // Where a send's data lie on its sender's stage: after those of the sends before it.
+  // The place of a send's data on its sender's stage: after those of earlier sends.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -95,12 +95,12 @@ class Compiler {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
     }
-    if (step.kind == Kind::recv_reduce)  // in rank order, our own contribution among them
+    if (step.kind == Kind::recv_reduce)  // in rank order, including our own contribution
       std::sort(action.from.begin(), action.from.end(), [](const Spot& a, const Spot& b) { return a.rank < b.rank; });
     return action;
   }
 
-  // The send that passes on nothing but what a recv_reduce has just made, if every receiver's place may be written by then.
+  // Whether the receiver's target may be written when the `maker` runs, the recv_reduce whose result is sent (−1: none).
   bool can_be_written(const Message& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
@@ -109,7 +109,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // It may be written when nothing of the receiver's still needs it, or only the maker, who reads each element before he writes it.
+    // It may be written if no step of the receiver still needs it, or only the maker does: it reads each element before it
+    // writes it.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
@@ -120,7 +121,7 @@ class Compiler {
     });
   }
 
-  // The recv_reduce whose result the send passes on as it is; −1 if there is none.
+  // The recv_reduce whose result this send passes on unchanged; −1 if there is none.
   int maker_of(int rank, int s) const {
     const Step& send = step(rank, s);
     if (send.after.size() != 1) return -1;
@@ -149,7 +150,8 @@ class Compiler {
     }
   }
 
-  // Once it is known what is staged and what is written by others: who waits for whom, and who is watched.
+  // Now it is known which data are staged and which are written by others. Sets the dependencies on readers, and which steps
+  // are shown.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

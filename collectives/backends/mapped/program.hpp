@@ -1,14 +1,14 @@
-// A schedule made ready for memory that peers can map. A message needs no receiver's buffer and no sender's: the receiver looks into
-// the sender's memory once the sender's step has happened. So a rank must know what the others do, and it does: their schedules
+// A schedule compiled for memory that peers can map. A message needs no buffer of its own: the receiver reads the sender's
+// memory once the sender's step has happened. So a rank must know the steps of the others. It does, because their schedules
 // are functions of the same problem.
 //
-//   send            shows that its data are there                        (small data are put on the board's stage)
+//   send            shows that its data are ready                        (small data are put on the board's stage)
 //   recv            waits for the sender's step, copies
-//   recv_reduce     waits for all of them, reduces straight from their memory
-//   … and send      the sum that goes on to others is written to them too, in the same pass: then their recv only waits
-//   put             is written to the receiver, whose recv only waits: where senders would idle while receivers copy
+//   recv_reduce     waits for all senders, reduces directly from their memory
+//   … and send      also writes the sum to the next receivers, in the same pass; their recv only waits
+//   put             the sender writes to the receiver, whose recv only waits; for senders that would idle otherwise
 //
-// What waits for a send locally waits for its readers to be done, unless it was staged.
+// A local step that waits for a send waits until its readers are done, unless the data were staged.
 #pragma once
 #include <vector>
 
@@ -16,38 +16,38 @@
 
 namespace chorale::mapped {
 
-// A step of a rank of the group that must have happened.
+// A step of another rank that must have happened.
 struct Event {
   int rank;
   int step;
-  bool only_if_read = false;  // needed only where the reader had to read for himself: the data were not written to him
+  bool only_if_read = false;  // needed only if the reader had to read the data because they were not written to it
 };
 
 // A range of some rank's memory.
 struct Spot {
-  int rank;  // of the group
+  int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // where it lies on that rank's stage, in elements
+  std::int64_t staged = -1;  // its place on that rank's stage, in elements; −1: not staged
 };
 
 struct Action {
   Kind kind;
   std::int64_t count = 0;
-  Spot into{};                  // of this rank: everything but sends
-  std::vector<Spot> from;       // what is read; a send's one: what is staged
-  std::vector<Spot> also_into;  // of others, who would send for it otherwise
-  bool written = false;         // recv: its sender writes it, if he can map it; then there is nothing to wait for but him
-  bool shown = false;           // somebody looks for this step
-  std::vector<Event> events;    // whose data it takes
-  std::vector<int> after;       // steps of this rank …
-  std::vector<Event> readers;   // … and, where those are sends, their readers
+  Spot into{};                  // on this rank; unused by sends
+  std::vector<Spot> from;       // what is read; for a send: what is staged
+  std::vector<Spot> also_into;  // on other ranks, which are written directly
+  bool written = false;  // recv: the sender writes the data, if it can map the target; then only the sender is waited for
+  bool shown = false;    // other ranks look for this step
+  std::vector<Event> events;   // the senders' steps
+  std::vector<int> after;      // steps of this rank …
+  std::vector<Event> readers;  // … and, if those are sends, their readers
 };
 
 struct Program {
   std::vector<Action> actions;
-  std::vector<Event> at_the_end;  // others' steps that still read this rank's memory
-  bool staged = false;            // all data that are sent pass over the stage
+  std::vector<Event> at_the_end;  // steps of others that still read this rank's memory
+  bool staged = false;            // all sent data go through the stage
   std::int64_t scratch_count = 0;
 };
 

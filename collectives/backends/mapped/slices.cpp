@@ -22,8 +22,8 @@ Plan with_count(Plan plan, std::int64_t count) {
 Part::Part(const Plan& plan, std::int64_t stage_elements)
     : problem(plan.problem), program(compile(schedules_of(plan), plan.problem.rank, stage_elements)) {
   const std::size_t steps = program.actions.size();
-  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, which a board has no room for",
-          plan.words, steps);
+  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, more than fit on a board", plan.words,
+          steps);
   for (const Action& action : program.actions) {
     most_sources = std::max(most_sources, action.from.size());
     most_targets = std::max(most_targets, action.also_into.size() + 1);

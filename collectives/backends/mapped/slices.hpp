@@ -1,10 +1,10 @@
-// A large call, cut. Every element that an all_reduce, a reduce or a broadcast gives depends on the same element of the inputs
-// alone, so the call is the same as one call on each slice of the vector after the other. That is how ordinary buffers are taken: what
-// is copied into symmetric memory and back is still in the second cache when it is needed, where a whole vector would have left it.
+// Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
+// same element of the inputs. So the call equals a sequence of calls, one per slice. Ordinary buffers are handled this way:
+// a slice copied into symmetric memory is still in the L2 cache when it is used; a whole vector would not be.
 //
 //   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory; on another rank they may be mapped
 //                     ⇅
-//   stand-in     |  slice  |                                     symmetric memory: one, for all of them in turn
+//   stand-in     |  slice  |                                     symmetric memory: one slice, used for all in turn
 #pragma once
 #include <memory>
 
@@ -13,23 +13,23 @@
 
 namespace chorale::mapped {
 
-// What is run at once: a call or a slice of it.
+// What is run at once: a call or one of its slices.
 struct Part {
   Part(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
   Program program;
-  std::size_t most_sources = 1, most_targets = 1;  // of an action
+  std::size_t most_sources = 1, most_targets = 1;  // of any action
 };
 
 class Slices {
  public:
-  Slices(const Plan& plan, std::int64_t most_bytes);  // keeps the plan's place
+  Slices(const Plan& plan, std::int64_t most_bytes);  // keeps a reference to the plan
 
   bool worth_it() const { return number_ > 1; }  // equal on all ranks
   std::int64_t number() const { return number_; }
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
-  std::int64_t each() const { return each_; }  // elements; the last may have fewer
-  const Part& part(std::int64_t slice);        // compiled when it is first asked for
+  std::int64_t each() const { return each_; }  // elements per slice; the last may have fewer
+  const Part& part(std::int64_t slice);        // compiled at the first request
 
  private:
   const Plan& plan_;

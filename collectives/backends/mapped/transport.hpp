@@ -1,4 +1,5 @@
-// The Transport of both backends on mapped memory; what differs is how a rank reaches another, and how they first meet.
+// The Transport of both backends on mapped memory. They differ in how a rank reaches another's memory and how ranks first
+// meet.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 
@@ -22,7 +23,7 @@ class MappedTransport : public Transport {
 
  private:
   std::shared_ptr<Boards> boards_;
-  Buffer board_;  // between the offer and the group
+  Buffer board_;  // held between offer() and join()
 };
 
 }  // namespace chorale::mapped
