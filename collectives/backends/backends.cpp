@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// Defined one file each; weak, so that a file left out of the build leaves a null pointer and no #ifdef.
+// Each is defined in its own file. They are weak: a file left out of the build leaves a null pointer, without any #ifdef.
 [[gnu::weak]] Availability probe_mpi();
 [[gnu::weak]] Availability probe_ucx();
 [[gnu::weak]] Availability probe_shm();
@@ -23,11 +23,11 @@ namespace chorale {
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
-  // Usual prices: a core that reads another's memory, messages on one host, a network of GPUs.
+  // Usual prices of three kinds: a core that reads another's memory, messages on one host, GPUs on a network.
   constexpr Price mapped{.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9};
   static const std::vector<Backend> table{
       {.name = "mpi",
-       .about = "MPI point-to-point, and its own collectives as the algorithm native",
+       .about = "MPI point-to-point; MPI's own collectives are the algorithm native",
        .probe = probe_mpi,
        .open = open_mpi,
        .usual = {.alpha = 1e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
@@ -89,7 +89,7 @@ std::string best_backend(bool on_device, const std::function<bool(const Backend&
     if (row.preference > 0 && (on_device || !row.devices_only)) rows.push_back(&row);
   std::ranges::sort(rows, std::greater(), [](const Backend* row) { return row->preference; });
   const auto first = std::ranges::find_if(rows, [&](const Backend* row) { return row == rows.back() || works(*row); });
-  return (*first)->name;  // the last, MPI, is not asked: the runtime is its own
+  return (*first)->name;  // the last row, MPI, is not probed: the program already runs on it
 }
 
 std::string best_backend(const mpi::Runtime& runtime, bool on_device) {

@@ -1,18 +1,18 @@
-// The errors of ranks that no longer make the same calls, on every backend. Ranks are those of the world.
+// Errors for ranks whose calls differ, used by every backend. Ranks are world ranks.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace chorale {
 
-// A call of `rank`, and where its ranks parted, in words.
+// A call of `rank`, described for the error message.
 struct CallOf {
   int rank;
   std::string words;
 };
 [[noreturn]] void throw_calls_differ(const CallOf& ours, const CallOf& theirs);
 
-// `peer` left the group after so many calls, and `rank` waits in a later one.
+// `peer` left the group after `calls` calls, and `rank` waits in a later one.
 [[noreturn]] void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words);
 
 }  // namespace chorale

@@ -2,7 +2,7 @@
 
 #include "src/base/mpi.hpp"
 #if defined OPEN_MPI && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>  // MPICH says it in mpi.h
+#include <mpi-ext.h>  // MPICH declares it in mpi.h
 #endif
 
 #include <algorithm>
@@ -23,13 +23,13 @@ bool is_cuda_aware(const std::string& backend, bool says_the_library) {
     if (row.may_be_cuda_aware) known.emplace_back(row.name);
   for (const std::string& name : names)
     if (std::ranges::count(known, name) == 0 && (name != "none" || names.size() > 1))
-      usage_error("CHORALE_CUDA_AWARE names no such backend", fmt::format("\"{}\" in \"{}\"", name, said),
+      usage_error("CHORALE_CUDA_AWARE: unknown backend", fmt::format("\"{}\" in \"{}\"", name, said),
                   fmt::format("set it to {}, {} or none", join(known, ", "), join(known, ",")));
   return std::ranges::count(names, backend) > 0;
 }
 
 std::string device_buffers_by(bool cuda_aware) {
-  return cuda_aware ? "device buffers: direct: the library is CUDA-aware" : "device buffers: staged through pinned memory";
+  return cuda_aware ? "device buffers: direct (the library is CUDA-aware)" : "device buffers: staged through pinned memory";
 }
 
 bool mpi_says_cuda_aware() {

@@ -1,5 +1,6 @@
-// MPI as a backend: always there, since the program is built with one. Messages travel on a duplicate of the world; a group is
-// the list of its members, and is made with a communicator of their own for MPI's own collectives.
+// The backend over MPI. It is always there, because the program is built with an MPI. All messages travel on one duplicate
+// of the world communicator, so a group is only a list of members. For MPI's own collectives each group also creates a
+// communicator.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -12,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// What all groups share.
+// State that all groups share.
 struct MpiWorld {
   explicit MpiWorld(const mpi::Runtime& runtime)
       : rank(runtime.rank()),
@@ -20,7 +21,7 @@ struct MpiWorld {
         comm(mpi::duplicate(runtime.world())),
         line(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // Messages that nobody took must not come to a later communicator either: see ~MpiMail.
+  // After an error, unreceived messages must not reach a later communicator: see ~MpiMail.
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
@@ -28,16 +29,16 @@ struct MpiWorld {
   mpi::Comm comm;
   ServiceLine line;
   MpiTags tags;
-  const bool takes_devices;  // all ranks' libraries do
+  const bool takes_devices;  // true if the libraries of all ranks do
   HostMemory memory;
-  Ledger ledger;  // of what operations keep
+  Ledger ledger;  // of the operations' memory
   std::optional<DirectDevice> device;
   bool gave_up = false;
 };
 
 class MpiGroup final : public Group {
  public:
-  // What is sent between two ranks needs no communicator of MPI's: only its own collectives do.
+  // A pair needs no communicator: it runs no native collectives.
   MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
       : world_(world), book_(world.line, membership) {
     if (!is_pair) make_communicator();
@@ -69,7 +70,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Made by the members alone, who are all here, and not when one of them first wants it: by then they may wait for one another.
+  // Called by the members only, while all of them create the group. At the first native call it would be too late: by then
+  // they may wait for one another.
   void make_communicator() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
@@ -95,7 +97,8 @@ class MpiTransport final : public Transport {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
-  // Not its own collectives: the nonblocking ones, which alone do not hold up others, sum on the host in Open MPI 4 and 5.
+  // Not MPI's own collectives: in Open MPI 4 and 5 the nonblocking ones reduce on the host, and blocking ones would hold up
+  // other calls.
   bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// MPI counts are int: longer messages are one element of a type that is long. Types do not matter in matching, bytes do.
+// MPI counts are int, so a longer message is one element of a long type. MPI matches bytes, not types.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
   MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
@@ -25,7 +25,7 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
   return own_whole;
 }
 
-// Cancels a receive that no message has matched; others stay. (Open MPI crashes if a completed one is cancelled.)
+// Cancels a receive unless it has matched a message. (Open MPI crashes if a completed one is cancelled.)
 void take_back(MPI_Request& request) noexcept {
   int over = 0;
   if (request == MPI_REQUEST_NULL) return;
@@ -34,7 +34,7 @@ void take_back(MPI_Request& request) noexcept {
 
 }  // namespace
 
-// The limit is an attribute of the world alone: communicators that are split from it need not have it.
+// The limit is an attribute of the world only: communicators split from it need not have it.
 MpiTags::MpiTags() {
   void* value = nullptr;
   int found = 0;
@@ -72,7 +72,7 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, c
   statuses_.resize(lines_.size());
 }
 
-// Only after an error are requests left here. When this returns, no message may still be written to their buffers.
+// Requests are left here only after an error. When this returns, no message can be written to their buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -85,7 +85,7 @@ void MpiMessenger::cancel() noexcept {
     if (line(i).incoming) take_back(requests_[i]);
 }
 
-// Once a receiver has closed, it will never receive a send that is still unfinished.
+// A send that is unfinished when its receiver has closed will never be received.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;
@@ -115,7 +115,7 @@ std::span<const int> MpiMessenger::progress() {
     const auto which = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
     over_[static_cast<std::size_t>(i)] = of_[which];
     MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
-    if (code != MPI_ERR_IN_STATUS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets it only when something is wrong
+    if (code != MPI_ERR_IN_STATUS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets it only on errors
     check_arrival(line(which), status);
   }
   std::size_t kept = 0;
@@ -141,9 +141,9 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// Looks at the oldest message from a peer that no receive has matched. If it is of this very call but has another hash, then the peer called
-// something else: a message for our receive would have been sent, and matched, before. MPI knows whether our receive has been matched,
-// since it cancels only those that have not; progress() then finds the receive cancelled, and throws.
+// Looks at the oldest unmatched message from each peer. If it belongs to this very call but has another hash, the peer made
+// a different call: a message for our receive would have been sent, and matched, earlier. MPI knows whether our receive has
+// matched, since it cancels only unmatched ones. progress() then finds the receive cancelled, and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
     int there = 0;

@@ -1,13 +1,14 @@
-// Messages over MPI's nonblocking point-to-point. A tag tells calls apart, so that one that differs between ranks never matches:
+// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call, so a call that differs between ranks
+// never matches:
 //
 //   pair : 1 | group id : 11 | sequence : 4 | hash : the rest, 7 bits at least (15 under Open MPI)
 //
-// The hash is of the group's incarnation and of its calls so far (CallBook::mark), so two groups that have the same id one after the other
-// do not match each other's messages.
+// The hash covers the group's incarnation and its calls so far (CallBook::mark). So if a group takes over the id of an
+// earlier one, the two do not match each other's messages.
 //
-// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight, so a rank posts the receives of call s + 16
-// only when those of call s are over. A peer may be any number of calls ahead, but then it has sent all of call s before, and MPI
-// matches the messages of two ranks in the order in which they were sent.
+// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight, so a rank posts the receives
+// of call s + 16 only after those of call s are over. A peer may be any number of calls ahead, but it has sent all messages
+// of call s before. MPI matches the messages of two ranks in the order of sending.
 #pragma once
 #include <vector>
 
@@ -24,10 +25,10 @@ struct TypeTraits {
 class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
-  MpiTags();  // as many bits as this MPI has
+  MpiTags();  // uses as many bits as this MPI offers
   int of(std::uint32_t group, std::uint64_t mark) const;
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
-  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // but for the hash
+  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // ignores the hash
 
  private:
   int hash_bits_ = 0;
@@ -51,7 +52,7 @@ class MpiMessenger final : public Messenger {
 
  private:
   struct Line {
-    int peer;  // in the world
+    int peer;  // world rank
     bool incoming;
     int count;
     MPI_Datatype type;
@@ -69,7 +70,7 @@ class MpiMessenger final : public Messenger {
   std::uint64_t sequence_ = 0;
   std::vector<Line> lines_;
   std::vector<Handle<TypeTraits>> long_types_;
-  // Under way: the first active_ requests, and the messages that they are of.
+  // In flight: the first active_ requests, each with its message's index in of_.
   std::size_t active_ = 0;
   std::vector<MPI_Request> requests_;
   std::vector<int> of_, indices_, over_;

@@ -14,7 +14,7 @@ MPI_Datatype type_of(DType dtype) {
     case DType::f32: return MPI_FLOAT;
     case DType::f64: return MPI_DOUBLE;
     case DType::f16:
-    case DType::bf16: return MPI_UINT16_T;  // two bytes; what they mean is the operator's
+    case DType::bf16: return MPI_UINT16_T;  // two bytes, which only our operator interprets
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;
     case DType::u8: return MPI_UINT8_T;
@@ -98,8 +98,8 @@ MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator 
   if (!problem_.in_place) return;
   if (problem_.what == Collective::reduce_scatter)
     landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
-  if (is_exchange)
-    copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);  // never nothing
+  if (is_exchange)  // never empty: its address must differ from the output's
+    copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);
 }
 
 template <class Blocking, class Later, class... Args>
@@ -108,7 +108,7 @@ void MpiNative::call(Blocking blocking, Later later, Args... args) {
 }
 
 void MpiNative::start(const Run& run) {
-  require(request_ == MPI_REQUEST_NULL, "a native operation was started while it is not over");
+  require(request_ == MPI_REQUEST_NULL, "a native operation was started before its last run was over");
   blocking_ = run.blocking;
   watch_.start(run);
   landed_ = nullptr;
@@ -186,7 +186,7 @@ void MpiNative::call_blocks(const void* in, void* out) {
       std::memcpy(copy_.data(), in, static_cast<std::size_t>(problem_.input_count() * size_of(dtype_)));
     in = copy_.data();
   }
-  // An exchange may be even on one rank and not on another, so only the general form is safe.
+  // An exchange may be even on one rank and uneven on another, so only the general form is safe.
   call(PMPI_Alltoallv, PMPI_Ialltoallv, in, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
        taken_.starts.data(), type_);
 }

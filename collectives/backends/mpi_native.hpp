@@ -1,9 +1,9 @@
-// MPI's own collectives as the algorithm "native": the baseline. Blocking calls where the caller would wait anyway, since libraries
-// tune those best; else the nonblocking ones. Over a communicator of the group's own, where MPI has the last word: calls that differ
-// between ranks are found only while one of the nonblocking ones waits.
+// MPI's own collectives as the algorithm "native": the baseline. Uses blocking calls if the caller would wait anyway,
+// because libraries tune those best; otherwise nonblocking ones. Each group has an MPI communicator of its own. MPI compares
+// no calls, so a call that differs between ranks is found only while a nonblocking one waits.
 //
-// Beside MPI's types and operators there are ours for 16-bit floats, which are combined in f32 and rounded at each combination.
-// Other types are the library's matter: its min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
+// For 16-bit floats there are operators of our own: each combination is computed in f32 and rounded. Other types are left to
+// the library: its min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
 #pragma once
 #include <vector>
 
@@ -27,7 +27,7 @@ class MpiNative final : public Operation {
   bool may_be_written() noexcept override;
 
  private:
-  struct Cut {  // a vector's blocks, as MPI wants them
+  struct Cut {  // a vector's blocks in MPI's form
     std::vector<int> counts, starts;
     bool is_even = false;
   };
@@ -46,14 +46,13 @@ class MpiNative final : public Operation {
   Handle<OpTraits> own_op_;
   MPI_Op op_;
   Cut given_, taken_;
-  Buffer landing_;  // of a reduce_scatter in place, which MPI would leave at the start of the vector
-  // The input of an all_to_all in place is copied here first. Ours may be in place on some ranks only, MPI's on all or
-  // none. And if both addresses are equal, Open MPI assumes in place with equal counts both ways, and hangs where the
-  // counts differ.
+  Buffer landing_;  // result of an in-place reduce_scatter, which MPI would leave at the start of the vector
+  // Copy of the input of an in-place all_to_all. Ours may be in place on some ranks only, MPI's on all or none. If both
+  // addresses are equal, Open MPI also assumes in place with equal counts both ways, and hangs if the counts differ.
   Buffer copy_;
   void* landed_ = nullptr;
   bool blocking_ = false;
-  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective, which MPI lets nobody cancel or free
+  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective; MPI allows neither cancelling nor freeing it
 };
 
 }  // namespace chorale

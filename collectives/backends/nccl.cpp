@@ -1,11 +1,13 @@
-// NCCL's host side: what is said to whom, and in which order, is decided here; the plugin, which alone links NCCL, puts it on a stream.
+// The host side of the backend nccl. It decides what is sent to whom, and in which order. The plugin, which alone links
+// NCCL, enqueues it on a stream.
 //
-//   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over ─▶ true
+//   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
-// NCCL goes through a group's calls in the order in which they were enqueued, so nobody may overtake. It compares nothing: a call that differs
-// from the others' may go through with wrong numbers. So each rank tells the next one around the group which call it makes, by a letter over
-// MPI (message/call_agreement.hpp), and no call is over before that of the rank before it was compared; the letter is there before the device is
-// through. Letters also tell why a rank gave up, and bring a new communicator's id from the group's first rank to the others.
+// NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. It compares nothing:
+// a call that differs between ranks may complete with wrong numbers. So each rank tells the next one around the group which
+// call it makes, by a letter over MPI (message/call_agreement.hpp). A call is over only after it was compared with that of
+// the preceding rank. That costs no time: the letter arrives before the device finishes. Letters also tell why a rank gave
+// up, and distribute a new communicator's id from the group's first rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +52,7 @@ class NcclGroup final : public Group {
   void enqueue_all();
   NcclLink& link() { return *link_; }
   void tell_call(const Run& run);
-  bool compared(const Run& run);  // throws where the calls differ
+  bool compared(const Run& run);  // false: the letter is not there yet; throws if the calls differ
 
  private:
   bool connected();
@@ -59,7 +61,7 @@ class NcclGroup final : public Group {
 
   NcclWorld& world_;
   CallBook book_;
-  std::unique_ptr<NcclLink> link_;  // none before the communicator's id is known
+  std::unique_ptr<NcclLink> link_;  // null before the communicator's id is known
   std::deque<NcclOperation*> waiting_;
 };
 
@@ -103,7 +105,7 @@ class NcclOperation final : public Operation {
   NcclGroup& group_;
   const Plan plan_;
   CallWatch watch_;
-  std::unique_ptr<NcclWork> work_;  // made when the group is connected
+  std::unique_ptr<NcclWork> work_;  // created once the group is connected
   Run run_;
   bool is_started_ = false, is_enqueued_ = false;
   std::uint64_t moved_ = 0;
@@ -155,17 +157,17 @@ class NcclTransport final : public Transport {
     const auto without = mpi::ranks_where(runtime.world(), !gpu.registers());
     if (without.empty()) return;
     gpu.register_nothing();
-    about_memory_ = fmt::format("not registered with NCCL, which lends none to rank {}", without[0]);
+    about_memory_ = fmt::format("not registered with NCCL, which has none for rank {}", without[0]);
   }
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
-  // For the others it has nothing but sends and receives in a group, which is our algorithm direct.
+  // For the other collectives NCCL has only sends and receives in a group: our algorithm `direct`.
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
   }
   bool reaches(bool on_device, bool) const override { return on_device; }
-  bool plans_for_all() const override { return true; }  // groups of messages depend on what the others do
+  bool plans_for_all() const override { return true; }  // a message's group depends on the steps of all ranks
   Memory& memory() override { return world_.device->memory(); }
   std::string about_memory() const override { return about_memory_; }
 
@@ -194,13 +196,13 @@ Availability probe_nccl() {
   if (!plugin.loaded()) return {false, why_none};
   if (!probe) return {false, built("without_nccl")};
   if (probe(text) != 0) return {false, text};
-  if (devices.empty()) return {false, fmt::format("{} is there, but no device: {}", text, why_none)};
-  return {true, fmt::format("{}, {} device{}; ranks that share one meet over sockets: for tests, not for timing", text,
-                            devices.size(), devices.size() == 1 ? "" : "s")};
+  if (devices.empty()) return {false, fmt::format("{} is installed, but there is no device: {}", text, why_none)};
+  return {true, fmt::format("{}, {} device{}; ranks that share one communicate over sockets: for tests, not for timing",
+                            text, devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-// NCCL refuses two ranks of one host on one device, so where they have to share, each says that it is on a host of its own, and they are
-// joined over the loopback interface.
+// NCCL refuses two ranks of one host on one device. If ranks have to share a device, each claims to be on a host of its own,
+// and they are connected over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

@@ -1,9 +1,9 @@
-// NCCL on NVIDIA GPUs; part of the plugin. Here a device is opened, and its groups are connected, told how they do, and let go:
+// NCCL on NVIDIA GPUs; part of the plugin. This file opens a device, and connects, polls and finalizes its groups:
 //
-//   new_id ─▶ connect ─▶ ready? … ready! ─▶ work (nccl_work.cu) ─▶ finalize ─▶ swept, when its other ranks have done the same
+//   new_id ─▶ connect ─▶ ready? … ready! ─▶ work (nccl_work.cu) ─▶ finalize ─▶ swept, once all ranks have finalized
 //                                              └────▶ abort         a rank gave up: kernels that wait for it end
 //
-// No call here blocks: NCCL is asked not to, and what it has not done yet is asked for again by ready().
+// No call here blocks: NCCL runs in nonblocking mode, and ready() polls what it has not completed yet.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace nccl {
 
 void check(cudaError_t result, const char* call) {
   if (result != cudaSuccess)
-    device_error(std::string(call) + ": " + cudaGetErrorString(result), "on the stream of a group of NCCL's",
+    device_error(std::string(call) + ": " + cudaGetErrorString(result), "on the stream of an NCCL group",
                  "an error of an earlier kernel may show here: CUDA_LAUNCH_BLOCKING=1 shows where it happened");
 }
 
@@ -31,7 +31,7 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
   const char* more = ncclGetLastError(comm);
   device_error(std::string(call) + ": " + ncclGetErrorString(result),
                numbers + (more && *more ? ", " + std::string(more) : ""),
-               "NCCL_DEBUG=WARN in the environment tells more; mind the log of each rank");
+               "set NCCL_DEBUG=WARN in the environment and read the log of each rank");
 }
 
 // ── the device ──
@@ -47,7 +47,7 @@ Gpu::Gpu(int index)
   if (trial) blocks.give_back(trial, 1);
 }
 
-// Whoever is gone without a word is not waited for.
+// Waits at most 5 s, because a rank that died never finalizes.
 Gpu::~Gpu() {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!sweep() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -99,7 +99,7 @@ Link::Link(Gpu& gpu, const NcclId& id, int rank, int size)
   gpu.links.push_back(this);
 }
 
-// Its calls are over, so NCCL is at work on nothing that was met.
+// The group's calls are over, so NCCL is using no registered block.
 Link::~Link() {
   std::erase(gpu.links, this);
   for (const auto& [block, handle] : met_) ncclCommDeregister(comm, handle);
@@ -112,7 +112,7 @@ bool Link::ready() {
     device_error("NCCL's communicator of this group was aborted", numbers_, "see which rank gave up first, and why");
   ncclResult_t state = ncclSuccess;
   check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
-  check(state, "a call of NCCL's");
+  check(state, "an NCCL call");
   return state == ncclSuccess;
 }
 
@@ -136,7 +136,7 @@ bool Link::let_go(const std::byte* block) noexcept {
 }
 
 void Link::abort() noexcept {
-  met_.clear();  // that goes with the communicator
+  met_.clear();  // the registrations end with the communicator
   if (comm) ncclCommAbort(std::exchange(comm, nullptr));
 }
 

@@ -1,4 +1,4 @@
-// Blocks are few, tens or some hundreds, so they are gone through one by one.
+// There are tens or hundreds of blocks, so searches are linear.
 #include "collectives/backends/nccl_blocks.cuh"
 
 #include <cuda_runtime.h>
@@ -37,7 +37,8 @@ void* Blocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// Who has a part next may have it written beside all streams (src/memory/async_copy.hpp), so the device must be through with it, as in cudaFree.
+// The next owner of a part may write it outside of all streams (src/memory/async_copy.hpp). So the device must have finished
+// with it, as in cudaFree.
 void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {
@@ -65,14 +66,15 @@ Blocks::Map::iterator Blocks::find(const void* place) {
 Blocks::Map::iterator Blocks::lend(std::int64_t bytes) {
   void* start = nullptr;
   if (ncclMemAlloc(&start, static_cast<std::size_t>(bytes)) != ncclSuccess) {
-    cudaGetLastError();  // said once
+    cudaGetLastError();  // clears the error
     errno = ENOMEM;
     return lent_.end();
   }
   return lent_.emplace(static_cast<std::byte*>(start), Lent{bytes}).first;
 }
 
-// Unlike cudaFree, ncclMemFree does not wait for what our kernels still do there. Calls on it are over: that is what lent it.
+// Unlike cudaFree, ncclMemFree does not wait for our kernels that still use the memory. Calls on it are over, because a
+// buffer outlives its calls.
 void Blocks::sweep() noexcept {
   if (std::ranges::none_of(lent_, [](const auto& entry) { return entry.second.is_over; })) return;
   cudaStreamSynchronize(nullptr);

@@ -1,11 +1,13 @@
-// The device's memory as NCCL lends it (ncclMemAlloc), in blocks that its communicators can be told of (ncclCommRegister): then peers read and
-// write what lies in them by themselves, over NVLink, its switches and the network, where NCCL would else copy it through buffers of its own.
+// Device memory from NCCL (ncclMemAlloc), in blocks that can be registered with its communicators (ncclCommRegister). Peers
+// access registered memory directly, over NVLink, its switches and the network. Otherwise NCCL would copy the data through
+// its own buffers.
 //
-//   block   [ a ··················· ]   [ b | c | d | free ······ ]     from 2 MiB up a buffer has one alone, as NCCL lends whole pages
-//               ▲             ▲             ▲                           of 2 MiB; smaller ones share some of 8 MiB
-//   links     told once, when a call's buffer first lies in it; they let go of it before it goes back
+//   block   [ a ··················· ]   [ b | c | d | free ······ ]     a buffer from 2 MiB up has its own block, since
+//               ▲             ▲             ▲                           NCCL allocates pages of 2 MiB; others share 8 MiB
+//   links     register a block when a call first uses it, and deregister it before it is freed
 //
-// NCCL wants the buffers of one call registered on all ranks or on none of them. Ranks may hold other sizes, so all buffers lie in such blocks.
+// NCCL needs the buffers of one call registered on all ranks or on none. Ranks may have buffers of different sizes, so all
+// buffers are in such blocks.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -24,19 +26,19 @@ struct Block {
 
 class Blocks final : public DeviceLender {
  public:
-  // `let_go` has all links forget a block; false where one cannot at the moment.
+  // `let_go` makes all links deregister a block; false if one cannot at the moment.
   explicit Blocks(std::function<bool(const Block&)> let_go) : let_go_(std::move(let_go)) {}
   ~Blocks() override;
 
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
-  std::optional<Block> holding(const void* place);  // none where it is not from here
+  std::optional<Block> holding(const void* place);  // empty if the address is in no block
 
  private:
   struct Lent {
     std::int64_t bytes;
-    std::optional<FreeRanges> parts = {};  // of one that is shared: these stay
-    bool is_over = false;                  // given back, and to go as soon as all links have let go
+    std::optional<FreeRanges> parts = {};  // of a shared block, which is never freed
+    bool is_over = false;                  // given back; freed once all links have let go
   };
   using Map = std::map<std::byte*, Lent>;
 

@@ -1,9 +1,9 @@
-// What the plugin's files on NCCL have in common: the device of a rank, and the link of a group, which its calls go over.
+// What the plugin's NCCL files share: the device of a rank, and the link of a group, which carries its calls.
 //
-//   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call as the program planned it
-//        ├─ Link                                └─ NativeWork      a call as NCCL has it
-//        ├─ Blocks                                  its memory, which links tell NCCL of
-//        └─ communicators that nobody needs any more
+//   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call planned by the program
+//        ├─ Link                                └─ NativeWork      one of NCCL's own collectives
+//        ├─ Blocks                                  its memory, which links register with NCCL
+//        └─ communicators that are no longer needed
 #pragma once
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -24,8 +24,8 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 
 class Link;
 
-// What all groups of the device share. A communicator that nobody needs any more is finalized, which sees off what is still on its way and
-// wants the same of its other ranks: that is not waited for, until all ends.
+// State shared by all groups of the device. A communicator that is no longer needed is finalized. That completes outstanding
+// operations and needs its other ranks to finalize too, so it is waited for only at the very end.
 class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);
@@ -44,7 +44,7 @@ class Gpu final : public NcclDevice {
   std::vector<Link*> links;
 
  private:
-  bool sweep() noexcept;  // true when none is left
+  bool sweep() noexcept;  // true if none is left
 
   bool registers_;
   const std::unique_ptr<Memory> known_, plain_;
@@ -61,9 +61,9 @@ class Link final : public NcclLink {
   std::unique_ptr<NcclWork> prepare_native(const Plan& plan) override;
   void abort() noexcept override;
 
-  // Whether a place of a call lies in a block. NCCL is told of it once; only while it is ready.
+  // Whether an address of a call lies in a block. Registers the block with NCCL at first sight. Call it only while ready().
   bool meet(const void* place);
-  bool let_go(const std::byte* block) noexcept;  // false: NCCL is at work, and may be looking at it
+  bool let_go(const std::byte* block) noexcept;  // false: NCCL is busy and may be using the block
 
   void check(ncclResult_t result, const char* call) const { nccl::check(result, call, numbers_, comm); }
   Queue queue() const { return {.device = &gpu.kernels, .stream = stream}; }
@@ -73,7 +73,7 @@ class Link final : public NcclLink {
 
  private:
   std::string numbers_;
-  std::map<const std::byte*, void*> met_;  // blocks, and what NCCL calls them
+  std::map<const std::byte*, void*> met_;  // blocks and their NCCL handles
 };
 
 }  // namespace chorale::nccl

@@ -1,9 +1,10 @@
-// A call on a group's stream, of two kinds. It was decided before (nccl.cpp) what is sent, received and summed; here it is put there.
+// A call on a group's stream, of two kinds. The program has decided what is sent, received and summed (nccl.cpp); this file
+// enqueues it.
 //
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// A part goes on the stream when NCCL is done with taking the one before, which enqueue() asks: so no call of it is lost, and nobody blocks.
+// A part is enqueued once NCCL has accepted the one before; enqueue() polls that. So no work is lost, and no call blocks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -31,11 +32,11 @@ ncclRedOp_t operator_of(Redop op) {
     case Redop::prod: return ncclProd;
     case Redop::min: return ncclMin;
     case Redop::max: return ncclMax;
-    default: return ncclSum;  // an average is divided at the end
+    default: return ncclSum;  // averages are divided at the end
   }
 }
 
-// What both kinds of work share: begin behind the caller, end with an event.
+// Common to both kinds: the call begins behind the caller's work and ends with an event.
 class Work : public NcclWork {
  public:
   Work(Link& link, const Plan& plan);
@@ -45,12 +46,12 @@ class Work : public NcclWork {
   bool over() override;
 
  protected:
-  virtual bool enqueue_next() = 0;  // false: there was no more
+  virtual bool enqueue_next() = 0;  // false: nothing was left
 
   Link& link_;
   const Plan plan_;
   void *input_ = nullptr, *output_ = nullptr;
-  bool registered_ = false;  // its buffers; they may be somebody else's, and then that is so on all ranks
+  bool registered_ = false;  // whether its buffers are; they may come from elsewhere, then on all ranks
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -85,7 +86,7 @@ bool Work::enqueue() {
 
 bool Work::over() {
   const bool is_over = event_completed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
-  if (!is_over) link_.ready();  // it throws when a peer's end of a line broke
+  if (!is_over) link_.ready();  // throws if a connection to a peer broke
   return is_over;
 }
 
@@ -102,7 +103,7 @@ class ScheduledWork final : public Work {
   }
 
  private:
-  // Registered where the buffers are from which peers send to it.
+  // The workspace is registered if the buffers are, because peers send from those to it.
   void make_workspace() {
     if (flat_.workspace_bytes == 0) return;
     if (workspace_.memory() != &link_.gpu.memory(registered_))
@@ -111,7 +112,8 @@ class ScheduledWork final : public Work {
   }
   void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
-  // By turns the messages of a group and what follows them: that can only be put on the stream when NCCL has put the messages there.
+  // Enqueues, in turn, the messages of a group and the sums and copies after it. Those can be enqueued only once NCCL has
+  // enqueued the messages.
   bool enqueue_next() override {
     if (next_ == 2 * groups_.size()) return false;
     const MessageGroup& group = groups_[next_ / 2];
@@ -155,7 +157,8 @@ class ScheduledWork final : public Work {
   std::size_t next_ = 0;
 };
 
-// NCCL's own collectives. Those that want blocks of one size are made of a broadcast or a reduction for each block where sizes differ.
+// NCCL's own collectives. all_gather and reduce_scatter need equal blocks; with unequal ones, one broadcast or reduction per
+// block replaces them.
 class NativeWork final : public Work {
  public:
   using Work::Work;
@@ -183,7 +186,7 @@ class NativeWork final : public Work {
       link_.check(ncclReduceScatter(input_, output_, own, type, op, comm, stream), "ncclReduceScatter");
     else if (p.what == Collective::all_gather || p.what == Collective::reduce_scatter)
       by_blocks(type, op);
-    else  // a barrier too: it is over when everybody's token is in
+    else  // a barrier too: it is over when all tokens are in
       link_.check(ncclAllReduce(input_, output_, all, type, op, comm, stream), "ncclAllReduce");
     return true;
   }

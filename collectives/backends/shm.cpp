@@ -1,6 +1,6 @@
-// Mapped memory between the ranks of one host. What it needs is tried, not assumed: an arena (a memfd) that can be made, that can be
-// mapped again as a peer would, and that shows the same both times. Whether a rank may read its neighbour's heap directly is inferred:
-// the call works on ourselves, and Yama's scope says for whom else.
+// Mapped memory between the ranks of one host. The probe tries what the backend needs: it creates an arena (a memfd), maps
+// it again as a peer would, and checks that both mappings show the same data. Whether a rank may read its neighbor's heap is
+// inferred: the system call works on our own process, and Yama's scope tells which others it works on.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,7 +30,7 @@ std::string try_arena() {
     const Arena arena(1 << 16);
     const Mapping again = Arena::of_process(getpid(), arena.file(), 1 << 16);
     *arena.mapping().start() = std::byte{1};
-    return *again.start() == std::byte{1} ? "" : "memory that is shared shows different contents";
+    return *again.start() == std::byte{1} ? "" : "two mappings of the same memory show different contents";
   } catch (const Error& error) {
     return error.what();
   }
@@ -48,13 +48,13 @@ Availability direct_reads() {
   return {false, "no process_vm_readv (ptrace_scope " + scope + ")"};
 }
 
-// Mapped for the peers of one host: each rank's arena by offset; everything else is ordinary memory.
+// Peers find data in a rank's arena by offset. Everything else is ordinary memory.
 class SharedReach final : public Reach {
  public:
-  // As much address space as the machine has memory: what is not touched costs nothing.
+  // Reserves as much address space as the machine has memory; untouched pages cost nothing.
   SharedReach(const mpi::Runtime& runtime, bool can_read)
       : arena_(memory_bytes()), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // where Yama asks for it; elsewhere it changes nothing
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // needed under Yama, otherwise without effect
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
@@ -80,14 +80,14 @@ class SharedReach final : public Reach {
   }
   bool can_read() const override { return can_read_; }
   void read(int rank, Location from, void* into, std::int64_t bytes) const override {
-    while (bytes > 0) {  // the kernel may copy less than asked
+    while (bytes > 0) {  // the kernel may copy less than requested
       const iovec local{into, static_cast<std::size_t>(bytes)};
       const iovec remote{std::bit_cast<void*>(from), static_cast<std::size_t>(bytes)};
       const ssize_t got = process_vm_readv(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
       if (got <= 0)
         throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be read", rank),
                     fmt::format("process_vm_readv of {} bytes: {}", bytes, std::strerror(errno)),
-                    "is that rank still alive? else keep buffers in symmetric memory");
+                    "check that this rank is still alive, or allocate the buffers in symmetric memory");
       into = static_cast<std::byte*>(into) + got;
       from += static_cast<Location>(got);
       bytes -= got;
@@ -135,7 +135,7 @@ std::unique_ptr<Transport> open_shm(const mpi::Runtime& runtime) {
   hosts = mpi::broadcast(runtime.world(), hosts);
   if (hosts.find(' ') + 1 != hosts.size())
     throw Error(Exit::usage, "shm joins the ranks of one host", "the ranks are on " + hosts, "use --backend ucx or mpi");
-  // Everybody must come to the same end: whoever cannot be read must not be waited for.
+  // All ranks must agree: if one rank cannot be read, none is.
   const bool all_can = mpi::ranks_where(runtime.world(), !direct_reads().works).empty();
   return std::make_unique<SharedTransport>(runtime, all_can);
 }

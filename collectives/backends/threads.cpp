@@ -16,7 +16,7 @@ using namespace mapped;
 
 Availability probe_threads() { return {true, fmt::format("{} hardware threads", std::thread::hardware_concurrency())}; }
 
-// An address means the same to all. It may have its highest bit set on no machine we know.
+// An address is valid on every rank. On all machines we know its highest bit is free for is_mapped.
 class ThreadWorld::ThreadReach final : public Reach {
  public:
   Location locate(const void* mine) const override { return std::bit_cast<Location>(mine) | is_mapped; }
@@ -45,7 +45,7 @@ class ThreadWorld::ThreadTransport final : public MappedTransport {
     world_.numbers_[static_cast<std::size_t>(rank_)] = mine;
     world_.meet();
     const std::vector<std::int64_t> all = world_.numbers_;
-    world_.meet();  // nobody overwrites his number while another reads
+    world_.meet();  // all have read before any rank writes its next number
     return all;
   }
 

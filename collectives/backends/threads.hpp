@@ -1,4 +1,4 @@
-// Ranks as threads of one process: many ranks without a launcher, and every place of memory is everybody's.
+// Ranks as threads of one process: many ranks without a launcher. Every rank can access all memory.
 //
 //   ThreadWorld world(7);
 //   on each of 7 threads:  Communicator c = open_world(world.transport(rank), clock);
@@ -15,7 +15,7 @@ namespace mapped {
 class Boards;
 }
 
-// Must outlive the transports.
+// Must outlive its transports.
 class ThreadWorld {
  public:
   explicit ThreadWorld(int size);

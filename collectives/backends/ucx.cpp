@@ -1,5 +1,5 @@
-// UCX through UCP's tag matching: one worker a rank, lines between workers whose addresses were exchanged over MPI. The probe makes a
-// context and a worker, as a run would: the kernel or a container may leave UCX no transport to use.
+// UCX through UCP's tag matching: one worker per rank, endpoints created from addresses that are exchanged over MPI. The
+// probe creates a context and a worker as a run would, since the kernel or a container may leave UCX no usable transport.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
@@ -16,14 +16,14 @@ struct UcxWorld {
         line(r.world()),
         board(r),
         takes_devices(mpi::ranks_where(r.world(), !is_cuda_aware("ucx", ucx::says_cuda_aware(board.context()))).empty()) {
-    require(r.size() <= 4096, "the backend ucx has 12 bits of a tag for the source: {} ranks are too many", r.size());
+    require(r.size() <= 4096, "the backend ucx has 12 tag bits for the source: {} ranks are more than 4096", r.size());
   }
   const mpi::Runtime& runtime;
   ServiceLine line;
   ucx::Switchboard board;
-  const bool takes_devices;  // all ranks' libraries do
+  const bool takes_devices;  // true if the libraries of all ranks do
   HostMemory memory;
-  Ledger ledger;  // of what operations keep
+  Ledger ledger;  // of the operations' memory
   std::optional<DirectDevice> device;
 };
 
@@ -32,7 +32,7 @@ class UcxGroup final : public Group {
   UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
-    require(plan.algorithm != nullptr, "UCX has no collectives of its own, for {}", plan.words);
+    require(plan.algorithm != nullptr, "UCX has no native collectives, so none for {}", plan.words);
     book_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
     return over_messages<ucx::Messenger>(book_, plan, workspace, world_.device, world_.board);
@@ -87,7 +87,7 @@ Availability probe_ucx() {
     const ucx::Worker worker = ucx::open_worker(context.get());
     return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {
-    if (error.exit() == Exit::usage) throw;  // UCX is well: what was said of it is wrong
+    if (error.exit() == Exit::usage) throw;  // UCX works: a setting is wrong
     return {false, fmt::format("{}: {}", version, error.what())};
   }
 }

@@ -32,7 +32,7 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   over_.resize(lines_.size());
 }
 
-// Only after an error are requests left here. When this returns, no message may still be written to their buffers.
+// Requests are left here only after an error. When this returns, no message can be written to their buffers.
 Messenger::~Messenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -44,7 +44,7 @@ void Messenger::cancel() noexcept {
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
-// Once a receiver has closed, it will never receive a send that is still unfinished.
+// A send that is unfinished when its receiver has closed will never be received.
 bool Messenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;
@@ -75,7 +75,8 @@ bool Messenger::post(int message, void* place) {
   if (line.to) {
     request = ucp_tag_send_nbx(line.to, place, line.bytes, tag, &how);
   } else {
-    how.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;  // only a request tells tag and length: UCX 1.13 forgets them else
+    // Only a request reports tag and length: UCX 1.13 loses those of immediate completions.
+    how.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     request = ucp_tag_recv_nbx(worker_, place, line.bytes, tag, ~hash_mask, &how);
   }
   if (UCS_PTR_IS_PTR(request)) {
@@ -89,7 +90,7 @@ bool Messenger::post(int message, void* place) {
 std::span<const int> Messenger::progress() {
   ucp_worker_progress(worker_);
   std::size_t kept = 0, over = 0;
-  // The list must hold what is under way, and nothing else, also when an error leaves the loop.
+  // Even if an error leaves the loop, the list must hold exactly the requests in flight.
   for (std::size_t i = 0; i < active_count_; ++i) {
     const auto [request, message] = active_[i];
     const Line& line = lines_[static_cast<std::size_t>(message)];

@@ -1,11 +1,11 @@
-// Messages over UCX tag matching. All that must agree is in the tag:
+// Messages over UCX tag matching. The tag holds everything that sender and receiver must agree on:
 //
 //   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
-// A receive matches all but the hash, which comes with the message, so a call that differs is seen when it arrives, at no cost. The
-// incarnation tells groups apart that have the same id one after the other (CallBook::mark). The sequence wraps after 256 calls, which is
-// harmless: a group has few in flight, a peer that is further ahead has sent its messages of call s before those of call s + 256, and
-// UCX matches in the order of sending.
+// A receive matches all bits but the hash. The hash arrives with the message, so a call that differs is detected at no cost.
+// The incarnation distinguishes successive groups with one id (CallBook::mark). The sequence wraps after 256 calls, which is
+// harmless: a group has few calls in flight, and a peer sends its messages of call s before those of call s + 256. UCX
+// matches in the order of sending.
 #pragma once
 #include <vector>
 
@@ -27,10 +27,10 @@ class Messenger final : public chorale::Messenger {
 
  private:
   struct Line {
-    int peer;     // in the world
-    ucp_ep_h to;  // nullptr: from it
+    int peer;     // world rank
+    ucp_ep_h to;  // null: a receive from the peer
     std::size_t bytes;
-    ucp_tag_t tag;  // but for the sequence
+    ucp_tag_t tag;  // without sequence and hash
   };
   struct Active {
     void* request;
@@ -44,7 +44,7 @@ class Messenger final : public chorale::Messenger {
   CallBook& book_;
   std::string words_;
   std::uint64_t sequence_ = 0;
-  ucp_tag_t call_ = 0;  // the part of the tag that is the run's
+  ucp_tag_t call_ = 0;  // the run's part of the tag
   std::vector<Line> lines_;
   std::size_t active_count_ = 0;
   std::vector<Active> active_;

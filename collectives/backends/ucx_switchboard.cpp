@@ -13,20 +13,22 @@ namespace chorale::ucx {
 void check(ucs_status_t status, const char* call, std::source_location where) {
   if (status == UCS_OK) return;
   throw Error(Exit::runtime, "a UCX call failed", fmt::format("{}: {}", call, ucs_status_string(status)),
-              "try another backend; UCX_LOG_LEVEL=info in the environment says more", where);
+              "try another backend; UCX_LOG_LEVEL=info in the environment shows more", where);
 }
 
 namespace {
 
-// By UCX_TLS: transports by name or all, or after ^ those to leave out. UCX complains of settings for a transport that it does not use.
+// UCX_TLS lists transports or says all; after ^ it lists those to leave out. UCX warns about settings for a transport that
+// it does not use.
 bool uses_tcp(const char* transports) {
   const std::string_view list = transports ? transports : "all";
   const bool names_tcp = list.find("tcp") != list.npos;
   return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
 }
 
-// UCX gives up a TCP connection whose other host was silent for 28 seconds. A host that is paused or cut off for a minute is slow, not gone:
-// the world's own time limit judges that. (If a process ends, its kernel closes the connection, and UCX still notices at once.)
+// UCX closes a TCP connection if the other host is silent for 28 seconds. A host that is paused or cut off for a minute is
+// slow, not gone: the world's own timeout decides that. (If a process ends, its kernel closes the connection, and UCX
+// notices at once.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -59,7 +61,7 @@ Worker open_worker(ucp_context_h context) {
   return Worker(worker);
 }
 
-// Addresses differ in length: lengths go first.
+// Addresses differ in length, so the lengths are exchanged first.
 Switchboard::Switchboard(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
@@ -86,7 +88,7 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
 }
 
 Switchboard::~Switchboard() {
-  // While an exception flies this rank ends alone: the others would not come to a barrier.
+  // During stack unwinding this rank ends alone: the others would not come to a barrier.
   if (std::uncaught_exceptions() == exceptions_) {
     hang_up();
   } else {
@@ -105,11 +107,11 @@ ucp_ep_h Switchboard::end_to(int peer) {
   return end;
 }
 
-// What was sent is delivered before the lines go, and lines before the worker that the other ends still speak to.
+// Delivers what was sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any more.
 void Switchboard::hang_up() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
-    const ucp_request_param_t how{};  // flushes
+    const ucp_request_param_t how{};  // the default mode flushes
     void* request = end ? ucp_ep_close_nbx(end, &how) : nullptr;
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
@@ -119,7 +121,7 @@ void Switchboard::hang_up() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI fails too: nobody can be waited for
+  } catch (const Error&) {  // MPI fails too, so no rank can be waited for
   }
 }
 

@@ -1,5 +1,5 @@
-// A rank's place on the UCX lines: its worker, and its ends of the lines to the others. Lines are opened when first used and closed
-// together, by all ranks at once. Whoever waits here makes progress, because the other end may need it.
+// A rank's UCX connections: its worker and an endpoint per peer. Endpoints are created at first use and closed collectively
+// by all ranks. Waits in here make progress, because the other end may need it.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -32,7 +32,7 @@ Worker open_worker(ucp_context_h context);
 
 class Switchboard {
  public:
-  explicit Switchboard(const mpi::Runtime& runtime);  // on all ranks at once, and so is its end
+  explicit Switchboard(const mpi::Runtime& runtime);  // collective; so is the destructor
   ~Switchboard();
   ucp_context_h context() const { return context_.get(); }
   ucp_worker_h worker() const { return worker_.get(); }
@@ -44,7 +44,7 @@ class Switchboard {
   int exceptions_;
   Context context_;
   Worker worker_;
-  ProgressHook progress_hook_;  // before the worker goes
+  ProgressHook progress_hook_;  // removed before the worker
   std::vector<char> addresses_;
   std::vector<int> starts_;
   std::vector<ucp_ep_h> ends_;

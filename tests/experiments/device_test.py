@@ -74,7 +74,7 @@ class Device(unittest.TestCase):
             np.testing.assert_allclose(direct, host, rtol=1e-5)
 
     def test_info_says_how_device_buffers_travel(self):
-        for said, mpi in (("mpi", "direct: the library is CUDA-aware"), ("none", "staged through pinned memory")):
+        for said, mpi in (("mpi", "direct (the library is CUDA-aware)"), ("none", "staged through pinned memory")):
             result = start([chorale, "info", "--format", "json"], CHORALE_CUDA_AWARE=said, **plugin)
             self.assertEqual(result.returncode, 0, result.stderr)
             details = {backend["name"]: backend.get("detail", "") for backend in json.loads(result.stdout)["backends"]}
@@ -83,7 +83,7 @@ class Device(unittest.TestCase):
                 self.assertIn("device buffers: staged through pinned memory", details["ucx"])
 
     def test_libraries_that_are_said_to_take_device_buffers_have_a_name_that_is_known(self):
-        said = 'error: CHORALE_CUDA_AWARE names no such backend\n  "shm" in "shm"\n  set it to mpi, ucx, mpi,ucx or none\n'
+        said = 'error: CHORALE_CUDA_AWARE: unknown backend\n  "shm" in "shm"\n  set it to mpi, ucx, mpi,ucx or none\n'
         train = ["train", *small, "--no-save", "--run-dir", self.folder, "--backend"]
         for words in (["info"], *([*train, backend] for backend in backends() if backend != "shm")):
             result = ranks(1 if words == ["info"] else 2, chorale, *words, CHORALE_CUDA_AWARE="shm")
