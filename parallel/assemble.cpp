@@ -12,26 +12,26 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (o.global_batch % whole != 0) {
     const std::string times = layout.replicas() > 1 ? fmt::format(" × {} replicas", layout.replicas()) : "";
     usage_error(
-        "batch sizes do not divide",
-        fmt::format("global-batch-size {} is no multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
+        "the batch does not divide evenly",
+        fmt::format("global-batch-size {} is not a multiple of micro-batch-size {}{}", o.global_batch, o.micro_batch, times),
         fmt::format("try --global-batch-size {}", (o.global_batch / whole + 1) * whole));
   }
   if (o.reducer == "naive" && layout.zero > 0)
-    usage_error("ZeRO has a reducer of its own", fmt::format("reducer is naive, and {} cuts gradients", to_string(layout)),
-                "leave --reducer out, or ZeRO");
+    usage_error("the naive reducer does not work with ZeRO", fmt::format("the layout is {}", to_string(layout)),
+                "leave out --reducer, or use a layout without ZeRO");
   if (o.partition_activations && (o.remake != Remake::full || layout.shards() == 1))
-    usage_error("what full recomputation keeps is shared by tensor ranks, or not at all",
+    usage_error("--partition-activations needs full recomputation and several tensor ranks",
                 layout.shards() == 1 ? fmt::format("{} has one tensor rank", to_string(layout)) : "recompute is not full",
-                "leave --partition-activations out, or give --recompute full and a layout with tp");
+                "leave out --partition-activations, or give --recompute full and a layout with tp");
   if (o.partition_activations && o.micro_batch * o.shape.sequence % layout.shards() != 0)
-    usage_error("what is kept cannot be cut between the tensor ranks",
-                fmt::format("micro-batch-size {} × seq-length {} is no multiple of {}", o.micro_batch, o.shape.sequence,
+    usage_error("the kept activations cannot be split evenly among the tensor ranks",
+                fmt::format("micro-batch-size {} × seq-length {} is not a multiple of {}", o.micro_batch, o.shape.sequence,
                             layout.shards()),
-                "choose another micro-batch, or leave --partition-activations out");
+                "choose another micro-batch, or leave out --partition-activations");
   if (!o.masters && o.compute != DType::bf16)
-    usage_error("only bf16 does without master weights", fmt::format("dtype is {}", name_of(o.compute)),
-                o.compute == DType::f16 ? "use --dtype bf16, or leave --no-master-weights out"
-                                        : "leave --no-master-weights out: the parameters are their own masters");
+    usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
+                o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"
+                                        : "leave out --no-master-weights: the parameters are their own masters");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");

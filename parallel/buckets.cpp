@@ -13,13 +13,14 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
 
 AxisSet summed_over(const Parameter& p, const Layout& layout) { return set_of(*layout.axes, p.summed_over); }
 
-// What parameters of a bucket have in common.
+// Parameters with equal keys may share a bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & holding_copies(*layout.axes, both_grids), p.stages};
 }
 
-// Whole tensors in the order of the backward pass, cut where a bucket is full or, for shards, where a unit ends.
+// Assigns whole tensors to buckets in the order of the backward pass. A bucket ends when it is full; with ZeRO-2 and 3, when
+// a unit ends.
 std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<ParameterPointer>>& units,
                                                const BucketOptions& o, const Layout& layout) {
   struct Open {
@@ -40,7 +41,7 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
   return all;
 }
 
-// The axes along which this rank's part of a parameter is a copy, if ranks along `spread` have different elements of it.
+// The axes along which this rank's part of a parameter is a copy. Along `spread`, ranks own different elements of it.
 AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   const AxisSet cut = set_of(axes, p.cut_by), layers = dividing(axes, Divides::layers);

@@ -1,13 +1,13 @@
-// Data parallelism: every rank has the model and a part of the batch, and gradients are added over all ranks.
+// Data parallelism: every rank has the model and a part of the batch, and gradients are summed over all ranks.
 //
-//   naive      after the last backward pass, tensor by tensor                          the lesson: all of it is waited for
-//   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …                           each bucket leaves when its last gradient is ready,
-//                                  └ bucket 0 ─┴ bucket 1 ─ …                           while earlier layers still compute
+//   naive      after the last backward pass, tensor by tensor        nothing overlaps: the rank waits for each call
+//   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket starts when its last gradient is ready,
+//                                  └ bucket 0 ─┴ bucket 1 ─ …        while earlier layers still compute
 //
-// No thread does that: between any two layers this rank takes the steps of its calls that can be taken (Context::after_layer).
+// No helper thread is needed: after every layer, Context::after_layer progresses the calls in flight.
 //
-// With ring 2Ψ(N−1)/N elements a step. ZeRO-1 (Rajbhandari et al. 2020) is the second half of it put off: buckets are reduce-scattered, each
-// rank updates its shard alone (1/N of the optimizer's state), and the values are gathered: as many bytes.
+// Ring sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al. 2020) sends as many: buckets are reduce-scattered, each
+// rank updates only its shard (1/N of the optimizer's state), and the values are gathered.
 #include "parallel/reducer.hpp"
 
 namespace chorale {

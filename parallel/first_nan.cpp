@@ -22,7 +22,7 @@ void FirstNan::look(const Place& place, const char* what, const std::string& whe
         return keep(place, fmt::format("{} of {} is {}", what, where, value),
                     fmt::format("element {} of {}, shape {}, type {}", i, values.size(), to_string(tensor.shape()),
                                 name_of(tensor.dtype())),
-                    "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is as it was");
+                    "lower --lr, warm up longer, or clip the gradient (--clip-grad); the last checkpoint is intact");
       }
     });
   });

@@ -1,5 +1,5 @@
-// What a layout must fit: the world, the heads, the sequence, the layers, the batch. Each rule is a function that gives nothing, or what is
-// wrong in two lines; the third names the layouts of that world that are nearest and do fit.
+// The rules that a layout must satisfy: world, heads, layers, batch, schedule, sequence. Each rule is a function that
+// returns nothing, or two lines of an error. The third line suggests the nearest layouts of that world that fit.
 #include "parallel/layout.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ struct Misfit {
 };
 using MaybeMisfit = std::optional<Misfit>;
 
-// "data 2 × tensor 2", of a grid; without the axis that takes the rest on demand.
+// "data 2 × tensor 2": the sizes of a grid's axes, with or without the axis that takes the rest.
 std::string sizes_in_words(const Layout& l, unsigned grid, bool with_rest, const char* between) {
   std::vector<std::string> words;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -33,12 +33,12 @@ std::string world_of(const Layout& l, std::int64_t world, unsigned grid) {
   return fmt::format("world {} / ({})", world, sizes_in_words(l, grid, false, " × "));
 }
 
-// An axis whose size could not be inferred.
+// Reports an axis whose size could not be inferred.
 MaybeMisfit check_rest(const Layout& l, std::int64_t world) {
   for (std::size_t row = 0; row < l.axes->size(); ++row)
     if (const AxisRow& axis = (*l.axes)[row]; axis.takes_rest && l.sizes[row] == 0)
-      return Misfit{"the layout does not divide the world",
-                    fmt::format("{}_parallel = {} is no whole number", axis.noun, world_of(l, world, axis.grids))};
+      return Misfit{"the layout does not divide the number of ranks",
+                    fmt::format("{}_parallel = {} is not an integer", axis.noun, world_of(l, world, axis.grids))};
   return {};
 }
 
@@ -46,11 +46,11 @@ MaybeMisfit check_world(const Layout& l, const LayoutLimits& limits) {
   if (MaybeMisfit misfit = check_rest(l, limits.world)) return misfit;
   const auto end = l.sizes.begin() + static_cast<std::ptrdiff_t>(l.axes->size());
   if (*std::min_element(l.sizes.begin(), end) < 1 || l.chunks < 1 || l.zero < 0 || l.zero > 3)
-    return Misfit{"sizes are 1 or more, and stages of ZeRO 0 to 3",
+    return Misfit{"sizes must be 1 or more, and the ZeRO stage 0 to 3",
                   fmt::format("{}, chunks {}, zero {}", sizes_in_words(l, both_grids, true, ", "), l.chunks, l.zero)};
   if (l.ranks() != limits.world)
     return Misfit{
-        "the layout is not of this world",
+        "the layout needs another number of ranks",
         fmt::format("{} = {} ranks; there are {}", sizes_in_words(l, dense_grid, true, " × "), l.ranks(), limits.world)};
   return {};
 }
@@ -61,14 +61,15 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
                                ? fmt::format("num-attention-heads {}", s.heads)
                                : fmt::format("num-query-groups {} (of num-attention-heads {})", s.groups, s.heads);
   if (s.groups < l.shards())
-    return Misfit{"there are fewer heads with a key and value than tensor ranks",
+    return Misfit{"there are fewer key-value heads than tensor ranks",
                   fmt::format("{} is less than tensor {}", name, l.shards())};
   if (s.groups % l.shards() != 0)
-    return Misfit{"tensor ranks do not divide the heads", fmt::format("{} is no multiple of tensor {}", name, l.shards())};
+    return Misfit{"the tensor ranks do not divide the heads",
+                  fmt::format("{} is not a multiple of tensor {}", name, l.shards())};
   if (s.units() % l.shards() != 0)
     return Misfit{
-        "tensor ranks do not divide the MLP",
-        fmt::format("its {} units (gcd of ffn-hidden-size {} and num-attention-heads {}) are no multiple of tensor {}",
+        "the tensor ranks do not divide the MLP",
+        fmt::format("its {} units (gcd of ffn-hidden-size {} and num-attention-heads {}) are not a multiple of tensor {}",
                     s.units(), s.ffn, s.heads, l.shards())};
   const std::int64_t blocks = (s.vocabulary + s.vocabulary_block() - 1) / s.vocabulary_block();
   if (blocks < l.shards())
@@ -80,7 +81,7 @@ MaybeMisfit check_heads(const Layout& l, const LayoutLimits& limits) {
 
 MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
   if (l.chunks > 1 && l.stages() == 1)
-    return Misfit{"only stages of a pipeline have several chunks", fmt::format("pipeline 1, chunks {}", l.chunks)};
+    return Misfit{"only a pipeline can have several chunks per stage", fmt::format("pipeline 1, chunks {}", l.chunks)};
   if (l.stages() * l.chunks > limits.shape.layers)
     return Misfit{"there are more stages than layers",
                   fmt::format("pipeline {} × chunks {} = {}; num-layers is {}", l.stages(), l.chunks, l.stages() * l.chunks,
@@ -88,7 +89,7 @@ MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
-// The sequences that are a whole number of times in the batch: those that the replicas take at once.
+// The batch must be a multiple of this: the sequences that all replicas take at once.
 std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
   return l.replicas() * std::max<std::int64_t>(1, limits.micro_batch);
 }
@@ -97,40 +98,40 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
   const std::int64_t unit = batch_unit(l, limits);
   const std::string micro = limits.micro_batch > 0 ? fmt::format("micro-batch-size {} × ", limits.micro_batch) : "";
   if (limits.global_batch % unit != 0)
-    return Misfit{"batch sizes do not divide",
-                  fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{}, which is {}",
+    return Misfit{"the batch does not divide evenly",
+                  fmt::format("global-batch-size {} must be a multiple of {}data_parallel {}{} (data_parallel = {})",
                               limits.global_batch, micro, l.replicas(), micro.empty() ? "" : fmt::format(" = {}", unit),
                               world_of(l, limits.world, dense_grid))};
   return {};
 }
 
-// The schedule's own rule; after the batch, which its micro-batches divide.
+// The schedule's own rule. It runs after check_batch, so the number of micro-batches is an integer.
 MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   if (l.stages() == 1 && l.schedule == Layout{}.schedule) return {};
   if (l.stages() == 1)
     return Misfit{"only a pipeline has a schedule", fmt::format("schedule is {}, pipeline 1", l.schedule)};
   const PipelineAlgorithm* const row = find_pipeline_schedule(l.schedule);
   const std::int64_t micro_batches = limits.global_batch / batch_unit(l, limits);
-  const std::string why = row ? row->misfit({l.stages(), micro_batches, l.chunks}) : "there is none of that name";
+  const std::string why = row ? row->misfit({l.stages(), micro_batches, l.chunks}) : "there is no schedule of that name";
   if (why.empty()) return {};
   return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
 }
 
-// After the batch, whose share may be the micro-batch.
+// It runs after check_batch, because a rank's share of the batch may be the micro-batch.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
-    return Misfit{"sequence parallelism divides tokens among tensor ranks", "tensor is 1: there is none to share with"};
+    return Misfit{"sequence parallelism divides tokens among tensor ranks", "tensor is 1: there is only one tensor rank"};
   const std::int64_t share = l.stages() > 1 ? 1 : limits.global_batch / l.replicas();
   const std::int64_t micro = limits.micro_batch > 0 ? limits.micro_batch : share;
   if (micro * limits.shape.sequence % l.shards() != 0)
-    return Misfit{"sequence parallelism does not divide the tokens",
-                  fmt::format("micro-batch-size {} × seq-length {} = {} tokens are no multiple of tensor {}", micro,
+    return Misfit{"sequence parallelism cannot split the tokens evenly",
+                  fmt::format("micro-batch-size {} × seq-length {} = {} tokens are not a multiple of tensor {}", micro,
                               limits.shape.sequence, micro * limits.shape.sequence, l.shards())};
   return {};
 }
 
-// Grid by grid: what one axis takes of it may be what another grid divides.
+// Infers missing sizes grid by grid, because an axis inferred in the dense grid may belong to the expert grid too.
 Layout with_rest(Layout layout, std::int64_t world) {
   const AxisTable& axes = *layout.axes;
   for (const unsigned grid : {dense_grid, expert_grid})
@@ -149,7 +150,7 @@ MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   return {};
 }
 
-// Every way to write the world as a product of axes, with so many shards and stages at most, from the outermost axis on.
+// Every way to write the world as a product of axis sizes, with at most so many shards and stages; outermost axis first.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
@@ -197,7 +198,7 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   return either(words);
 }
 
-// The other layouts that fit and are as much as can be what was asked.
+// The layouts that fit and are closest to the one asked for. They keep its ZeRO, sp and schedule where possible.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
@@ -213,13 +214,13 @@ std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   return nearest_of(asked, fitting.empty() ? all_layouts(limits) : fitting);
 }
 
-// What else makes this layout fit: other sizes of batches.
+// Other batch sizes with which this layout fits.
 std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits& limits) {
   const Layout layout = with_rest(asked, limits.world);
   if (layout.ranks() != limits.world) return {};
   std::vector<std::string> batches, micro_batches, remedies;
   const std::int64_t unit = batch_unit(layout, limits), below = limits.global_batch / unit;
-  for (const std::int64_t step : {-1, 1})  // a schedule may want its micro-batches in groups of the stages
+  for (const std::int64_t step : {-1, 1})  // a schedule may need a multiple of the stages as its number of micro-batches
     for (std::int64_t tried = 0; tried < layout.stages(); ++tried) {
       LayoutLimits other = limits;
       other.global_batch = (below + (step > 0) + step * tried) * unit;
@@ -280,7 +281,7 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
   for (Layout layout : shapes_of(limits))
     for (const bool sequence : {false, true})
       for (const int zero :
-           layout.replicas() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // 3 keeps shards apart anyway
+           layout.replicas() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one replica
         layout.sequence = sequence, layout.zero = zero;
         if ((!sequence || layout.shards() > 1) && fits(layout, limits)) all.push_back(layout);
       }

@@ -1,4 +1,4 @@
-// The word of a layout: written, and read with every mistake named.
+// Writes and reads layout words. Each mistake in a word gets an error that names the part.
 //
 //   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
 #include <fmt/format.h>
@@ -14,15 +14,15 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t most = 1'000'000;  // of any axis: their product stays a number
+constexpr std::int64_t most = 1'000'000;  // the largest axis size, so that the product does not overflow
 
-// What a part with a number may be: an axis, z or v.
+// A part that has a number: an axis, z or v.
 struct Numbered {
   std::string letters;
   std::int64_t lowest, highest;
 };
 
-// An axis that only takes what its grid leaves is never said.
+// False for an axis of the expert grid that is always inferred: it never appears in a word.
 bool is_said(const AxisRow& axis) { return !axis.takes_rest || (axis.grids & dense_grid) != 0; }
 
 std::vector<Numbered> numbered_parts(const AxisTable& axes) {
@@ -54,7 +54,7 @@ Piece part_of(const std::string& text) {
   const std::string near = nearest(part.text, right);
   usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
               (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
-                  sizes + "z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") + "), with dots between");
+                  sizes + "z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") + "), separated by dots");
 }
 
 std::int64_t number_of(const AxisTable& axes, const std::string& word, const Piece& part, const Numbered& kind) {
@@ -67,7 +67,7 @@ std::int64_t number_of(const AxisTable& axes, const std::string& word, const Pie
   return value;
 }
 
-// Sets what one part says; returns what that was.
+// Stores one part in the layout. Returns its kind, to find repeated parts.
 std::string take(const std::string& word, const Piece& part, Layout& layout) {
   const AxisTable& axes = *layout.axes;
   const std::vector<std::string> schedules = schedule_names();
@@ -118,7 +118,7 @@ std::string to_string(const Layout& layout) {
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
   if (layout.sequence) word += ".sp";
   if (layout.chunks != plain.chunks) word += fmt::format(".v{}", layout.chunks);
-  // Several chunks without a schedule would be read as the default's for several.
+  // A word with several chunks and no schedule would be read with the default schedule for several chunks.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
   return word;
 }
@@ -129,10 +129,10 @@ Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable
   std::vector<std::string> said;
   for (const std::string& text : split(word, '.')) {
     const Piece part = part_of(text);
-    if (text.empty()) refuse_part(axes, word, part, "stands between two dots");
+    if (text.empty()) refuse_part(axes, word, part, "is empty: there is nothing between two dots");
     const std::string what = take(word, part, layout);
     if (std::count(said.begin(), said.end(), what))
-      refuse_part(axes, word, part, what == "schedule" ? "is a second schedule" : "is said twice");
+      refuse_part(axes, word, part, what == "schedule" ? "is a second schedule" : "is given twice");
     said.push_back(what);
   }
   if (layout.chunks > 1 && !std::count(said.begin(), said.end(), "schedule"))

@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// Neighbours along an axis are so many ranks apart.
+// The distance in ranks between neighbors along an axis.
 std::int64_t stride_of(const Layout& l, std::size_t row) {
   const AxisTable& axes = *l.axes;
   const unsigned grid = (axes[row].grids & dense_grid) ? dense_grid : expert_grid;
@@ -32,21 +32,22 @@ std::vector<std::size_t> inwards(const Layout& l, AxisSet set) {
   return rows;
 }
 
-// The places on these axes as one number, the innermost axis running fastest.
+// The coordinates on these axes as one index; the innermost axis varies fastest.
 std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   std::int64_t number = 0;
   for (const std::size_t row : inwards(l, set)) number = number * l.sizes[row] + place[row];
   return number;
 }
 
-// Of the axes of size 1, none.
+// The set without axes of size 1.
 AxisSet significant(const Layout& l, AxisSet set) {
   for (std::size_t row = 0; row < l.axes->size(); ++row)
     if (l.sizes[row] == 1) set &= ~(1U << row);
   return set;
 }
 
-// The groups that a mesh has: each axis, what divides one thing together, and all sets of axes that gradients may be summed over.
+// The groups of a mesh: each axis, all axes of the width together, all axes of the layers together, and every set of axes
+// that gradients may be summed over.
 std::vector<AxisSet> sets_of(const Layout& l) {
   const AxisTable& axes = *l.axes;
   std::vector<AxisSet> sets;
@@ -122,7 +123,7 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
   for (auto& [backend, world] : worlds_) world.use_device(device);
 }
 
-// Mapped memory before what other backends lend of the host's.
+// Prefers memory that peers map (shm) to host memory that other backends lend.
 const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {
@@ -152,12 +153,11 @@ Worlds Worlds::split(int color) const {
   return part;
 }
 
-// A group: its name, the axis whose backend and algorithm it takes, the axes it is along, this rank's place in it, its size, and which of all
-// such groups this one is.
+// A group of this rank.
 struct Mesh::Line {
-  std::string name, chosen_as;
-  AxisSet set;
-  std::int64_t rank, size, group;
+  std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm it takes
+  AxisSet set;                     // the axes it is along
+  std::int64_t rank, size, group;  // this rank's index in it, its size, and its number among the groups along these axes
 };
 
 std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
@@ -215,7 +215,7 @@ Axis& Mesh::along(AxisSet axes) const {
 }
 
 Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
-  require(layout.ranks() == 1, "{} has {} ranks, and this is one", to_string(layout), layout.ranks());
+  require(layout.ranks() == 1, "{} has {} ranks, but a mesh without a world has one", to_string(layout), layout.ranks());
   make([&](const Line& line) { return std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_); });
 }
 
@@ -223,7 +223,7 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
     : Mesh(layout, worlds.for_axis("world").rank()) {
   make([&](const Line& line) {
     const Communicator& world = worlds.for_axis(line.chosen_as);
-    require(world.size() == layout.ranks(), "{} has {} ranks and the world {}", to_string(layout), layout.ranks(),
+    require(world.size() == layout.ranks(), "{} has {} ranks, but the world has {}", to_string(layout), layout.ranks(),
             world.size());
     Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
     const std::string& algorithm = choice_for(algorithms, line.chosen_as);

@@ -10,7 +10,8 @@
 namespace chorale {
 namespace {
 
-// A product with a matrix is 2 operations an element and token, its two gradients twice as much; attention looks at half the sequence.
+// A matrix product costs 2 operations per element and token, its two gradients 4 more. Attention reads half the sequence on
+// average.
 double flops_per_token(const Training& training) {
   const ModelShape& shape = training.options().shape;
   const Layout& layout = training.mesh().layout();
@@ -27,7 +28,7 @@ double flops_per_token(const Training& training) {
 
 void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<std::int32_t>) {}
 
-// One rank without the others, and its accounts at nothing.
+// A training on one rank that only pretends.
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank)
@@ -36,7 +37,7 @@ class Pretence {
                                   r.selector ? r.selector : std::make_shared<const Selector>()),
                   nothing_, still_) {}
 
-  // What `act` sends.
+  // The traffic of `act`.
   template <class Act>
   Accounts sent_by(Act&& act) {
     clear_accounts(training_.mesh());
@@ -49,7 +50,7 @@ class Pretence {
   }
 
  private:
-  // What stores nothing needs no GPU either.
+  // Phantom tensors need no memory limit and no GPU.
   static TrainingOptions unlimited(TrainingOptions options) {
     return options.memory_limit = 0, options.device = nullptr, options;
   }
@@ -59,8 +60,8 @@ class Pretence {
   Training training_;
 };
 
-// A plan with fewer micro-batches, which holds as much: under 1f1b a stage has at most `pipeline` of them in flight, and from the second on
-// all are alike.
+// Options with fewer micro-batches and the same peak memory. Under 1f1b a stage has at most `pipeline` micro-batches in
+// flight, and all after the first are alike.
 TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
   if (layout.schedule == Layout{}.schedule)
     options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
@@ -71,7 +72,7 @@ RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::i
   return plan_rank({.options = options, .layout = layout}, rank_of_stage(layout, stage, true));
 }
 
-// Its number, and what a rank of it needs.
+// The number of the stage that needs the most memory, and the plan of its rank.
 std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
@@ -90,13 +91,13 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// The least of weights and gradients that a rank can hold, by division. It takes no plan to know.
+// A lower bound on a rank's bytes, computed without a plan: an equal share of weights and gradients.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const std::int64_t sharers = layout.shards() * layout.stages() * (layout.zero == 3 ? layout.replicas() : 1);
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
 
-// Other layouts of the same ranks: more of ZeRO first, then any other. Not all are tried, as there may be hundreds.
+// Other layouts of the same ranks: first higher ZeRO stages, then any other. At most 32, since there may be hundreds.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.replicas() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
@@ -106,7 +107,7 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// Among layouts that differ only in ZeRO, those that need the least memory.
+// All layouts, each with the ZeRO stage that needs the least memory.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits) {
   std::vector<Layout> layouts = all_layouts(limits);
   std::erase_if(layouts, [](const Layout& l) { return l.zero != (l.replicas() > 1 ? 3 : 0); });
@@ -120,7 +121,7 @@ std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_r
   return either(words);
 }
 
-// Flags with which this layout has room: activations that are computed twice, smaller micro-batches, or both.
+// Flags with which this layout has room: recomputation, smaller micro-batches, or both.
 std::vector<std::string> flags_that_fit(const Layout& layout, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;
@@ -211,8 +212,8 @@ std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& optio
     so_far += plan.peak[c];
     if (so_far > limit && overflows.empty()) overflows = category_names[c];
   }
-  return Shortage{fmt::format("{} overflows the memory of a rank", overflows),
-                  fmt::format("{}, a rank of stage {}: {} at most (each at its most: {}); {} {}", to_string(layout), stage,
+  return Shortage{fmt::format("a rank has too little memory for its {}", overflows),
+                  fmt::format("{}, a rank of stage {}: peak {} (peaks by category: {}); {} {}", to_string(layout), stage,
                               human_bytes(plan.peak_bytes), join(sum, ", "), limit_is, human_bytes(limit))};
 }
 

@@ -14,7 +14,8 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
   return all;
 }
 
-// How ranks have a parameter that this stage holds. Its gradient is a sum over all tokens: over the axes that divide these, unless they cut it.
+// States how ranks hold a parameter of this stage. Its gradient is a sum over all tokens, so it is summed over the axes that
+// divide tokens, except those that cut the parameter.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
   const AxisSet cut = set_of(axes, p.cut_by);
@@ -22,7 +23,7 @@ void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   if (p.of_stream && layout.sequence) sum |= dividing(axes, Divides::width);
   p.summed_over = names_of(axes, sum);
   p.stages = p.tied ? end_stages(layout) : std::vector{stage};
-  if (p.tied) p.multiplies = ends;  // the head does
+  if (p.tied) p.multiplies = ends;  // only the head multiplies by it
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const Bui
   for (std::size_t part = 0; part < blocks.size(); ++part) {
     const PartPlace place = pipeline.place(static_cast<std::int64_t>(part));
     const bool mine = place.stage == here;
-    require(!mine || place.chunk == static_cast<std::int64_t>(chunks_.size()), "chunks of a stage lie in the model's order");
+    require(!mine || place.chunk == static_cast<std::int64_t>(chunks_.size()), "a stage's chunks are not in model order");
     Sequence chunk("model");
     const auto add = [&](LayerPointer layer) {
       units_.push_back(parameters_of(*layer));

@@ -37,7 +37,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
   if (queue_.device)
     std::swap(update_, earlier_);
   else
-    mark(reduced);  // the update is over too
+    mark(reduced);  // on the host the update is over by now, and counts in this step
 
   for (const auto& [micro_batch, chunk, begins, ends] : opened_)
     result.data += span(Trace::Kind::data, begins, ends, micro_batch, chunk);
@@ -59,7 +59,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
     result.exposed += update_->ends.communicated.exposed - update_->begins.communicated.exposed;
   }
   result.bubble = times.waited;
-  result.exposed = std::max(0.0, result.exposed - result.bubble);  // it contains the bubble, but for rounding
+  result.exposed = std::max(0.0, result.exposed - result.bubble);  // exposed time contains the bubble, up to rounding
   result.hidden = at_last.communicated.hidden - at_first.communicated.hidden;
 }
 

@@ -5,14 +5,14 @@
 namespace chorale {
 namespace {
 
-// The same bytes as whole numbers: what is zero on all ranks but one keeps its bits when it is added.
+// The same bytes as integers. A value that is zero on all ranks but one keeps its bits in an integer sum.
 Tensor bits_of(const Tensor& x) { return x.as(x.bytes() % 4 == 0 ? DType::i32 : DType::u8); }
 
-// The call on its way must end before what it works on goes.
+// A std::function must be copyable, and Pending is not.
 std::shared_ptr<Axis::Pending> shared(Axis::Pending pending) { return std::make_shared<Axis::Pending>(std::move(pending)); }
 
 Tensor rows_here(const Tensor& all, Axis& axis, Context& context, Category category) {
-  require(all.dim(0) % axis.size() == 0, "{} rows are cut between {} ranks", all.dim(0), axis.size());
+  require(all.dim(0) % axis.size() == 0, "{} rows cannot be split evenly among {} ranks", all.dim(0), axis.size());
   return context.typed({all.dim(0) / axis.size(), all.dim(1)}, all.dtype(), category);
 }
 

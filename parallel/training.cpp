@@ -73,7 +73,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-// This rank's part of samples 0 … samples − 1 after the cursor, through the pipeline.
+// Runs this rank's share of the `samples` samples after the cursor through the pipeline.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
   batch_totals_.clear();
@@ -113,7 +113,7 @@ StepResult Training::step(const ReadSamples& read) {
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   account_.mark(StepAccount::passed);
   reducer_->finish();
-  // How many tokens count is not known here before the one wait of the step; the norm is put right behind it.
+  // The number of counted tokens is known only after the step's one wait. The norm is corrected for it there.
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
@@ -143,7 +143,7 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
-// Nothing where any rank's sums cannot be trusted. Of a plan the loss is NaN.
+// Nothing if any rank's sums are invalid. In a plan the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
   const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
@@ -168,7 +168,7 @@ void Training::each_site(const std::function<void(SumSite&)>& visit) {
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
 
-// What is wrong with one of this rank's sums since they were last asked for.
+// The first invalid sum on this rank since the last call, if any.
 std::optional<Error> Training::trouble_of_sums() {
   std::optional<Error> trouble;
   each_site([&](SumSite& site) {
@@ -188,9 +188,9 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
   const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, batch_totals_.squares());
   if (!outcome)
-    throw Error(Exit::runtime, "the sums of an evaluation overflowed, or are of what are no numbers",
-                fmt::format("after step {}, on rank {} or another", steps_, mesh_.world().rank()),
-                "the next step of training would name the layer");
+    throw Error(Exit::runtime, "evaluation produced Inf or NaN",
+                fmt::format("after step {}, on rank {} or another rank", steps_, mesh_.world().rank()),
+                "train one more step: it names the layer");
   return outcome->loss;
 }
 
@@ -214,10 +214,10 @@ std::int64_t Training::declared_activation_bytes() {
   return all.input + all.inside + all.output;
 }
 
-// All ranks go through the step to its end, so that none waits for one that has left.
+// All ranks repeat the whole step, so that none waits for a rank that has thrown.
 void Training::name_first_nan(const ReadSamples& read) {
   buckets_->clear_gradients();
-  trouble_of_sums();  // those are known
+  trouble_of_sums();  // clears what the first run of the step left
   FirstNan first_nan(steps_ + 1);
   for (const ParameterPointer& p : parameters_)
     if (p->value) first_nan.look({}, "value", p->name, p->value);
@@ -233,7 +233,7 @@ void Training::name_first_nan(const ReadSamples& read) {
     batch.context.inspect = [this, there, back, &first_nan](const char* what, const std::string& layer,
                                                             const Tensor& tensor) {
       const FirstNan::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
-      first_nan.take(place, trouble_of_sums());  // exact sums of what is no number are numbers
+      first_nan.take(place, trouble_of_sums());  // an exact sum is an integer, even if an addend was NaN
       first_nan.look(place, what, layer, tensor);
     };
     batch.context.on_gradient_ready = [this, back, &first_nan](Parameter& p) {
@@ -242,9 +242,9 @@ void Training::name_first_nan(const ReadSamples& read) {
     };
   });
   first_nan.throw_first(mesh_.world());
-  throw Error(Exit::runtime, fmt::format("the loss or the gradients of step {} are no numbers", steps_ + 1),
-              "every layer's output and gradient is finite on its rank when computed again",
-              "their sums over ranks are too large (lower --lr, or --loss-scale), or memory changes by itself");
+  throw Error(Exit::runtime, fmt::format("step {} produced Inf or NaN in its loss or gradients", steps_ + 1),
+              "when the step is repeated, every layer's output and gradient is finite on its own rank",
+              "either their sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty");
 }
 
 }  // namespace chorale

@@ -15,7 +15,7 @@ class Sharded final : public Reducer {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
   }
 
-  // A unit's gradients of one micro-batch: their sum is added to the shard, and they are dropped.
+  // Once all gradients of a bucket are in for this micro-batch, adds their sum over ranks to the shard and drops them.
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
@@ -31,7 +31,7 @@ class Sharded final : public Reducer {
   void finish() override { add_after(buckets_); }
 
   void publish() override {
-    if (buckets_.options().zero < 3) gather_values(buckets_);  // of ZeRO-3 a unit gathers its own
+    if (buckets_.options().zero < 3) gather_values(buckets_);  // with ZeRO-3, each unit gathers its own values
   }
 
  private:

@@ -1,7 +1,7 @@
-// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v chunks of the model on each stage, so that a stage's first work is over v times
-// sooner. Micro-batches go in groups of p: a group through the first chunk of every stage, then through the second, …; backward from the
-// last chunk to the first. The bubble is divided by v, for v times the messages and up to 2(p−r−1) + (v−1)p + 1 chunks' activations in
-// flight on stage r.
+// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v chunks of the model on each stage, so that a stage's first work
+// is over v times sooner. Micro-batches go in groups of p: a group through the first chunk of every stage, then through the
+// second, …; backward from the last chunk to the first. The bubble is divided by v, for v times the messages and up to
+// 2(p−r−1) + (v−1)p + 1 chunks' activations in flight on stage r.
 //
 //   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a       2 stages with 2 chunks each: a is the model's first half, b its second
 //   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·
@@ -33,7 +33,7 @@ PipelineSchedule plan(const PipelineShape& shape) {
 std::string misfit(const PipelineShape& shape) {
   if (shape.chunks < 2) return "with one chunk of the model on a stage it would be 1f1b; it wants two or more";
   if (shape.micro_batches % shape.stages == 0) return "";
-  return fmt::format("{} micro-batches are no multiple of {} stages", shape.micro_batches, shape.stages);
+  return fmt::format("{} micro-batches are not a multiple of {} stages", shape.micro_batches, shape.stages);
 }
 
 }  // namespace

@@ -252,7 +252,7 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "pipeline", "1f1", says=['no pipeline schedule "1f1"', 'did you mean "1f1b"?'])
         self.refused("show", "pipline", says=['did you mean "pipeline"?'])
         self.refused("show", "pipeline", "interleaved", "--micro-batches", "6",
-                     says=["6 micro-batches are no multiple of 4 stages", "says which do"])
+                     says=["6 micro-batches are not a multiple of 4 stages", "says which do"])
         self.refused("show", "pipeline", "1f1b", "--ranks", "4",
                      says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
         self.refused("show", "pipeline", "--in-place", says=["a pipeline has no in-place"])

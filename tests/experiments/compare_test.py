@@ -162,7 +162,7 @@ class Compare(unittest.TestCase):
                            'memory-limit = "8M"\nvary.layout = ["dp2", "dp2.z3"]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("dp2-r1: optimizer overflows the memory of a rank", result.stdout)
+        self.assertIn("dp2-r1: a rank has too little memory for its optimizer", result.stdout)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             status = dict(zip(summary.layout.values, summary.status.values))
             self.assertNotEqual(status["dp2"], "ok")

@@ -36,14 +36,14 @@ class Plan(unittest.TestCase):
                 self.assertTrue(self.plan(*words).startswith(layout))
 
     def test_ranks_that_the_layout_does_not_fill_are_refused(self):
-        self.refused("--layout", "tp2.pp2", "--ranks", "9", says=["9 / (tensor 2 × pipeline 2) is no whole number", "try "])
+        self.refused("--layout", "tp2.pp2", "--ranks", "9", says=["9 / (tensor 2 × pipeline 2) is not an integer", "try "])
         self.refused("--layout", "dp2", "--ranks", "8", says=["2 ranks; there are 8", "try dp8"])
 
     def test_only_what_fits_the_model_is_recommended_and_at_once(self):
         self.refused("--layout", "tp2", "--ranks", "7",
-                     says=["7 / (tensor 2 × pipeline 1) is no whole number", "try dp1.pp7\n"])
+                     says=["7 / (tensor 2 × pipeline 1) is not an integer", "try dp1.pp7\n"])
         self.refused("--layout", "dp1000000.tp1000000", says=["1000000"])
-        self.refused("--layout", "dp3.pp2", says=["global-batch-size 8 must be a multiple of data_parallel 3,"])
+        self.refused("--layout", "dp3.pp2", says=["global-batch-size 8 must be a multiple of data_parallel 3 ("])
 
     def test_auto_is_planned_as_a_run_would_choose(self):
         words = ["--layout", "tp4"]

@@ -164,7 +164,7 @@ class Train(unittest.TestCase):
         self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7",
                      says=["heads do not divide the width", "100", "7"])
         self.refused("train", "--global-batch-size", "8", "--micro-batch-size", "3", "--run-dir", self.folder,
-                     says=["batch sizes do not divide", "8", "3"])
+                     says=["the batch does not divide evenly", "8", "3"])
         self.refused("train", "--preset", "nan", says=["unknown preset", "nano"])
         self.refused("train", "--numerics", "exact", "--dtype", "bf16", "--run-dir", self.folder,
                      says=["exact numerics compute in f32"])
@@ -281,8 +281,8 @@ class Train(unittest.TestCase):
         result = ranks(4, *words, "dp4")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
-        self.assertIn("error: optimizer overflows the memory of a rank\n", result.stderr)
-        self.assertRegex(result.stderr, r"dp4, a rank of stage 0: 16\.8 MiB at most .*params 3\.6 MiB, grads 3\.6 MiB, "
+        self.assertIn("error: a rank has too little memory for its optimizer\n", result.stderr)
+        self.assertRegex(result.stderr, r"dp4, a rank of stage 0: peak 16\.8 MiB .*params 3\.6 MiB, grads 3\.6 MiB, "
                                         r"optimizer 7\.2 MiB")
         self.assertRegex(result.stderr, r"the limit is 8\.0 MiB\n  try dp4\.z3, ")
         for layout in ("dp4.z3", "tp2.pp2"):
@@ -306,7 +306,7 @@ class Train(unittest.TestCase):
                 fitting = start([chorale, *words, limit, *flags.replace(" with", "").split()])
                 self.assertEqual(fitting.returncode, 0, f"{limit} {flags}: {fitting.stderr}")
         self.assertTrue(any(found.values()), found)
-        self.refused(*words, "1M", "--layout", "dp1", says=["params overflows the memory of a rank", "start "])
+        self.refused(*words, "1M", "--layout", "dp1", says=["a rank has too little memory for its params", "start "])
 
     # 2.6 TiB of states. A rank that began to allocate them would be ended by the kernel without a word.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
@@ -344,7 +344,7 @@ class Train(unittest.TestCase):
                             ("tp2 --partition-activations", "recompute = none"),
                             ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
-                            ("dp2 --reducer naive --memory-limit 5M", "overflows the memory"),  # and no ZeRO is recommended
+                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # and no ZeRO is recommended
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",

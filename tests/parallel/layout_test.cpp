@@ -66,7 +66,7 @@ TEST_CASE("a word that is no layout is refused with the nearest right part") {
   CHECK_THAT(unread("dp0"), says("dp takes 1 to"));
   CHECK_THAT(unread("z4"), says("z takes 0 to 3"));
   CHECK_THAT(unread("dp99999999999999999999"), says("out of range"));
-  CHECK_THAT(unread("dp2.tp2.dp2"), says("\"dp2\" is said twice"));
+  CHECK_THAT(unread("dp2.tp2.dp2"), says("\"dp2\" is given twice"));
   CHECK_THAT(unread("gpipe.1f1b"), says("a second schedule"));
   CHECK_THAT(unread("dp2..tp2"), says("between two dots"));
   CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3 × pipeline 1)") && says("try dp2.tp4, dp4.tp2"));
@@ -75,16 +75,16 @@ TEST_CASE("a word that is no layout is refused with the nearest right part") {
 TEST_CASE("a layout must be of its world") {
   CHECK_THAT(unfit("dp3.tp2", limits_of("tiny", 8)),
              says("data 3 × tensor 2 × pipeline 1 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.pp2"));
-  CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is no whole number"));
+  CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is not an integer"));
   CHECK(fits(layout_of({0, 2, 1}), limits_of("tiny", 8)));
 }
 
 TEST_CASE("tensor ranks take whole heads, units and blocks of the vocabulary") {
   CHECK_THAT(unfit("tp5", limits_of("tiny", 5)),
-             says("num-attention-heads 24 is no multiple of tensor 5") && says("dp1.pp5"));
+             says("num-attention-heads 24 is not a multiple of tensor 5") && says("dp1.pp5"));
   CHECK_THAT(unfit("tp8", limits_of("tiny-llama", 8)),
              says("num-query-groups 4 (of num-attention-heads 8) is less than tensor 8") && says("try dp2.tp4"));
-  CHECK_THAT(unfit("tp3", limits_of("tiny-llama", 3)), says("num-query-groups 4") && says("no multiple of tensor 3"));
+  CHECK_THAT(unfit("tp3", limits_of("tiny-llama", 3)), says("num-query-groups 4") && says("not a multiple of tensor 3"));
   LayoutLimits odd = limits_of("tiny", 4);
   odd.shape.ffn = 386;  // 2 units
   CHECK_THAT(unfit("tp4", odd), says("2 units") && says("try dp2.tp2"));
@@ -99,8 +99,9 @@ TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
   LayoutLimits limits = limits_of("tiny", 2);
   limits.shape.sequence = 25;
   limits.micro_batch = 3;
-  CHECK_THAT(unfit("tp2.sp", limits), says("micro-batch-size 3 × seq-length 25 = 75 tokens are no multiple of tensor 2") &&
-                                          says("try --micro-batch-size 2, or dp2 or dp1.pp2"));
+  CHECK_THAT(unfit("tp2.sp", limits),
+             says("micro-batch-size 3 × seq-length 25 = 75 tokens are not a multiple of tensor 2") &&
+                 says("try --micro-batch-size 2, or dp2 or dp1.pp2"));
   limits.micro_batch = 0;  // all 24 sequences at once
   CHECK(fits(parse_layout("tp2.sp", 2), limits));
   limits.world = 4;
@@ -121,14 +122,15 @@ TEST_CASE("stages have layers, and chunks a schedule that knows them") {
 TEST_CASE("batches are whole micro-batches of every replica") {
   LayoutLimits limits = limits_of("tiny", 8);
   limits.micro_batch = 4;
-  CHECK_THAT(unfit("dp4.tp2", limits),
-             says("global-batch-size 24 must be a multiple of micro-batch-size 4 × data_parallel 4 = 16, which is world 8 / "
-                  "(tensor 2 × pipeline 1)") &&
-                 says("try --global-batch-size 16 or 32, or --micro-batch-size 3, 2 or 1, or dp2.tp4"));
+  CHECK_THAT(
+      unfit("dp4.tp2", limits),
+      says("global-batch-size 24 must be a multiple of micro-batch-size 4 × data_parallel 4 = 16 (data_parallel = world 8 / "
+           "(tensor 2 × pipeline 1))") &&
+          says("try --global-batch-size 16 or 32, or --micro-batch-size 3, 2 or 1, or dp2.tp4"));
   limits.micro_batch = 1;
   limits.global_batch = 20;
   CHECK_THAT(unfit("dp2.pp4.v2", limits),
-             says("10 micro-batches are no multiple of 4 stages") && says("try --global-batch-size 16 or 24"));
+             says("10 micro-batches are not a multiple of 4 stages") && says("try --global-batch-size 16 or 24"));
   limits.world = 32, limits.micro_batch = 0, limits.global_batch = 3;
   limits.shape.layers = 1, limits.shape.heads = limits.shape.groups = 1;
   CHECK_THAT(unfit("dp32", limits), says("try --global-batch-size 32"));

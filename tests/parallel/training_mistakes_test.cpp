@@ -53,7 +53,7 @@ TEST_CASE("an evaluation does not sum what are no numbers") {
 TEST_CASE("numbers that do not go together are refused") {
   TrainingOptions o = small();
   o.micro_batch = 3;
-  CHECK(refused([&] { SmallRun run(o); }).find("global-batch-size 8 is no multiple of micro-batch-size 3") !=
+  CHECK(refused([&] { SmallRun run(o); }).find("global-batch-size 8 is not a multiple of micro-batch-size 3") !=
         std::string::npos);
   CHECK(refused([] { SmallRun run(small("exact", DType::bf16)); }).find("exact numerics compute in f32") !=
         std::string::npos);
