@@ -1,9 +1,9 @@
-// `chorale report FILE.h5…`: what records hold, four ways.
+// `chorale report FILE.h5…` shows records, in four ways.
 //
-//   report run.h5                              every group as a table, its newest rows
-//   report suite.h5 --html                     one page with figures, beside the record; or where a name on .html says
-//   report A.h5 B.h5 --compare                 what differs between them, then each metric of both and whether it differs
-//   report new.h5 --check old.h5               the same, and exit 3 where a speed fell past the threshold and not by chance
+//   report run.h5                      every group as a table, its newest rows
+//   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
+//   report A.h5 B.h5 --compare         how their conditions differ, then each common metric and whether it differs
+//   report new.h5 --check old.h5       the same; exits with 3 if a speed fell past the threshold and by more than chance
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "5%", "5 %" and "0.05" are the same; "5" could be meant for either.
+// "5%", "5 %" and "0.05" are the same. "5" is refused, because it could mean either.
 double share_in(const std::string& text) {
   std::string number = trim(text);
   const bool percent = !number.empty() && number.back() == '%';
@@ -33,7 +33,7 @@ double share_in(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
   if (number.empty() || *end || !(value >= 0 && value < (percent ? INFINITY : 1)))
-    usage_error("the threshold is no share", fmt::format("--threshold {}", text), "write 5%, or 0.05");
+    usage_error("invalid threshold", fmt::format("--threshold {}", text), "write 5% or 0.05");
   return percent ? value / 100 : value;
 }
 
@@ -56,22 +56,20 @@ void leave_out_repeated(std::vector<std::string>& files) {
 class Report final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("file", files_, "the records; with --html also the page to write, whose name ends on .html");
-    options.add("html", html_, "write one page with figures, beside the first record as report.html where none is named");
-    options.add("compare", compare_, "hold the second record against the first");
+    options.add_positional("file", files_, "the records; with --html, also the page to write (*.html)");
+    options.add("html", html_, "write a page with figures; default: report.html beside the first record");
+    options.add("compare", compare_, "compare the second record with the first");
     options
         .add("check", reference_,
-             "hold the records against these: exit 3 if a speed fell by more than the threshold and more than chance; 2 if "
-             "there are too few launches to tell")
+             "compare the records with these; exit with 3 if a speed fell by more than the threshold and more than chance, "
+             "with 2 if there are too few launches to tell")
         .words("FILE.h5,…");
-    options.add("threshold", threshold_, "how much slower is too much").words("PERCENT");
+    options.add("threshold", threshold_, "the largest slowdown that passes").words("PERCENT");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
-    options
-        .add("warm-up", warm_up_,
-             "steps that are left out where speed is told; -1: as a suite says, else a tenth, ten at most")
+    options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
-    options.add("rows", rows_, "newest rows of each table, 0 for all; csv, json and md keep all unless told").range(0, 1e9);
-    options.add("format", format_, "how to print").one_of(TextTable::formats());
+    options.add("rows", rows_, "newest rows of each table; 0: all, the default for csv, json and md").range(0, 1e9);
+    options.add("format", format_, "output format").one_of(TextTable::formats());
   }
 
   void check(const Launch&) override {
@@ -81,15 +79,14 @@ class Report final : public Command {
     if (html_) std::erase_if(files_, names_page);
     if (files_.empty()) usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
     if (html_ + compare_ + !reference_.empty() > 1)
-      usage_error("--html, --compare and --check are three reports", "several of them were asked for",
-                  "ask for one at a time");
+      usage_error("--html, --compare and --check exclude one another", "several of them were given", "give one at a time");
     if (compare_ && files_.size() != 2)
-      usage_error("--compare wants two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
+      usage_error("--compare needs two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
                   "chorale report A.h5 B.h5 --compare");
     if (!compare_) leave_out_repeated(files_);
     leave_out_repeated(reference_);
     share_ = share_in(threshold_);
-    if (html_ || compare_ || !reference_.empty()) return;  // those read the records as runs
+    if (html_ || compare_ || !reference_.empty()) return;  // these read the records as runs
     for (const std::string& file : files_) records_.push_back({file, Reader(file)});
     for (const report::RecordFile& record : records_)
       if (!group_.empty()) report::require_group(record, group_);
@@ -102,7 +99,7 @@ class Report final : public Command {
       return 0;
     }
     if (!reference_.empty()) return check_speed();
-    if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs want all of them
+    if (format_ != "text" && session.options.origin("rows") == "default") rows_ = 0;  // programs get all rows
     report::print_tables(records_, {group_, rows_ == 0 ? -1 : rows_, format_});
     return 0;
   }
@@ -114,23 +111,21 @@ class Report final : public Command {
     const std::string html = report::page_of(report::read_records(files_, warm_up_));
     std::ofstream out(page, std::ios::binary);
     out << html << std::flush;
-    if (!out)
-      usage_error("the page cannot be written", page.string(),
-                  "name a page in a folder that can be written: --html out.html");
+    if (!out) usage_error("cannot write the page", page.string(), "name a page in a writable folder: --html out.html");
     fmt::print("{}\n", page.string());
     return 0;
   }
 
-  // Prints what differs between the two, then the table. What a program reads on stdout is the table alone.
+  // Prints how the conditions differ, then the table. Other formats than text print only the table to stdout, for programs.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     const auto found = report::compare(report::metrics_of(before), report::metrics_of(after));
     if (found.differences.empty())
       usage_error(
           "the records have no metric in common",
-          "training runs are compared with training runs, of several those on the same layout; benchmarks with those of the "
-          "same operation, backend, algorithm and size",
-          "chorale report FILE.h5 shows what each of them holds");
+          "training runs are compared by layout, unless each side has only one; benchmarks by operation, backend, algorithm "
+          "and size",
+          "chorale report FILE.h5 shows what a record holds");
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
@@ -147,7 +142,8 @@ class Report final : public Command {
     const auto [differences, missing] = compared(reference_, files_);
     const auto slower = report::slower(differences, share_);
     for (const report::Difference& d : slower)
-      fmt::print(stderr, "slower: {}, by {:.1f} % of {} (p = {:.2g})\n", d.name, 100 * d.loss, join(reference_, ", "), d.p);
+      fmt::print(stderr, "slower: {}, by {:.1f} % compared with {} (p = {:.2g})\n", d.name, 100 * d.loss,
+                 join(reference_, ", "), d.p);
     for (const std::string& name : missing)
       fmt::print(stderr, "not compared: {}, which only {} has\n", name, join(reference_, ", "));
     if (!slower.empty()) return static_cast<int>(Exit::check);
@@ -161,12 +157,12 @@ class Report final : public Command {
           "too few runs to tell whether a speed fell",
           fmt::format("launches: A has {}, B has {}", differences[0].launches_of_one, differences[0].launches_of_other),
           fmt::format(
-              "give {0} records of each: report new-1.h5 … new-{0}.h5 --check old-1.h5,…,old-{0}.h5; for benchmarks one "
-              "record of bench --launches {0} will do",
+              "give {0} records of each: report new-1.h5 … new-{0}.h5 --check old-1.h5,…,old-{0}.h5; for benchmarks, one "
+              "record of bench --launches {0} is enough",
               fewest_blocks));
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
-               perhaps ? fmt::format(" and by more than chance; {} may have, and more launches would tell", perhaps) : "",
-               told < speeds ? fmt::format("; {} of {} have too few to tell", speeds - told, speeds) : "");
+               perhaps ? fmt::format(" and more than chance; more launches would tell whether {} did", perhaps) : "",
+               told < speeds ? fmt::format("; {} of {} have too few launches to tell", speeds - told, speeds) : "");
     return static_cast<int>(Exit::ok);
   }
 

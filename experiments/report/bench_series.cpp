@@ -9,7 +9,7 @@
 namespace chorale::report {
 namespace {
 
-// Columns that must be alike, and columns that make a series another one.
+// Columns whose values must be equal, and columns that distinguish series.
 constexpr const char* conditions[] = {"dtype", "redop", "root", "in_place", "cache", "memory"};
 constexpr const char* tells_apart[] = {"ranks", "chunks"};
 
@@ -48,7 +48,7 @@ Found find_in(const Run& run) {
 std::vector<BenchRow> bench_rows(const RecordSet& records) {
   std::vector<Found> all;
   std::map<std::string, std::set<std::string>> seen;
-  std::map<std::string, std::string> first_condition;  // of an operation
+  std::map<std::string, std::string> first_condition;  // by operation
   for (const auto& same : records.labelled("series"))
     for (const Run* run : same) all.push_back(find_in(*run));
   const auto condition_of = [](const Found& found, std::size_t row) {
@@ -62,7 +62,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       for (const char* column : tells_apart) seen[column].insert(found.word(column, row));
     }
   std::vector<BenchRow> rows;
-  std::map<std::string, std::size_t> places;  // in the rows
+  std::map<std::string, std::size_t> places;  // indices into rows
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string op = found.word("op", row);
@@ -93,7 +93,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       rows[place->second].blocks.emplace(found.block, number("median"));
     }
   for (BenchRow& row : rows) {
-    if (row.blocks.size() == 1) continue;  // it has the interval of its own calls
+    if (row.blocks.size() == 1) continue;  // keeps the interval of its own calls
     const Summary all = summarize(row.blocks);
     row.spread = spread_name(false, all.has_interval);
     row.median = all.median, row.ci_low = all.ci_low, row.ci_high = all.ci_high;

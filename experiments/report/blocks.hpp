@@ -1,8 +1,8 @@
-// Runs of one label as what a comparison takes: one number for each block or launch (experiments/statistics.hpp), the
-// median of what was measured in it.
+// Reduces the runs of one label to the samples of a comparison (experiments/statistics.hpp): one number per block or launch,
+// the median of its measurements.
 //
-//   block    one repetition of a suite, whose runs took turns: partners are other runs of that repetition
-//   launch   all repetitions that one launch made: what tells two records apart
+//   block    one repetition of a suite. Its runs took turns, so runs of the same repetition are partners.
+//   launch   all repetitions that one launch made. Two records are compared by launches.
 #pragma once
 #include <functional>
 #include <set>
@@ -13,22 +13,22 @@
 
 namespace chorale::report {
 
-using Samples = std::function<std::vector<double>(const Run&)>;  // of one run: its steps, or its calls
+using Samples = std::function<std::vector<double>(const Run&)>;  // the steps or the calls of one run
 
 ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 
-// Where the runs lie: the 95 % interval of six blocks or more, else the extremes. A single run shows the interval of its
-// own samples, which says nothing of the next run.
+// The spread of the runs: the 95 % interval for six blocks or more, otherwise the extremes. A single run shows the interval
+// of its own samples, which says nothing about the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
-// "paired t-test over 6 repetitions": what tells these kinds of run apart. There are two or more.
+// "paired t-test over 6 repetitions": the test that compares these kinds of run, of which there are at least two.
 std::string test_for(const std::vector<ByBlock>& kinds);
 
-// What such a spread is: "range of the runs", or "95 % interval of its steps' median" where one run shows its own steps.
+// The name of a spread: "range of the runs", or "95 % interval of its steps' median" if one run shows its own steps.
 std::string spread_name(bool one_run, bool has_interval, const std::string& samples = "steps");
 
-// The heading of a column whose rows have these kinds of spread.
+// The column heading for rows with these kinds of spread.
 std::string spread_names(const std::set<std::string>& kinds);
 
 }  // namespace chorale::report

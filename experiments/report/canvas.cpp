@@ -9,14 +9,14 @@ namespace {
 
 constexpr double letter = 7.3, line_height = 20;
 
-// Okabe & Ito 2008; the yellow and the black give way to what can be seen on white and on black.
+// Okabe & Ito 2008. Yellow and black are replaced by colors that are visible on both white and black.
 constexpr const char* light[series_looks] = {"#0072b2", "#d55e00", "#009e73", "#b0508b",
                                              "#2b9ed8", "#c98500", "#4a5160", "#7a4fc2"};
 constexpr const char* dark[series_looks] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#e39ac3",
                                             "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
 constexpr const char* dashes[series_looks] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
-// What lies over the colour, in a tile of 8 × 8.
+// Drawn over the color, in a tile of 8 × 8.
 constexpr const char* hatchings[series_looks] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",

@@ -1,8 +1,7 @@
-// A picture in the making: SVG that takes its colours from the page around it, so that light, dark and paper are the page's
-// business.
+// Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print.
 //
-// Eight series tell themselves apart three ways: by colour (Okabe and Ito's, which every eye can tell apart), by dashes or
-// hatching, and by marks. Text is measured by guess, a little too wide.
+// Eight series differ in three ways: by color (Okabe and Ito's palette, safe for color blindness), by dashes or hatching,
+// and by marks. Text widths are estimates, slightly too wide.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,23 +9,23 @@
 
 namespace chorale::report {
 
-inline constexpr std::size_t series_looks = 8;  // then they repeat
+inline constexpr std::size_t series_looks = 8;  // further series repeat them
 
 struct LegendEntry {
   std::string name;
-  std::string sample;  // SVG within 24 × 12, at 0, 0
+  std::string sample;  // SVG of 24 × 12 at (0, 0)
 };
 
 class Canvas {
  public:
-  // A title, and what is to be seen, for those who do not see it.
+  // `description` is for screen readers.
   Canvas(double width, const std::string& title, const std::string& description);
 
   void text(double x, double y, const std::string& words, const std::string& style = "",
             const std::string& anchor = "start");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
   void add(const std::string& svg) { body_ += svg; }
-  double legend(double x, double y, const std::vector<LegendEntry>& entries);  // in as many lines as it takes; where it ends
+  double legend(double x, double y, const std::vector<LegendEntry>& entries);  // wraps lines; returns the y below it
 
   double width() const { return width_; }
   std::string finish(double height) const;
@@ -37,12 +36,12 @@ class Canvas {
 };
 
 double text_width(const std::string& text);
-std::string fitted(const std::string& text, double width);  // cut short with an ellipsis
+std::string fitted(const std::string& text, double width);  // shortened with an ellipsis
 
-std::string line_look(std::size_t series);  // attributes
+std::string line_look(std::size_t series);  // SVG attributes
 std::string fill_look(std::size_t series, bool outlined = false);
 std::string mark(std::size_t series, double x, double y);
-std::string patterns();  // the hatchings: once a page
-std::string palette();   // CSS: the colours of the looks, of light and of dark
+std::string patterns();  // the hatchings, needed once per page
+std::string palette();   // CSS: the colors of all series, light and dark
 
 }  // namespace chorale::report

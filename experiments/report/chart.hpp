@@ -1,10 +1,10 @@
-// The few kinds of chart that the report has, each from plain data to SVG.
+// The chart kinds of the report. Each turns plain data into SVG.
 //
-//   LineChart   series over a linear or logarithmic axis, with intervals; behind them limits, ideals and unnamed lines
-//   BarChart    lying bars, stacked of parts, one a rank or a run, with an interval at their end
-//   CellChart   a table of coloured cells: how much, or which of several
+//   LineChart   series over a linear or logarithmic axis, with intervals; limits, ideals and unnamed lines lie behind them
+//   BarChart    horizontal stacked bars, one per rank or run, with an interval at the end
+//   CellChart   a table of colored cells, each showing an amount or one of several series
 //
-// All are 600 wide: two beside each other on a laptop, one that is scrolled sideways in its own frame on a telephone.
+// All are 600 wide: two fit side by side on a laptop, and on a phone each scrolls sideways in its own frame.
 #pragma once
 #include <limits>
 #include <string>
@@ -22,16 +22,16 @@ struct Axis {
   Unit unit = Unit::plain;
   Scale::Spacing spacing = Scale::Spacing::linear;
   bool from_zero = false;
-  std::vector<double> marks;  // where they shall be, if not at round values
+  std::vector<double> marks;  // tick positions; empty: round values
 };
 
 struct Point {
   double x = 0, y = 0;
-  double low = absent, high = absent;  // of an interval
+  double low = absent, high = absent;  // the ends of an interval; NaN: none
 };
 
 struct Line {
-  enum class Kind { series, limit, other };  // limit: dotted, without marks; other: thin and grey, and not in the legend
+  enum class Kind { series, limit, other };  // limit: dotted, without marks; other: thin, gray, not in the legend
   std::string name;
   std::vector<Point> points;
   std::size_t look = 0;
@@ -48,20 +48,20 @@ struct Bar {
   std::string name;
   std::vector<double> parts;
   double low = absent, high = absent;
-  bool outlined = false;  // what was predicted, below what was measured
+  bool outlined = false;  // a prediction, drawn below its measurement
 };
 
 struct BarChart {
   std::string title, description;
   Axis axis;
-  std::vector<std::string> parts;  // with one part alone there is no legend
+  std::vector<std::string> parts;  // names; a single part needs no legend
   std::vector<Bar> bars;
 };
 
 struct Cell {
-  std::string words, about;  // about: what a pointer on it is told
-  int look = -1;             // of which series, or none:
-  double strength = 0;       // how much, from 0 to 1
+  std::string words, about;  // about: the tooltip
+  int look = -1;             // the index of its series; −1: none, so `strength` colors the cell
+  double strength = 0;       // the amount, from 0 to 1
 };
 
 struct CellChart {
@@ -69,14 +69,14 @@ struct CellChart {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::string> series;  // of the looks
+  std::vector<std::string> series;  // names, by Cell::look
 };
 
 std::string draw(const LineChart& chart);
 std::string draw(const BarChart& chart);
 std::string draw(const CellChart& chart);
 
-// As few points as a line of this width can show, its peaks among them.
+// At most `most` of the points, the peaks included.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 }  // namespace chorale::report

@@ -13,7 +13,7 @@
 namespace chorale::report {
 namespace {
 
-// The mean over the ranks, for every step.
+// For every step, the mean over the ranks.
 std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
   const Group group = run.group("phases");
   const auto phases = group.words("phase");
@@ -45,7 +45,7 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
     add({phase, Unit::seconds}, [phase](const Run& run) { return phase_of_steps(run, phase); });
 }
 
-// The name of each row of /series: what was measured, with the conditions that are not the usual ones.
+// The name of each row of /series: what was measured, and all conditions that are unusual.
 std::vector<std::string> series_names(const Group& series) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
@@ -73,7 +73,7 @@ std::vector<std::string> series_names(const Group& series) {
   return names;
 }
 
-// A series' row has the median over its calls, each timed by its slowest rank.
+// A row of /series has the median of its calls, each timed on its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
   std::map<std::string, std::map<const Run*, double>> medians;  // by series
   std::vector<std::string> names;                               // in order
@@ -172,7 +172,7 @@ std::string legend_of(const std::vector<Difference>& differences) {
   if (alone) tests.push_back("Welch's t-test on logs of launches");
   std::string text;
   if (told > 0)
-    text += fmt::format("p: {}, corrected for {} comparison{} (Holm); ~: p ≥ {}, no difference was found\n",
+    text += fmt::format("p: {}, corrected for {} comparison{} (Holm); ~: p ≥ {}, no significant difference\n",
                         join(tests, ", "), told, told == 1 ? "" : "s", significant);
   if (alone)
     text +=

@@ -7,9 +7,9 @@
 namespace chorale::report {
 namespace {
 
-using Values = std::set<std::string>;  // of one condition, among the runs of a set
+using Values = std::set<std::string>;  // of one condition, over the runs of a set
 
-// By name, in the order in which they are told.
+// The values of each condition, in the order of the table.
 std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& records, const std::set<std::string>& settings) {
   std::vector<std::pair<std::string, Values>> all;
   const auto tell = [&](const std::string& name, auto of) {

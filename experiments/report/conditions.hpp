@@ -1,12 +1,11 @@
-// What differs between two sets of records besides what was measured: the machine, the settings, the program. A comparison
-// says it first, since a ratio of two models, layouts or machines answers another question than whether a change made
-// something slower.
+// Lists how the conditions of two sets of records differ: machine, settings, program. A comparison prints this first,
+// because a ratio between two models, layouts or machines does not show what a change of the code did.
 #pragma once
 #include "experiments/report/record_set.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::report {
 
-TextTable differing_conditions(const RecordSet& one, const RecordSet& other);  // a row for each; none where all is alike
+TextTable differing_conditions(const RecordSet& one, const RecordSet& other);  // one row per difference
 
 }  // namespace chorale::report

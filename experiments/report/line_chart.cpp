@@ -99,7 +99,7 @@ class Plot {
     std::size_t drawn = 0;
     for (const Point& point : points) {
       if (!holds(point)) {
-        pen_up = true;  // a gap, where nothing was measured
+        pen_up = true;  // a gap: nothing was measured here
         continue;
       }
       const double x = across(point.x), y = down(point.y);
@@ -123,7 +123,7 @@ class Plot {
 
 }  // namespace
 
-// Of each stretch its lowest and its highest point, in order.
+// Keeps the lowest and the highest point of each stretch, in their order.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<Point> kept{points.front()};

@@ -98,7 +98,7 @@ std::string what_ran(const RecordSet& records) {
   return text;
 }
 
-// The question that a suite asks, or what ran.
+// The suite's question, or what ran.
 std::string title_of(const RecordSet& records) {
   return records.questions.size() == 1 && !records.questions[0].empty() ? records.questions[0] : what_ran(records);
 }
@@ -112,7 +112,7 @@ std::string facts_of(const RecordSet& records) {
   for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
   parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
   const std::pair<const char*, const char*> told[] = {{"hostlist", "on "},
-                                                      {"launchdate", "begun "},
+                                                      {"launchdate", "started "},
                                                       {"git_commit", "commit "},
                                                       {"compiler", ""},
                                                       {"chorale_version", "chorale "}};
@@ -122,7 +122,7 @@ std::string facts_of(const RecordSet& records) {
   return join(parts, " · ");
 }
 
-// Of runs that did not come to their end.
+// A warning about runs that did not finish.
 std::string unfinished(const RecordSet& records) {
   std::vector<std::string> words;
   for (const Run& run : records.runs)
@@ -134,7 +134,7 @@ std::string unfinished(const RecordSet& records) {
   words.resize(words.size() - more);
   return paragraph(
       join(words, "; ") + (more ? fmt::format("; and {} more", more) : "") +
-          ": what was recorded until its last flush is shown. A run that is marked running goes on, or was killed.",
+          ": the page shows the data up to its last flush. A run marked running has not ended yet, or was killed.",
       "warning");
 }
 
@@ -145,7 +145,7 @@ std::string section_of(const FigureRow& row, const Figure& figure, const std::st
   if (figure.numbers_first) html += "<div class=\"table\">" + numbers + "</div>\n";
   html += fmt::format("<div class=\"charts{}\">\n", figure.wide ? " wide" : "");
   for (std::string chart : figure.charts) {
-    constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";  // a page knows it
+    constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";  // implied within HTML
     if (const auto at = chart.find(name_space); at != std::string::npos) chart.erase(at, name_space.size());
     html += "<div class=\"frame\">" + chart + "</div>\n";
   }
@@ -165,7 +165,7 @@ std::string settings_of(const RecordSet& records) {
   }
   for (const auto& [key, value] : records.common_settings()) common.add({key, value});
   std::string html = "<section>\n<h2>What was run</h2>\n" + folded(fmt::format("The runs ({})", runs.rows()), runs.html());
-  if (common.rows()) html += folded(fmt::format("The settings that all have in common ({})", common.rows()), common.html());
+  if (common.rows()) html += folded(fmt::format("Settings that all runs share ({})", common.rows()), common.html());
   return html + "</section>\n";
 }
 
@@ -178,9 +178,9 @@ std::string page_of(const RecordSet& records) {
     const std::optional<Figure> figure = row.make(records);
     if (figure) {
       sections += section_of(row, *figure, shows.empty() ? "" : figure->finding);
-      if (shows.empty()) shows = figure->finding;  // the page opens with it, and says it once
+      if (shows.empty()) shows = figure->finding;  // shown at the top, and not repeated in its section
     } else {
-      left_out.push_back(fmt::format("{} (wants {})", row.name, row.wants));
+      left_out.push_back(fmt::format("{} (needs {})", row.name, row.wants));
     }
   }
   if (shows.empty()) shows = "There is nothing to draw: no run has recorded a step or a measurement yet.";
@@ -193,7 +193,7 @@ std::string page_of(const RecordSet& records) {
   html += fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), paragraph(facts_of(records), "facts"),
                       paragraph(shows, "shows"), unfinished(records));
   html += sections + settings_of(records);
-  if (!left_out.empty()) html += paragraph("Left out for want of data: " + join(left_out, "; ") + ".", "left-out");
+  if (!left_out.empty()) html += paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
   return html + "</main>\n</body>\n</html>\n";
 }
 

@@ -1,5 +1,5 @@
-// The report as one HTML file that needs nothing else: no script, no network. It is read on a telephone and a laptop, in
-// light and dark, and printed; every picture has words for those who do not see it, and its numbers in a table below.
+// The report as one self-contained HTML file: no script, no network. It suits phones and laptops, light and dark, and print.
+// Every picture has a description for screen readers, and its numbers in a table below.
 #pragma once
 #include <string>
 

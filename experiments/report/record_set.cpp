@@ -17,7 +17,7 @@
 namespace chorale::report {
 namespace {
 
-// What a layout's one word already says, and what changes no result.
+// Settings that a label omits: the word of the layout or the shape of the model contains them, or they change no result.
 const std::set<std::string> said_by_layout = [] {
   std::set<std::string> flags{"layout",   "zero",          "use-distributed-optimizer", "sequence-parallel",
                               "schedule", "virtual-stages"};
@@ -46,7 +46,7 @@ std::string layout_of(const Run& run) {
     const std::string word = to_string(flags.layout(run.ranks()));
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
-  } catch (const Error&) {  // of a schema that knew other layouts: its own word then
+  } catch (const Error&) {  // an older schema with other layouts: uses its own word
     return run.setting("layout");
   }
 }
@@ -84,7 +84,7 @@ void label_all(std::vector<Run>& runs) {
   }
 }
 
-// The repetition of each run of a suite, by the run's id.
+// The repetition of each run of a suite, by run id.
 std::map<std::string, std::string> repetitions_in(const Source& source) {
   std::map<std::string, std::string> repetitions;
   if (!std::count(source.groups.begin(), source.groups.end(), "/summary")) return repetitions;
@@ -94,8 +94,8 @@ std::map<std::string, std::string> repetitions_in(const Source& source) {
   return repetitions;
 }
 
-// The runs of a suite share a launch. Launches of one session alternated with those of another record, so they go by the
-// session's name.
+// The runs of a suite share a launch. The launches of a session alternated with those of another record, so both use the
+// name of the session.
 void name_launches(std::span<Run> runs, const Source& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();
@@ -107,7 +107,7 @@ void name_launches(std::span<Run> runs, const Source& source) {
   }
 }
 
-// The subcommand, which follows the program: its path may have spaces, and a record of another program names none.
+// The subcommand in a command line. The program's path may contain spaces. Records of other programs have no subcommand.
 std::string command_in(const std::string& command_line) {
   const auto words = split(command_line, ' ');
   const auto names_command = [](const std::string& word) {
@@ -146,8 +146,7 @@ bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(s
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
   const auto steps = static_cast<std::int64_t>(of_steps.size());
   const std::int64_t left_out = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
-  if (steps > left_out)
-    of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);  // a warm-up alone is better than nothing
+  if (steps > left_out) of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);  // keeps a run that is all warm-up
   std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
   return of_steps;
 }

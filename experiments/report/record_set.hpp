@@ -1,12 +1,11 @@
-// The records that a report is made of: several files, each of one run or of a suite of them, read into one list of runs.
+// Reads the records of a report into one list of runs. Each file holds one run, or a suite of runs.
 //
-//   run.h5      its groups stand at the root            /train, /phases, /config …
-//   suite.h5    each run's groups below one of its own  /runs/<id>/train …
+//   run.h5      its groups are at the root                        /train, /phases, /config …
+//   suite.h5    the groups of each run are below one of its own   /runs/<id>/train …
+//   bench.h5    with --launches: the groups of each launch        /runs/launch-1/series …
 //
-//   bench.h5    with --launches: each launch's           /runs/launch-1/series …
-//
-// Runs are told apart by what they do not have in common: the label of a run is its layout and those of its settings that
-// differ between the runs of its command. Runs of one label are repetitions of each other.
+// A run's label is its layout, and those of its settings that differ between the runs of the same command. Runs with the
+// same label are repetitions of each other.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,24 +16,24 @@
 
 namespace chorale::report {
 
-// Steps that are left out where speed is told, as caches, pages and connections are new in them: as many as the reader says
-// or, failing that, the suite; else a tenth of them, ten at most.
+// Warm-up steps are excluded from speeds, because caches, pages and connections are still cold. Their number is the user's,
+// else the suite's, else (by_rule) a tenth of the steps, at most ten.
 inline constexpr std::int64_t by_rule = -1;
-// Without these steps, unless there are no others, and without what is no number.
+// Removes the warm-up steps, unless no others exist, and all values that are not finite.
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 
-// The variables of one group of a run; a group that the run does not have is empty.
+// The variables of one group of a run; empty if the run lacks the group.
 class Group {
  public:
   Group() = default;
   Group(std::vector<Variable> variables, std::int64_t warm_up) : variables_(std::move(variables)), warm_up_(warm_up) {}
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
-  std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for what is no number
+  std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for cells that are not numbers
   std::vector<std::string> words(const std::string& name) const;
-  // The last of a variable's dimensions but the first, or all of them where it has no rows: {ranks, phases}.
+  // The dimensions of a variable without its row dimension: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // Of each place along these, over the rows that are not a warm-up: the median, or its whole numbers where there are no
+  // For each index along these dimensions: the median over the rows after the warm-up, or the value itself if there are no
   // rows.
   std::vector<double> medians(const std::string& name) const;
 
@@ -46,35 +45,35 @@ class Group {
 
 struct Source {
   Reader reader;
-  std::vector<std::string> groups;  // all that the file has: to find them is slow
+  std::vector<std::string> groups;  // all groups of the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
 };
 
 struct Run {
   std::string id, label, layout, command, status;
-  std::string launch, block;  // which launch it was part of, and which repetition in it: see blocks.hpp
+  std::string launch, block;  // its launch, and its repetition within the launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
   std::shared_ptr<const Source> source;
-  std::string prefix;  // of its groups: "", or "/runs/<id>"
+  std::string prefix;  // of its groups: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
   Group group(const std::string& name) const;  // "train"
   std::vector<double> steady(std::vector<double> of_steps) const;
   std::int64_t ranks() const;
-  std::string setting(const std::string& key) const;  // "" where it has none
+  std::string setting(const std::string& key) const;  // "" if it is not set
 };
 
 struct RecordSet {
   std::vector<std::string> files;
-  std::vector<std::string> questions;  // that the suites ask
+  std::vector<std::string> questions;  // of the suites
   std::vector<Run> runs;
 
-  // Of each label that has such a group, its runs, in the order in which they stand in the files.
+  // The runs that have this group, grouped by label, in the order of the files.
   std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
   std::map<std::string, std::string> common_settings() const;
 };
 
-bool tells_runs_apart(const std::string& setting);  // where a run is kept, and what it prints, does not
+bool tells_runs_apart(const std::string& setting);  // false for folders, log levels and the like
 
 RecordSet read_records(const std::vector<std::string>& files, std::int64_t warm_up = by_rule);
 

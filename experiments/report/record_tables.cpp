@@ -19,8 +19,8 @@ std::string shortened(const std::string& cell) {
   return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
 }
 
-// Where the element at indices `at`, along the dimensions `names`, lies in a variable that may lack some of them (its value
-// then repeats); -1 when it has a dimension that they do not.
+// The position in a variable of the element at indices `at`, along the dimensions `names`. If the variable lacks one of
+// them, its value repeats. If it has a dimension that is not among them, the result is −1.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {
@@ -31,8 +31,8 @@ std::int64_t place_in(const Variable& variable, const std::vector<std::string>& 
   return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
 }
 
-// A group as one table: a row for each element of its widest variable, so (step, rank, phase) gives one for each triple. A
-// dimension that stands in the root has no variable here, and is numbered.
+// A group as one table: one row per element of its widest variable, so (step, rank, phase) gives one row per triple. A
+// dimension that is defined at the root has no variable here, so its indices are shown.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
   const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
     return a.shape.size() < b.shape.size();
@@ -67,7 +67,7 @@ std::string path_of(const std::string& group) { return group.starts_with("/") ? 
 std::vector<std::string> chosen_groups(const Reader& reader, const Wanted& wanted) {
   if (!wanted.group.empty()) return {path_of(wanted.group)};
   auto groups = reader.groups();
-  std::erase(groups, "/");  // the shared dimensions: the groups that use them show them
+  std::erase(groups, "/");  // shared dimensions: shown with the groups that use them
   return groups;
 }
 
@@ -103,7 +103,7 @@ nlohmann::ordered_json as_json(const RecordFile& file, const Wanted& wanted) {
   return object;
 }
 
-// A table alone when one was asked for, so that a CSV reader finds its header in the first line.
+// Prints a single requested table without a heading, so that a CSV reader finds the column names in the first line.
 void print_groups(const RecordFile& file, const Wanted& wanted, bool alone) {
   for (const std::string& group : chosen_groups(file.reader, wanted)) {
     if (!alone) fmt::print("{}{}\n", wanted.format == "md" ? "## " : "# ", group);

@@ -1,5 +1,6 @@
-// The groups of records as tables on the terminal, or for programs. Text cells keep six digits, the other formats keep them
-// all. JSON is an array with one object a file; CSV and Markdown name each group, unless one was asked for.
+// Prints the groups of records as tables, for the terminal or for programs. Text cells are rounded to six digits; the other
+// formats keep all digits. JSON is an array with one object per file. CSV and Markdown name each group, unless only one was
+// requested.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,13 +15,13 @@ struct RecordFile {
 };
 
 struct Wanted {
-  std::string group;       // alone; "" for all
-  std::int64_t rows = -1;  // the newest; -1 for all
+  std::string group;       // the only one; "" for all
+  std::int64_t rows = -1;  // the newest ones; -1 for all
   std::string format = "text";
 };
 
 void require_group(const RecordFile& file,
-                   const std::string& group);  // a usage error, with the nearest, where it is not there
+                   const std::string& group);  // a usage error with the nearest name if it is missing
 void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted);
 
 }  // namespace chorale::report

@@ -17,7 +17,7 @@ constexpr Prefix decimal[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {
 constexpr Prefix binary[] = {{0x1p40, "Ti"}, {0x1p30, "Gi"}, {0x1p20, "Mi"}, {0x1p10, "Ki"}, {1, ""}};
 constexpr Prefix small[] = {{1, ""}, {1e-3, "m"}, {1e-6, "µ"}, {1e-9, "n"}};
 
-// So many digits that count, but no zeros behind the point and no exponent before it is shorter.
+// Rounds to `digits` significant digits, without trailing zeros. Values from 1 to 1e7 get no exponent.
 std::string short_number(double value, int digits) {
   const std::string text = fmt::format("{:.{}g}", value, digits);
   return text.find('e') != std::string::npos && std::abs(value) >= 1 && std::abs(value) < 1e7 ? fmt::format("{:.0f}", value)
@@ -26,7 +26,7 @@ std::string short_number(double value, int digits) {
 
 template <std::size_t N>
 std::string with_prefix(double value, int digits, const Prefix (&prefixes)[N], const char* unit) {
-  // What rounds up to the next prefix takes it.
+  // A value that rounds up to the next prefix gets that prefix.
   const double size = std::abs(value) * (1 + 0.5 * std::pow(10.0, -digits));
   const Prefix* prefix =
       std::find_if(std::begin(prefixes), std::end(prefixes), [&](const Prefix& p) { return size >= p.times; });
@@ -35,7 +35,7 @@ std::string with_prefix(double value, int digits, const Prefix (&prefixes)[N], c
   return short_number(value / prefix->times, digits) + space + prefix->name + unit;
 }
 
-// The smallest of 1, 2 and 5 times a power of ten that is not less.
+// The smallest step of at least `least` that is 1, 2 or 5 times a power of ten.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0})
@@ -89,7 +89,7 @@ double Scale::place(double value) const {
 std::vector<double> Scale::ticks(std::size_t most) const {
   std::vector<double> marks;
   if (spacing_ == Spacing::linear) {
-    double whole = 1;  // of bytes, what their prefix stands for: 5 MiB is round, 5 MB is not
+    double whole = 1;  // for bytes, the value of the prefix: 5 MiB is round, 5 MB is not
     for (const Prefix& prefix : binary)
       if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
     const double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
@@ -103,7 +103,7 @@ std::vector<double> Scale::ticks(std::size_t most) const {
   for (double power = std::ceil(from / stride) * stride; power <= to; power += stride)
     marks.push_back(std::pow(base(), power));
   if (marks.size() >= 2 || base() == 2) return marks;
-  marks.clear();  // less than two powers of ten: what stands between them
+  marks.clear();  // fewer than two powers of ten: mark 2 and 5 times powers as well
   for (double power = std::floor(from) - 1; power <= to + 1; ++power)
     for (const double times : {1.0, 2.0, 5.0})
       if (const double mark = times * std::pow(10.0, power); mark >= low_ * (1 - 1e-9) && mark <= high_ * (1 + 1e-9))

@@ -1,10 +1,11 @@
-// An axis: where on it a value lies, and at which round values it is marked.
+// An axis: where values lie on it, and which round values it marks.
 //
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
-//   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten, or of two where bytes are counted
+//   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
 //
-// What is no number, or not positive on a logarithmic axis, has no place: `holds` says so. Without values an axis goes from
-// 0 to 1, and about a single value it leaves room on both sides.
+// `holds` is false for values that have no position: those that are not finite, and on a logarithmic axis those that are not
+// positive. An axis without values goes from 0 to 1, or from 1 to its base. Around a single value it leaves room on both
+// sides.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ namespace chorale::report {
 
 enum class Unit { plain, seconds, bytes, bytes_per_second, per_second, percent };
 
-// "12.3 ms", "4 KiB", "1.5 GB/s". Digits: those that count.
+// "12.3 ms", "4 KiB", "1.5 GB/s". `digits` are significant digits.
 std::string quantity(double value, Unit unit, int digits = 3);
 
 class Scale {
@@ -21,11 +22,11 @@ class Scale {
   enum class Spacing { linear, logarithmic };
   Scale(Spacing spacing, Unit unit, const std::vector<double>& values);
 
-  void include(double value);  // zero, where bars begin
+  void include(double value);  // bars begin at zero
   bool holds(double value) const;
-  double place(double value) const;  // from 0, at the low end, to 1
+  double place(double value) const;  // 0 at the low end, 1 at the high end
   std::vector<double> ticks(std::size_t most) const;
-  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // that differ
+  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // all different
 
   double low() const { return low_; }
   double high() const { return high_; }

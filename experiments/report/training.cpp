@@ -38,7 +38,7 @@ MemoryUse memory_of(const Run& run) {
 
 double largest_peak(const Run& run) {
   double most = last_of(run.group("train").numbers("peak_bytes"));
-  if (!std::isnan(most)) return most;  // else at most the sum of the categories' peaks, which need not be at once
+  if (!std::isnan(most)) return most;  // else an upper bound: categories may peak at different times
   for (const auto& rank : memory_of(run).peak) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
 }

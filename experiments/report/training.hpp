@@ -1,4 +1,4 @@
-// What a training run says of itself in one number each; `absent` where its record does not say.
+// Facts about a training run, one number each; `absent` if its record lacks them.
 #pragma once
 #include "experiments/report/chart.hpp"
 #include "experiments/report/record_set.hpp"
@@ -6,18 +6,18 @@
 namespace chorale::report {
 
 double held_out_loss(const Run& run);   // of the last evaluation
-double largest_peak(const Run& run);    // bytes, of the rank that needed most
+double largest_peak(const Run& run);    // bytes on the rank with the most
 double bytes_per_step(const Run& run);  // sent by all ranks, evaluations included
-double bubble_share(const Run& run);    // of the time of a step, in the mean of the ranks
+double bubble_share(const Run& run);    // share of the time of a step, over all ranks
 
-// Rank by category: the most that was held; what the plan says, or nothing.
+// By rank and category: the peak bytes, and the planned bytes (empty without a plan).
 struct MemoryUse {
   std::vector<std::string> categories;
   std::vector<std::vector<double>> peak, planned;
 };
 MemoryUse memory_of(const Run& run);
 
-// Rank by part of a step. The parts follow each other in time.
+// By rank and part of a step. The parts do not overlap in time.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data };
   static const std::vector<std::string>& names();
@@ -25,7 +25,7 @@ struct StepParts {
 };
 StepParts step_parts(const Run& run);
 
-// Row-major values as rows of so many.
+// Splits row-major values into rows of `columns` values.
 std::vector<std::vector<double>> in_rows(const std::vector<double>& values, std::size_t columns);
 
 }  // namespace chorale::report

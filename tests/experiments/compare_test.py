@@ -43,9 +43,9 @@ class Compare(unittest.TestCase):
         self.assertIn("Which of three layouts trains tiny fastest on two ranks?", result.stdout)
         self.assertIn("tp2", result.stdout)
         self.assertIn("report.html", result.stdout)
-        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range of the runs +of the fastest")
+        self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range of the runs +relative to the fastest")
         self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ "
-                                        r"\(\?\): 2 of each, and 6 repetitions in turns would\.$")
+                                        r"\(\?\): 2 of each; 6 repetitions in turns are needed\.$")
         for word in ("~", "significant", "is the fastest"):
             self.assertNotIn(word, result.stdout)
         file = f"{self.folder}/latest/run.h5"
@@ -108,8 +108,8 @@ class Compare(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^all_reduce +8192 +shm (ring|direct)")
         self.assertIn("has the lowest median in", result.stdout)
-        self.assertIn("Too few runs to tell whether winners stand alone (?): 1 of each, and 6 launches or repetitions in "
-                      "turns would.", result.stdout)
+        self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
+                      "repetitions in turns are needed.", result.stdout)
         six = self.compare(suite, "--repetitions", "6")
         self.assertEqual(six.returncode, 0, six.stderr)
         self.assertIn("paired t-test over 6 repetitions, Holm's correction", six.stdout)

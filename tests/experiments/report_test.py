@@ -159,10 +159,10 @@ class Report(unittest.TestCase):
         page = self.page(*self.runs)
         self.assertLessEqual({"layouts", "loss", "step-time", "pipeline", "scaling", "memory", "traffic"}, set(page.figures))
         for said in ("4 runs of chorale train", "has the highest median",
-                     "Too few runs to tell whether they differ (?): 1 of each, and 6 repetitions in turns would",
+                     "Too few runs to tell whether they differ (?): 1 of each; 6 repetitions in turns are needed",
                      "from one rank is", "Under pp2 the last step took", "The fullest rank needs", "dp2.z3"):
             self.assertIn(said, page.text)
-        self.assertRegex(page.text, r"Left out for want of data: .*bandwidth")
+        self.assertRegex(page.text, r"Left out for lack of data: .*bandwidth")
 
     def test_commands_can_be_typed_again(self):
         page = self.page(*self.runs[:2])
@@ -172,7 +172,8 @@ class Report(unittest.TestCase):
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
         self.assertEqual(page.figures, ["winners", "bandwidth", "pairs"])
-        for said in ("has the lowest median in", "Too few runs to tell whether winners stand alone (?): 1 of each",
+        for said in ("has the lowest median in",
+                     "Too few runs to tell whether the winners differ from the others (?): 1 of each",
                      "all_reduce: latency", "memory ceiling", "cost model of", "all_reduce reaches"):
             self.assertIn(said, page.text)
 
@@ -194,7 +195,7 @@ class Report(unittest.TestCase):
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
             return change
         page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))))
-        self.assertIn("22 of the 30 runs are drawn in grey", page.text)
+        self.assertIn("22 of the 30 runs are drawn in gray", page.text)
 
     def test_one_run_beside_its_record(self):
         result = start([chorale, "report", self.runs[0], "--html"])
@@ -342,7 +343,7 @@ class Report(unittest.TestCase):
         def fast(file):
             file["train/tokens_per_s"][:] = 23456
         page = self.page(self.changed(self.runs[1], fast))
-        self.assertIn("dp2 trains 23456 tokens a second (95 % interval of its steps' median 23456 to 23456)", page.text)
+        self.assertIn("dp2 trains 23456 tokens/s (95 % interval of its steps' median 23456 to 23456)", page.text)
         self.assertNotIn("e+04", page.text)
 
     def test_a_small_share_is_not_none(self):
@@ -355,7 +356,7 @@ class Report(unittest.TestCase):
         out = f"{self.folder}/few.html"
         self.assertEqual(start([chorale, "report", self.runs[1], "--warm-up", "7", "--html", out]).returncode, 0)
         with open(out, encoding="utf-8") as page:
-            self.assertRegex(page.read(), r"dp2 trains \S+ tokens a second \(range of its steps ")
+            self.assertRegex(page.read(), r"dp2 trains \S+ tokens/s \(range of its steps ")
 
     def test_the_heading_says_what_the_interval_is(self):
         def later(file):
@@ -369,16 +370,16 @@ class Report(unittest.TestCase):
         self.assertIn("95 % interval of the runs", self.rows(self.page(self.launches), "bandwidth")[0])
 
     def test_refusals(self):
-        for words, says in (([self.bench, "--compare"], "--compare wants two records"),
+        for words, says in (([self.bench, "--compare"], "--compare needs two records"),
                             ([self.bench, self.runs[0], "--compare"], "no metric in common"),
                             ([self.bench, self.runs[0], "--compare"],
-                             "training runs are compared with training runs, of several those on"),
+                             "training runs are compared by layout, unless each side"),
                             ([self.runs[0], "--check", self.runs[0]], "give 6 records of each: report new-1.h5"),
-                            ([self.bench, "--check", self.bench, "--threshold", "five"], "the threshold is no share"),
-                            ([self.bench, "--check", self.bench, "--threshold", "5"], "the threshold is no share"),
-                            ([self.bench, "--check", self.bench, "--threshold", "inf%"], "the threshold is no share"),
-                            ([self.bench, "--html", f"{self.folder}/no/out.html"], "the page cannot be written"),
-                            ([self.bench, "--html", "--check", self.bench], "three reports"),
+                            ([self.bench, "--check", self.bench, "--threshold", "five"], "invalid threshold"),
+                            ([self.bench, "--check", self.bench, "--threshold", "5"], "invalid threshold"),
+                            ([self.bench, "--check", self.bench, "--threshold", "inf%"], "invalid threshold"),
+                            ([self.bench, "--html", f"{self.folder}/no/out.html"], "cannot write the page"),
+                            ([self.bench, "--html", "--check", self.bench], "exclude one another"),
                             (["--html", "out.html"], "no file given"),
                             (["README.md", "--html"], "not an HDF5 file")):
             result = start([chorale, "report", *words])

@@ -1,5 +1,5 @@
-// Latency and bandwidth of each operation over sizes, a line a backend and algorithm, with what memory and the cost model
-// allow. Bandwidth is the vector's bytes over the time. Of many series the best by size are named.
+// Latency and bandwidth of each operation by size, one line per backend and algorithm, with the limits that memory and the
+// cost model set. Bandwidth is the vector's bytes divided by the time. If there are many series, only the best are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Series {
   std::vector<const BenchRow*> rows;  // by size
 };
 
-// Best first: by their time over the best of all at each size, in the geometric mean of the sizes that they have.
+// Best first. The score is the geometric mean, over the sizes that a series has, of its time relative to the best time.
 std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& op) {
   std::vector<Series> all;
   std::map<double, double> best;
@@ -49,9 +49,9 @@ std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::stri
 LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool bandwidth) {
   using enum Scale::Spacing;
   LineChart chart{op + (bandwidth ? ": bandwidth" : ": latency"),
-                  fmt::format("{} of {} over the size of the vector, both logarithmic, a line a backend and algorithm.",
+                  fmt::format("{} of {} by vector size, both logarithmic, one line per backend and algorithm.",
                               bandwidth ? "Bandwidth" : "Time", op),
-                  {.name = "size of the vector", .unit = Unit::bytes, .spacing = logarithmic},
+                  {.name = "vector size", .unit = Unit::bytes, .spacing = logarithmic},
                   {.name = bandwidth ? "bandwidth" : "time",
                    .unit = bandwidth ? Unit::bytes_per_second : Unit::seconds,
                    .spacing = logarithmic},
@@ -74,7 +74,7 @@ LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool b
   const Series& best = all.front();
   Line model{"cost model of " + best.name, {}, 1, Line::Kind::limit};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // of any schedule whose loads and stores were timed
+  std::map<double, double> fastest;  // the least ceiling of any schedule, by size
   for (const Series& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)

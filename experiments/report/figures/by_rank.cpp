@@ -18,7 +18,7 @@ void add_bars(BarChart& chart, const ByRank& kind, const std::string& name, cons
 
 BarChart chart_of(const ByRank& kind, const std::string& title, const std::string& each) {
   return {.title = title,
-          .description = fmt::format("A bar {}, stacked of {}.", each, fmt::join(kind.parts, ", ")),
+          .description = fmt::format("One bar per {}, stacked from {}.", each, fmt::join(kind.parts, ", ")),
           .axis = {.name = kind.what, .unit = kind.unit},
           .parts = kind.parts};
 }
@@ -43,7 +43,7 @@ std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks) 
 std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& runs) {
   std::vector<std::string> charts;
   if (runs.size() > 1) {
-    BarChart all = chart_of(kind, fmt::format("{}, {}", kind.what, kind.of_run_name), "a run");
+    BarChart all = chart_of(kind, fmt::format("{}, {}", kind.what, kind.of_run_name), "run");
     for (const RunByRank& run : runs) add_bars(all, kind, run.label, kind.of_run(run.parts), kind.of_run(run.predicted));
     charts.push_back(draw(all));
   }
@@ -57,7 +57,7 @@ std::vector<std::string> draw(const ByRank& kind, const std::vector<RunByRank>& 
     chosen = {*least, *most};
   }
   for (const RunByRank* run : chosen) {
-    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), "a rank");
+    BarChart chart = chart_of(kind, fmt::format("{} of {}", kind.what, run->label), "rank");
     for (std::size_t rank = 0; rank < run->parts.size(); ++rank)
       add_bars(chart, kind, fmt::format("rank {}", rank), run->parts[rank],
                rank < run->predicted.size() ? run->predicted[rank] : std::vector<double>{});

@@ -1,5 +1,5 @@
-// Charts of what every rank of every run has, a bar a rank: a chart a run, while runs are few, and one of all runs, a bar
-// each. Of many runs only the last of these and the two that lie furthest apart are drawn.
+// Bar charts with one bar per rank, one chart for each run. Several runs also get a chart of all runs, with one bar per run.
+// If there are many runs, only that chart and those of the two extreme runs are drawn.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,15 +12,15 @@ namespace chorale::report {
 struct RunByRank {
   std::string label;
   std::vector<std::vector<double>> parts;      // by rank
-  std::vector<std::vector<double>> predicted;  // the same, or nothing
+  std::vector<std::vector<double>> predicted;  // likewise, or empty
 };
 
 struct ByRank {
-  std::string what;        // "Time of a step", which begins the charts' titles
+  std::string what;        // "Time of a step", the beginning of the titles
   std::string prediction;  // "planned"
   Unit unit = Unit::plain;
   std::vector<std::string> parts;
-  std::vector<double> (*of_run)(const std::vector<std::vector<double>>& ranks);  // what stands for all its ranks
+  std::vector<double> (*of_run)(const std::vector<std::vector<double>>& ranks);  // reduces its ranks to one bar
   const char* of_run_name;                                                       // "mean of its ranks"
 };
 

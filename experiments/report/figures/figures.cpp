@@ -15,16 +15,17 @@ std::optional<Figure> pairs(const RecordSet& records);
 
 const std::vector<FigureRow>& all_figures() {
   static const std::vector<FigureRow> rows{
-      {"layouts", "The runs side by side", "steps of training", layouts},
-      {"loss", "Loss", "steps of training", loss},
-      {"step-time", "Where the time of a step goes", "times of the phases of a step", step_time},
+      {"layouts", "The runs side by side", "training steps", layouts},
+      {"loss", "Loss", "training steps", loss},
+      {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},
       {"pipeline", "The pipeline, measured and ideal", "a run with several pipeline stages", pipeline},
-      {"scaling", "Speed on more ranks", "runs that differ in their ranks", scaling},
-      {"memory", "Memory of the ranks", "bytes held by category", memory},
+      {"scaling", "Speed on more ranks", "runs on different numbers of ranks", scaling},
+      {"memory", "Memory per rank", "bytes held by category", memory},
       {"traffic", "Bytes sent along each axis", "bytes counted by axis", traffic},
-      {"winners", "The fastest of each operation and size", "a bench record with several series of one operation", winners},
+      {"winners", "The fastest series by operation and size", "a bench record with several series of one operation",
+       winners},
       {"bandwidth", "Latency and bandwidth of the collectives", "a bench record", bandwidth},
-      {"pairs", "Who sends to whom", "a bench record of schedules whose bytes were counted", pairs},
+      {"pairs", "Bytes between ranks", "a bench record of schedules whose bytes were counted", pairs},
   };
   return rows;
 }

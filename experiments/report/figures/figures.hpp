@@ -1,4 +1,4 @@
-// The figures of the report: a row of the table each. To add one, a file beside this one and its line in figures.cpp.
+// The figures of the report: one row of the table each. To add one, write a file beside this one and a row in figures.cpp.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,17 +11,17 @@
 namespace chorale::report {
 
 struct Figure {
-  std::string finding;              // one sentence, of what the data say
+  std::string finding;              // one sentence: what the data show
   std::vector<std::string> charts;  // SVG
-  TextTable numbers;                // what the charts were drawn from
-  bool numbers_first = false;       // they are the figure: shown, not folded away
-  bool wide = false;                // each chart has the page's whole width
+  TextTable numbers;                // the data of the charts
+  bool numbers_first = false;       // the table is the figure, so it is not folded
+  bool wide = false;                // each chart takes the whole width of the page
 };
 
 struct FigureRow {
   const char* name;
   const char* title;
-  const char* wants;  // what it is left out for want of
+  const char* wants;  // the data without which it is left out
   std::optional<Figure> (*make)(const RecordSet& records);
 };
 

@@ -1,6 +1,5 @@
-// The runs side by side: speed with its interval, and what it costs. Which is fastest is told from blocks (blocks.hpp),
-// each of them one repetition of all runs. A run that cannot be told from the fastest is marked ~; where there are too few
-// blocks to tell, it is marked ?.
+// The runs side by side: speed with its interval, and cost. Blocks (blocks.hpp), here the repetitions of all runs, decide
+// which run is fastest. ~ marks a run that cannot be distinguished from the fastest; ? marks too few blocks to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,26 +40,27 @@ std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4);
 
 std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
 
-// Whether the others can be told from the fastest, the first.
+// Whether the others can be distinguished from the fastest, the first row.
 std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
   const Row &best = rows.front(), &worst = rows.back();
   if (rows.size() == 1)
-    return fmt::format("{} trains {} tokens a second ({} {}).", best.label, tokens(best.of_speed.median), best.spread(),
+    return fmt::format("{} trains {} tokens/s ({} {}).", best.label, tokens(best.of_speed.median), best.spread(),
                        interval(best.of_speed));
   std::vector<ByBlock> speeds;
   for (const Row& row : rows) speeds.push_back(row.speed);
   const std::string test = fmt::format("{}, Holm's correction, p {} {}", test_for(speeds), alike ? "≥" : "<", significant);
   if (unknown == 0 && alike == 0)
     return fmt::format(
-        "{} is the fastest with {} tokens a second, {:.2f} times {}, the slowest; all others are significantly slower ({}).",
+        "{} is the fastest with {} tokens/s, {:.2f} times the slowest, {}; all others are significantly slower ({}).",
         best.label, tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label, test);
   const std::string ahead =
-      fmt::format("{} has the highest median, {} tokens a second, {:.2f} times that of {}, the lowest", best.label,
+      fmt::format("{} has the highest median, {} tokens/s, {:.2f} times the lowest, that of {}", best.label,
                   tokens(best.of_speed.median), best.of_speed.median / worst.of_speed.median, worst.label);
   if (unknown > 0)
-    return fmt::format("{}. Too few runs to tell whether they differ (?): {} of each, and {} repetitions in turns would.",
+    return fmt::format("{}. Too few runs to tell whether they differ (?): {} of each; {} repetitions in turns are needed.",
                        ahead, blocks, fewest_blocks);
-  return fmt::format("{}; {} other{} be told from it (~, {}).", ahead, alike, alike == 1 ? " cannot" : "s cannot", test);
+  return fmt::format("{}; {} other{} be distinguished from it (~, {}).", ahead, alike, alike == 1 ? " cannot" : "s cannot",
+                     test);
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ std::optional<Figure> layouts(const RecordSet& records) {
   for (const Row& row : rows) kinds.insert(row.spread());
   const std::string spread = spread_names(kinds);
 
-  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread, "of the fastest", "MFU", "memory of a rank",
-                                      "bytes a step", "bubble", "held-out loss"}),
+  Figure figure{.numbers = TextTable({"layout", "runs", "tokens/s", spread, "relative to the fastest", "MFU", "memory/rank",
+                                      "bytes/step", "bubble", "held-out loss"}),
                 .numbers_first = true};
-  BarChart chart{.title = "Tokens a second",
-                 .description = fmt::format("A bar a layout, the fastest first; whiskers: {}.", spread),
-                 .axis = {.name = "tokens a second, median of the runs"},
+  BarChart chart{.title = "Tokens per second",
+                 .description = fmt::format("One bar per layout, the fastest first; whiskers: {}.", spread),
+                 .axis = {.name = "tokens/s, median of the runs"},
                  .parts = {"tokens/s"}};
   std::size_t alike = 0, unknown = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -103,7 +103,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
   }
   figure.finding = finding_of(rows, alike, unknown, fewest);
   if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // in records of older versions
-    figure.finding += " MFU is above 100 % where the peak was measured on a busy machine.";
+    figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
   figure.charts.push_back(draw(chart));
   return figure;
 }

@@ -1,4 +1,4 @@
-// Loss curves of all runs in one picture, and how far each is from the run of the same experiment on one rank.
+// The loss curves of all runs in one chart, and the distance of each from the run of the same experiment on one rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Curve curve_of(const Run& run) {
   return curve;
 }
 
-// Whether two runs should learn the same, whatever shares the work.
+// Whether two runs should have the same losses, on any layout.
 bool same_experiment(const Run& a, const Run& b) {
   for (const char* key : {"family", "num-layers", "hidden-size", "seq-length", "vocab-size", "global-batch-size",
                           "optimizer", "lr", "seed", "data", "dropout", "train-iters", "dtype"})
@@ -63,9 +63,9 @@ std::optional<Figure> loss(const RecordSet& records) {
 
   Figure figure{.numbers =
                     TextTable({"run", "steps", "first loss", "last loss", "held-out loss", "furthest from one rank"})};
-  LineChart chart{"Loss", "Loss over steps, a line a run.", {.name = "step"}, {.name = "loss"}, {}};
+  LineChart chart{"Loss", "Loss by step, one line per run.", {.name = "step"}, {.name = "loss"}, {}};
   LineChart apart{"Distance from one rank",
-                  "Absolute difference of the loss from that on one rank, logarithmic, a line a run.",
+                  "Absolute difference from the loss on one rank, logarithmic, one line per run.",
                   {.name = "step"},
                   {.name = "difference", .spacing = Scale::Spacing::logarithmic},
                   {}};
@@ -101,11 +101,11 @@ std::optional<Figure> loss(const RecordSet& records) {
     figure.finding =
         fmt::format("The last losses lie between {} ({}) and {} ({})", lowest, low->run->label, highest, high->run->label);
   if (compared && furthest == 0)
-    figure.finding += "; on every layout all losses are bit for bit those of one rank, so that no difference is drawn";
+    figure.finding += "; on every layout all losses equal those of one rank bit for bit, so no difference is drawn";
   else if (compared)
     figure.finding += fmt::format("; the furthest from one rank is {}, by {:.2g}", furthest_run, furthest);
   if (curves.size() > most_named)
-    figure.finding += fmt::format("; {} of the {} runs are drawn in grey and named in the table", curves.size() - most_named,
+    figure.finding += fmt::format("; {} of the {} runs are drawn in gray and named in the table", curves.size() - most_named,
                                   curves.size());
   figure.finding += ".";
   figure.charts.push_back(draw(chart));

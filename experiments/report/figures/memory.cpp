@@ -1,5 +1,5 @@
-// The most that every rank held of each category, beside what the plan says. Categories have their peaks at different
-// times, so that a rank never held quite as much as its bar is long.
+// The peak bytes of every rank by category, beside the plan. Categories peak at different times, so a rank held at most what
+// its bar shows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::optional<Figure> memory(const RecordSet& records) {
     figure.finding +=
         furthest == 0
             ? ", exactly as planned"
-            : fmt::format("; no category is further from its plan than {:.2g} % of its rank's memory", 100 * furthest);
+            : fmt::format("; no category differs from its plan by more than {:.2g} % of the rank's memory", 100 * furthest);
   figure.finding += ".";
   figure.charts = draw(ByRank{"Peak memory", "planned", Unit::bytes, categories, largest_rank, "the fullest rank"}, runs);
   return figure;

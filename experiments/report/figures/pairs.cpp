@@ -1,6 +1,5 @@
-// Bytes from each rank to each other, of the fastest schedule of every operation at its largest size. A record counts what
-// all ranks sent together; how that divides is read from the schedule, which is shown only where its bytes are those that
-// were counted.
+// Bytes from each rank to every other, for the fastest schedule of each operation at its largest size. A record counts the
+// bytes of all ranks together. The schedule says how they divide, and is shown only if its total equals the count.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ constexpr std::int64_t most_ranks = 16;
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Nothing where the schedule is unknown, or sends other bytes than were counted.
+// Empty if the schedule is unknown, or if its bytes differ from those counted.
 Matrix bytes_between(const BenchRow& row) {
   const auto name = std::find(std::begin(collective_names), std::end(collective_names), row.op);
   if (name == std::end(collective_names) || row.count <= 0 || row.ranks < 2 || row.ranks > most_ranks ||
@@ -45,7 +44,7 @@ Matrix bytes_between(const BenchRow& row) {
 
 CellChart chart_of(const BenchRow& row, const Matrix& matrix, double most) {
   CellChart chart{.title = fmt::format("{}, {}, {}", row.op, row.name, quantity(row.bytes, Unit::bytes)),
-                  .description = "A row a sender, a column a receiver; the darker, the more bytes.",
+                  .description = "One row per sender, one column per receiver; darker cells have more bytes.",
                   .row_name = "from rank",
                   .column_name = "to rank"};
   for (std::size_t from = 0; from < matrix.size(); ++from) {
@@ -93,7 +92,7 @@ std::optional<Figure> pairs(const RecordSet& records) {
     if (share >= least_share) continue;
     least_share = share;
     figure.finding =
-        fmt::format("{} by {} uses the fewest ways: {} of {} pairs of ranks, and no rank sends more than {}.", op,
+        fmt::format("{} by {} uses the fewest connections: {} of {} pairs of ranks; no rank sends more than {}.", op,
                     chosen->name, used, matrix.size() * (matrix.size() - 1), quantity(most_sent, Unit::bytes));
   }
   if (figure.charts.empty()) return {};

@@ -1,5 +1,5 @@
-// The last step of a pipeline as it was measured, above the same order of work without any waiting that the order does not
-// ask for: every part as long as it took in the mean, and messages that take no time.
+// The last step of a pipeline as measured, above its ideal. In the ideal, stages work in the same order, each part takes its
+// mean time, messages take no time, and a stage waits only if that order requires it.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ Pass pass_named(const std::string& word) {
   return found == std::end(pass_names) ? Pass::forward : static_cast<Pass>(found - std::begin(pass_names));
 }
 
-// Of each stage the first rank that works on it: other ranks of the stage do the same beside it.
+// Shows the first rank of each stage; the other ranks of the stage do the same.
 PipelineTimeline measured_by(const Group& group) {
   const auto ranks = group.numbers("rank"), stages = group.numbers("stage"), micro_batches = group.numbers("micro_batch"),
              chunks = group.numbers("chunk"), starts = group.numbers("t_start"), ends = group.numbers("t_end");
@@ -46,7 +46,7 @@ PipelineTimeline measured_by(const Group& group) {
   return timeline;
 }
 
-// The schedule that was followed: the order of every stage's events.
+// The schedule that the run followed: the order of each stage's events.
 PipelineSchedule schedule_of(const PipelineTimeline& timeline) {
   std::vector<PipelineEvent> events = timeline.events;
   std::sort(events.begin(), events.end(),
@@ -66,14 +66,14 @@ PipelineSchedule schedule_of(const PipelineTimeline& timeline) {
 
 std::optional<Figure> pipeline(const RecordSet& records) {
   Figure figure{.numbers = TextTable(
-                    {"run", "stages", "micro-batches", "measured", "its bubble", "ideal", "ideal bubble", "times as long"}),
+                    {"run", "stages", "micro-batches", "measured", "bubble", "ideal", "ideal bubble", "times as long"}),
                 .wide = true};
   double longest = 0;
   for (const auto& same : records.labelled("pipeline")) {
     const PipelineTimeline measured = measured_by(same.front()->group("pipeline"));
     if (measured.stages < 2) continue;
     const PipelineSchedule schedule = schedule_of(measured);
-    if (!find_flaw(schedule).empty()) continue;  // events are missing: it was killed while they were written
+    if (!find_flaw(schedule).empty()) continue;  // events are missing: the run was killed while writing them
     const PipelineTimeline ideal = simulate(schedule, train::means_of(measured, schedule));
     const std::string& label = same.front()->label;
     const double ratio = measured.seconds() / ideal.seconds();
@@ -84,8 +84,8 @@ std::optional<Figure> pipeline(const RecordSet& records) {
     if (ratio > longest) {
       longest = ratio;
       figure.finding = fmt::format(
-          "Under {} the last step took {:.2f} times its ideal, and its stages stood idle {:.0f} % of the time where the "
-          "schedule asks for {:.0f} %.",
+          "Under {} the last step took {:.2f} times its ideal. Its stages were idle for {:.0f} % of the time; the schedule "
+          "requires {:.0f} %.",
           label, ratio, 100 * measured.bubble(), 100 * ideal.bubble());
     }
     if (figure.charts.size() < most_drawn)

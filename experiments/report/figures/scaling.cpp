@@ -1,8 +1,8 @@
-// Speed on more ranks. Runs that differ in nothing but their ranks, and in how those share the work, are a family; in it
-// the same strategy (the axes that have more than one rank) makes a line.
+// Speed on more ranks. Runs form a family if they differ only in their number of ranks and in how these share the work.
+// Within a family, each strategy (the axes with more than one rank) is a line.
 //
 //   strong    the same batch on all ranks          speed relative to the fewest ranks; ideal: the ratio of the ranks
-//   weak      a batch for each rank, the same      the same speed for every rank; ideal: all of it stays
+//   weak      the same batch per rank              speed per rank relative to the fewest ranks; ideal: 100 %
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,19 +20,19 @@ namespace {
 struct Measured {
   double ranks, batch;
   Summary speed;
-  std::string spread;  // what its interval is
+  std::string spread;  // what kind of interval
 };
 
 struct Strategy {
   std::string name;
-  std::vector<Measured> points;  // by ranks, from the fewest
+  std::vector<Measured> points;  // by number of ranks, ascending
 };
 
 bool is_axis(const std::string& letters) {
   return std::ranges::any_of(all_axes(), [&](const AxisRow& row) { return row.name == letters; });
 }
 
-// "dp4.tp2.z1" → "dp.tp.z1": what is left when the sizes of the axes are; "" on one rank.
+// "dp4.tp2.z1" → "dp.tp.z1": the layout without the sizes of its axes; "" on one rank.
 std::string strategy_of(const std::string& label) {
   std::vector<std::string> kept;
   for (const std::string& part : split(label.substr(0, label.find(',')), '.')) {
@@ -44,7 +44,7 @@ std::string strategy_of(const std::string& label) {
   return join(kept, ".");
 }
 
-// What all runs of a family have in common.
+// The settings that all runs of a family share.
 std::string family_of(const Run& run) {
   static const std::set<std::string> shares_work{"layout",
                                                  "zero",
@@ -106,7 +106,7 @@ struct Kind {
   bool strong;
 };
 
-// Against the point with the fewest ranks: those whose batch is the same, or the same for every rank.
+// Relative to the point with the fewest ranks. The line has only those points that have the same batch (weak: per rank).
 Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
   const Measured& base = strategy.points.front();
   Line line{strategy.name, {}, look};
@@ -129,9 +129,9 @@ std::optional<Figure> scaling(const RecordSet& records) {
   double best_value = 0, best_ranks = 0;
   for (const auto& [family, strategies] : all) {
     for (const Kind& kind :
-         {Kind{"Strong scaling", "times as fast", true}, Kind{"Weak scaling", "speed of a rank kept", false}}) {
+         {Kind{"Strong scaling", "times as fast", true}, Kind{"Weak scaling", "speed per rank, relative", false}}) {
       LineChart chart{kind.name,
-                      fmt::format("{}: a line a strategy, over ranks, and the ideal.", kind.name),
+                      fmt::format("{}: one line per strategy, by number of ranks, and the ideal.", kind.name),
                       {.name = "ranks"},
                       {.name = kind.y, .unit = kind.strong ? Unit::plain : Unit::percent, .from_zero = true},
                       {}};
@@ -158,11 +158,11 @@ std::optional<Figure> scaling(const RecordSet& records) {
     }
   }
   if (figure.charts.empty()) return {};
-  figure.finding =
-      best_kind == "Strong scaling"
-          ? fmt::format("On {:.0f} ranks {} does best: {:.2f} times as fast as on the fewest.", best_ranks, best, best_value)
-          : fmt::format("On {:.0f} ranks {} does best: a rank keeps {:.0f} % of its speed.", best_ranks, best,
-                        100 * best_value);
+  figure.finding = best_kind == "Strong scaling"
+                       ? fmt::format("On {:.0f} ranks {} does best: {:.2f} times as fast as on the fewest ranks.",
+                                     best_ranks, best, best_value)
+                       : fmt::format("On {:.0f} ranks {} does best: a rank keeps {:.0f} % of its speed.", best_ranks, best,
+                                     100 * best_value);
   return figure;
 }
 

@@ -1,4 +1,4 @@
-// Where the time of a step goes on every rank: medians over the steps behind the warm-up.
+// Where a step's time goes on every rank: medians over the steps after the warm-up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
     if (waits > largest) largest = waits, most = &run, most_waits = mean;
   }
   figure.finding = fmt::format(
-      "{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, in the mean of its ranks.", most->label,
+      "{} waits {}: {:.0f} % of its step for messages and {:.0f} % for other stages, averaged over its ranks.", most->label,
       runs.size() > 1 ? "the most" : "for others", 100 * most_waits[StepParts::exposed] / total(most_waits),
       100 * most_waits[StepParts::bubble] / total(most_waits));
   figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks"}, runs);

@@ -1,4 +1,4 @@
-// Bytes that all ranks of a run sent along each axis of its mesh, by operation, beside what the plan says.
+// Bytes that all ranks of a run sent along each axis of its mesh, by operation, beside the plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t most_bars = 24;
 
-// Over the ranks: axis by operation. What a library moves cannot be counted (-1) and stays so.
+// Sums over the ranks, by axis and operation. −1 marks bytes that a library moved, which cannot be counted; their sum is −1
+// too.
 std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
   std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));
   for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) {
@@ -27,8 +28,8 @@ std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std:
 
 std::optional<Figure> traffic(const RecordSet& records) {
   Figure figure{.numbers = TextTable({"run", "axis", "operation", "measured", "predicted", "calls"})};
-  BarChart chart{.title = "Bytes that all ranks sent along an axis",
-                 .description = "A bar an axis of a run, stacked by operation, and below it in outline what was predicted.",
+  BarChart chart{.title = "Bytes sent along each axis, by all ranks",
+                 .description = "One bar per axis and run, stacked by operation; the prediction is outlined below it.",
                  .axis = {.name = "bytes of the run", .unit = Unit::bytes}};
   double unequal = 0, all = 0;
   std::size_t left_out = 0;
@@ -61,16 +62,15 @@ std::optional<Figure> traffic(const RecordSet& records) {
     }
   }
   if (chart.bars.empty()) return {};
-  for (std::size_t o = chart.parts.size(); o-- > 0;) {  // operations that nobody used are not in the legend
+  for (std::size_t o = chart.parts.size(); o-- > 0;) {  // unused operations are not in the legend
     const auto used = [&](const Bar& bar) { return bar.parts[o] > 0; };
     if (std::any_of(chart.bars.begin(), chart.bars.end(), used)) continue;
     chart.parts.erase(chart.parts.begin() + static_cast<std::ptrdiff_t>(o));
     for (Bar& bar : chart.bars) bar.parts.erase(bar.parts.begin() + static_cast<std::ptrdiff_t>(o));
   }
-  figure.finding = unequal == 0
-                       ? fmt::format("All that was counted is exactly what was predicted: {}", quantity(all, Unit::bytes))
-                       : fmt::format("Of {} that were counted, {} are not as predicted", quantity(all, Unit::bytes),
-                                     quantity(unequal, Unit::bytes));
+  figure.finding = unequal == 0 ? fmt::format("All counted bytes are exactly as predicted: {}", quantity(all, Unit::bytes))
+                                : fmt::format("Of {} counted, {} differ from the prediction", quantity(all, Unit::bytes),
+                                              quantity(unequal, Unit::bytes));
   figure.finding += left_out ? fmt::format("; {} more axes are in the table.", left_out) : ".";
   figure.charts.push_back(draw(chart));
   return figure;

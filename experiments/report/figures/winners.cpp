@@ -1,5 +1,5 @@
-// The fastest series of each operation and size, a letter each; ~ where another cannot be told from it, ? where there are
-// too few launches, or repetitions in turns, to tell.
+// The fastest series of each operation and size, one letter each. ~ marks a winner that cannot be distinguished from another
+// series; ? marks too few launches, or repetitions in turns, to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 struct Winner {
   const BenchRow* first = nullptr;
-  std::string second;  // the nearest behind it
-  double ahead = 0;    // times as fast as that
-  double p = 1;        // of being so far ahead by chance; NaN where there are too few blocks to tell
+  std::string second;  // the next fastest
+  double ahead = 0;    // the ratio of their times
+  double p = 1;        // the p-value of being ahead of all others; NaN: too few blocks
 
   const char* mark() const { return second.empty() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }
   bool alone() const { return p < significant; }
@@ -36,7 +36,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, doubl
   return winner;
 }
 
-// In a table of many fields some would stand alone by chance.
+// Applies Holm's correction to all cells: among many, some would win by chance.
 void correct(std::vector<std::vector<Winner>>& table) {
   std::vector<double> p;
   for (const auto& row : table)
@@ -57,11 +57,11 @@ std::optional<Figure> winners(const RecordSet& records) {
   const std::vector<BenchRow> rows = bench_rows(records);
   const std::vector<std::string> ops = operations_of(rows);
   const std::vector<double> sizes = sizes_of(rows);
-  Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "alone"})};
+  Figure figure{.numbers = TextTable({"operation", "bytes", "fastest", "median", "next", "times as fast", "significant"})};
   CellChart chart{.title = "The fastest by operation and size",
-                  .description = "A row an operation, a column a size; the letter names the backend and algorithm.",
+                  .description = "One row per operation, one column per size; the letter names the backend and algorithm.",
                   .row_name = "operation",
-                  .column_name = "size of the vector",
+                  .column_name = "vector size",
                   .rows = ops};
   std::map<std::string, std::size_t> wins;
   std::vector<std::vector<Winner>> table;
@@ -106,18 +106,19 @@ std::optional<Figure> winners(const RecordSet& records) {
                                                 : winner.mark()});
     }
   }
-  const std::string most = fmt::format("{} has the lowest median in {} of {} fields, the most of all", order.front().first,
+  const std::string most = fmt::format("{} has the lowest median in {} of {} cells, the most of any", order.front().first,
                                        order.front().second, fields);
   const std::size_t blocks = fewest_blocks_of(rows);
   figure.finding =
       unknown > 0
           ? fmt::format(
-                "{}. Too few runs to tell whether winners stand alone (?): {} of each, and {} launches or repetitions "
-                "in turns would.",
+                "{}. Too few runs to tell whether the winners differ from the others (?): {} of each; {} launches or "
+                "repetitions "
+                "in turns are needed.",
                 most, blocks, fewest_blocks)
           : fmt::format(
-                "{}; {} of {} winners stand alone, and the others (~) cannot be told from their nearest rival ({}, "
-                "Holm's correction for all fields, p ≥ {}).",
+                "{}; {} of {} winners are significantly ahead; the others (~) cannot be distinguished from the next ({}, "
+                "Holm's correction for all cells, p ≥ {}).",
                 most, alone, fields, test_for({rows[0].blocks, rows[1].blocks}), significant);
   figure.charts.push_back(draw(chart));
   return figure;
