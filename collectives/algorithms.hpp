@@ -1,4 +1,4 @@
-// The table of algorithms. Tests, `verify` and `show` go through it, so a new algorithm is one file and one line here.
+// The table of algorithms. Tests, `verify` and `show` go through it. A new algorithm needs one file, a declaration and a row.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace chorale {
 struct Algorithm {
   Collective what;
   const char* name;
-  Schedule (*plan)(const Problem&);  // pure: the problem alone decides the schedule
+  Schedule (*plan)(const Problem&);  // pure: the schedule depends only on the problem
   const char* about;
   bool (*fits)(const Problem&) = nullptr;  // which problems it can solve; nullptr: all
 };
@@ -19,9 +19,9 @@ inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !a
 inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)) == 0; }
 
 const std::vector<Algorithm>& all_algorithms();
-const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr where there is none of that name
+const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if none has that name
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
-// The same where each rank's problem is another: an uneven all_to_all.
+// The same if each rank has its own problem, as in an uneven all_to_all.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 }  // namespace chorale

@@ -1,21 +1,21 @@
-// All that a program of one's own needs to call the collectives: one include, and one library (`pkg-config chorale`). Installed, and for
-// programs built against this folder, it is <chorale/chorale.hpp>.
+// Everything a program needs to call the collectives: one include and one library (`pkg-config chorale`). The installed
+// header is <chorale/chorale.hpp>; programs built against this folder use the same name.
 //
-//   mpi::run_ranks(body)                MPI's life around `body`; an error on one rank is said, and ends all
+//   mpi::run_ranks(body)                starts MPI, runs `body`, ends MPI; an error on one rank ends all ranks
 //   open_world("auto", runtime, clock)  a Communicator of all ranks, on a backend
-//   world.all_reduce(slice)             and the others, blocking or started: collectives/communicator.hpp
-//   world.allocator().allocate(…)       a Buffer of memory that peers read directly; a Slice names elements of any memory
-//   cuda_memory(plugin, 0)              who copies buffers on a device, for world.use_device(…)
+//   world.all_reduce(slice)             and the other collectives, blocking or started: collectives/communicator.hpp
+//   world.allocator().allocate(…)       a Buffer in memory that peers read directly; a Slice names elements of any memory
+//   cuda_memory(plugin, 0)              the memory of a GPU, for world.use_device(…)
 //
-// and to write an algorithm of your own: examples/2_own_algorithm.cpp
+// To write an algorithm of your own (examples/2_own_algorithm.cpp):
 //
-//   Algorithm                           a function from Problem to Schedule, and its name
-//   find_flaw(plan_all_ranks(…))        "" where it is proved
+//   Algorithm                           its name, and a function from Problem to Schedule
+//   find_flaw(plan_all_ranks(…))        "" if the algorithm is proved
 //   draw_text(plan_all_ranks(…))        what every rank holds after every round
 //   world.choose(algorithm)             the group's calls run it
 //
-// Messages move only while a rank is inside a call of this library. Before ranks wait for one another by other means, such as MPI_Barrier,
-// call world.barrier(): a rank that is late may still need the end of a message that its sender counts as sent.
+// Messages move only while a rank is inside a call of this library. Call world.barrier() before ranks wait for one another
+// by other means, such as MPI_Barrier: a late rank may still need the end of a message that its sender counts as sent.
 #pragma once
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"

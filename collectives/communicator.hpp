@@ -1,4 +1,4 @@
-// A Communicator is what callers hold: a group of ranks that call collectives together, on one backend.
+// A Communicator is the caller's handle: a group of ranks that call collectives together, on one backend.
 //
 //   Communicator world = open_world("shm", runtime, clock);          every rank
 //   Buffer x = world.allocator().allocate(bytes, Category::comm);    symmetric memory: peers read it directly
@@ -6,13 +6,14 @@
 //   Request sum = world.start_all_reduce(slice);                     … other work …  sum.wait();
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
-// All ranks of a group start the same collectives in the same order; a call that differs from the others' is an error on all of them.
-// Any number of collectives may be in flight. Progress is made in wait(), test(), poll() and in every blocking call, for all that this rank
-// has in flight, on any group, and on any world opened beside.
+// All ranks of a group start the same collectives in the same order. If a call differs between ranks, all of them get an
+// error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
+// calls that this rank has in flight: on any group, and on any world opened with `beside`.
 //
-// Sizes. A buffer has exactly the elements that its collective reads or writes there; any other size is an error. Without `counts` a
-// vector is cut evenly: the first blocks are one element longer where it does not divide. gather, scatter and all_to_all want equal blocks.
-// With `counts` they are the blocks' sizes, one a rank. What a rank passes where only the root reads or writes is ignored.
+// Sizes. A buffer has exactly the elements that its collective reads or writes there; any other size is an error. Without
+// `counts`, a vector is cut evenly: if the ranks do not divide it, the first blocks are one element longer. gather, scatter
+// and all_to_all then need equal blocks. With `counts`, each rank's block has the size given for it. A buffer that only the
+// root reads or writes is ignored on the other ranks.
 //
 //                   input             output                          input             output
 //   all_reduce      n                 n              reduce           n                 n (root)
@@ -20,19 +21,19 @@
 //   all_gather      own block         n              scatter          all blocks (root) own block
 //   broadcast       n                 n, the same    all_to_all       a block for each  a block from each
 //
-// In place. `input` and `output` may be one vector, on all ranks or on none. Then a block lies at its own place in that vector: rank r's
-// input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An all_to_all with counts may be in
-// place on some ranks only.) A reduce in place passes the vector as both on every rank. Buffers that overlap in another way give undefined
-// results. gather and scatter have no form in place.
+// In place. `input` and `output` may be one vector, on all ranks or on none. A block then lies at its own place in that
+// vector. Rank r's input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An
+// all_to_all with counts may be in place on some ranks only.) For an in-place reduce, every rank passes the vector as input
+// and output. Buffers that overlap in another way give undefined results. gather and scatter have no in-place form.
 //
-// Leaving. A communicator that is destroyed says goodbye. A peer that waits there in a later call throws, and names the
-// rank that left. The destructor does not wait for calls of other ranks, but the last communicator of a world listens, for
-// 2 s at most, to what others say as they leave: if their last calls were not this rank's, it prints both calls and ends
-// the rank. Over ucx it then waits until every rank has come to the end of the world.
+// Leaving. A communicator that is destroyed tells its peers. A peer that waits for this rank in a later call throws, and
+// names the rank that left. The destructor does not wait for calls of other ranks. The last communicator of a world listens
+// for their farewells, for at most 2 s. If another rank's last call differs, it prints both calls and ends the rank. Over
+// ucx it then waits until every rank has left the world.
 //
-// Lifetimes. Buffers must stay until the call is over, which for a started one its Request says; `counts` are read before
-// the call returns, also by start_. Memory of allocator() must be given back before the last communicator of its world
-// goes. The clock and the runtime must outlive all communicators.
+// Lifetimes. Buffers must stay valid until the call is over; a started call is over when its Request says so. `counts` are
+// read before the call returns, also by the start_ functions. Memory of allocator() must be freed before the last
+// communicator of its world is destroyed. The clock and the runtime must outlive all communicators.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -54,25 +55,25 @@ struct Algorithm;
 struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
 
-// One collective call. What the named calls below are made of; `run` and `start` take any.
+// One collective call. Each function below makes one; `run` and `start` take any.
 struct Call {
   Collective what;
   Slice input = {}, output = {};
   Redop op = Redop::sum;
   int root = 0;
-  Counts counts = {};  // the blocks' sizes, one a rank, where they are not even; read before run or start returns
-  Counts taken = {};   // all_to_all: `counts` go out, these come in
+  Counts counts = {};  // sizes of the blocks, one per rank, if they are not even; read before run or start returns
+  Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` are those of the sent blocks
 };
 
-// A collective in flight. Its buffers must stay as they are until it is over.
+// A collective in flight. Its buffers must not be touched until it is over.
 class [[nodiscard]] Request {
  public:
   Request() = default;
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
-  ~Request();  // waits, but not for long while an exception flies; if that fails it poisons the group and ends the rank
+  ~Request();  // waits, but only briefly during stack unwinding; on failure, poisons the group and ends the rank
   void wait();
-  bool test();         // makes progress; true when over
+  bool test();         // makes progress; true once the call is over
   struct PendingCall;  // one run of one operation
 
  private:
@@ -84,15 +85,15 @@ class [[nodiscard]] Request {
   PendingCall* pending_ = nullptr;
 };
 
-struct Traffic {  // what a communicator has carried for this rank
+struct Traffic {  // of one communicator, on this rank
   std::int64_t calls = 0;
-  std::int64_t bytes_sent = 0;  // by the schedules' send steps; −1 once a native call, which nobody can count, was made
+  std::int64_t bytes_sent = 0;  // by the schedules' send steps; −1 after a native call, whose bytes are unknown
 };
 
 class Communicator {
  public:
   struct State;
-  explicit Communicator(std::shared_ptr<State> state);  // open_world and split make them
+  explicit Communicator(std::shared_ptr<State> state);  // called by open_world and split
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -101,39 +102,39 @@ class Communicator {
   int size() const;
   std::string backend() const;
   Transport& transport() const;
-  Allocator& allocator() const;  // of symmetric memory, where the backend has it
+  Allocator& allocator() const;  // of symmetric memory, if the backend has it
   Clock& clock() const;
   const Traffic& traffic() const;
 
-  // "auto", "native" or a name of the table, for one collective or for all that know it; its schedule is cut into chunks.
+  // "auto", "native" or an algorithm's name, for one collective or for all that have it. `chunks` cuts its schedule.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
-  // An algorithm that is in no table, the same on all ranks. It must outlive the communicator and its groups. Prove it first (find_flaw): here
-  // it runs as it is.
+  // An algorithm outside the table, the same on all ranks. It must outlive the communicator and its groups. Prove it first
+  // (find_flaw): it runs here unchecked.
   void choose(const Algorithm& own, int chunks = 1);
-  void check_calls(bool on);  // whether calls are compared between ranks; on at first
-  // For benchmarks: run() of the library's own collectives blocks inside the library and moves nothing else. On all ranks or none, and
-  // then only run() may call them. Otherwise their nonblocking forms are used.
+  void check_calls(bool on);  // whether calls are compared between ranks; on by default
+  // For benchmarks: run() of a native collective blocks inside the library and makes no progress on other calls. Set it on
+  // all ranks or on none. While it is on, native collectives need run(). By default their nonblocking forms are used.
   void block_in_native(bool on);
-  void pretend_nodes(int ranks);  // so many consecutive ranks are one node to hierarchical algorithms; 0: all are
-  void go_by(std::shared_ptr<const Selector> selector);  // what auto asks; it must know the same on all ranks
+  void pretend_nodes(int ranks);  // so many consecutive ranks form a node for hierarchical algorithms; 0: all ranks do
+  void go_by(std::shared_ptr<const Selector> selector);  // used by auto; must hold the same data on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
-  // Where buffers on a device lie; who copies them, where the backend reaches the host alone. For all groups of the world, before any call
-  // on such buffers. The buffers of a call are all on devices or all on the host, on every rank.
+  // The device where buffers may lie; its Memory copies them if the backend reaches only the host. Holds for all groups of
+  // the world; set it before any call on device buffers. A call's buffers are all on devices, or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
-  // Members of one color make a group, in the order of their keys (and ranks). A negative color: of no group, an empty handle.
+  // Ranks with the same color form a group, ordered by key, then by rank. With a negative color, the handle is empty.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
 
-  // This rank will not call here again: whoever waits for it on this group, or for a message of it, is told why.
+  // This rank will make no more calls here. Peers that wait for it on this group, or for a message from it, are told why.
   void give_up(const std::exception& why);
 
   void run(const Call& call);  // blocks; throws on failure
   Request start(const Call& call);
-  void poll() const;  // makes progress, as test() does, for who has other work to do
+  void poll() const;  // makes progress like test(), for callers with other work to do
 
   void all_reduce(Slice x, Redop op = Redop::sum) { all_reduce(x, x, op); }
   void all_reduce(Slice input, Slice output, Redop op = Redop::sum) { run({Collective::all_reduce, input, output, op}); }
@@ -158,7 +159,7 @@ class Communicator {
   }
   void barrier() { run({Collective::barrier}); }
 
-  // The same, begun and not waited for.
+  // The same, nonblocking.
   Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start_all_reduce(x, x, op); }
   Request start_all_reduce(Slice input, Slice output, Redop op = Redop::sum) {
     return start({Collective::all_reduce, input, output, op});
@@ -184,35 +185,34 @@ class Communicator {
   }
   Request start_barrier() { return start({Collective::barrier}); }
 
-  // From one rank to another; messages between two ranks arrive in the order in which they were sent.
+  // Point-to-point. Messages from one rank to another arrive in the order in which they were sent.
   void send(Slice x, int to) { start_send(x, to).wait(); }
   void recv(Slice x, int from) { start_recv(x, from).wait(); }
   Request start_send(Slice x, int to);
   Request start_recv(Slice x, int from);
 
  private:
-  State& state() const;  // throws where there is none
+  State& state() const;  // throws if the handle is empty
   void forget_routes();
   std::shared_ptr<State> state_;
   friend Communicator open_world(std::shared_ptr<Transport>, Clock&, const WorldOptions&);
 };
 
-// How a world behaves. The environment overrules what the program sets here.
+// How a world behaves. Environment variables override these values.
 struct WorldOptions {
-  // A rank that waits in a call gives up when nothing has moved for this long. Choose more than the longest pause between
-  // two calls of a peer; 0 is no limit. In the environment: CHORALE_TIMEOUT=SECONDS. All worlds that share progress have
-  // one limit: see `beside`.
+  // A waiting rank gives up after this many seconds without any progress. Choose more than a peer's longest pause between
+  // two calls; 0 means no limit. CHORALE_TIMEOUT=SECONDS overrides it. Worlds joined by `beside` share one limit.
   double timeout_seconds = 600;
   // If a program opens several worlds, each after the first names an earlier one here. A wait on any of them then makes
-  // progress on all, because a rank that waits in one may still owe a peer a message in another.
+  // progress on all. Otherwise a rank that waits in one world may block a peer that needs its message in another.
   const Communicator* beside = nullptr;
 };
 
-// The world on a backend, on every rank at once; throws one line that says why the backend is not available. "auto" is the fastest for
-// buffers on the host: mapped memory where all ranks share one, else UCX, else MPI.
+// Opens the world on a backend, on every rank at once. Throws, and says why, if the backend is not available. "auto" picks
+// the fastest for host buffers: mapped memory if all ranks share a host, else UCX, else MPI.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
                         const WorldOptions& options = {});
-// The same over a transport that is already there: tests, and ranks that are threads.
+// The same over an existing transport: for tests, and for ranks that are threads.
 Communicator open_world(std::shared_ptr<Transport> transport, Clock& clock, const WorldOptions& options = {});
 
 }  // namespace chorale

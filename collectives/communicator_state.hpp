@@ -1,8 +1,8 @@
-// What stands behind a Communicator: a group of ranks, the routes of its calls, and those of them that are in flight.
+// The state behind a Communicator: a group of ranks, the routes of its calls, and the calls in flight.
 //
-//   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight of its group are in flight, then begun, moved and ended
+//   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight are in flight, then begun and ended
 //
-// A call that blocks takes the same way as one that is started: it only needs no Request that outlives it.
+// Blocking and started calls take the same path. A blocking call needs no Request that outlives it.
 #pragma once
 #include <deque>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace chorale {
 
-// Of one group, from the oldest call that is not over to the newest that has begun: what backends must be able to tell apart.
+// How many calls of a group may lie between its oldest unfinished and its newest begun one. Backends must tell these apart.
 constexpr std::uint64_t most_in_flight = 8;
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
@@ -36,9 +36,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void run(const Call& call);
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
-  void move(Request::PendingCall& call);               // as far as it goes; trouble is kept in it
+  void move(Request::PendingCall& call);               // makes progress without waiting; keeps an error in the call
   void give_up(const std::exception& error) noexcept;  // on all calls of the group
-  void abandon(Request::PendingCall& call);            // on one
+  void abandon(Request::PendingCall& call);            // on one call
   State& pair(int from, int to);
   const std::shared_ptr<Route>& route_of(const Call& call);
 
@@ -67,11 +67,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void refuse_after_giving_up() const;
 
   bool is_ours_ = false;
-  std::uint8_t token_[2] = {1, 0};  // of barriers
+  std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;
-  std::uint64_t oldest_ = 1, over_ = 0;      // the first call that is not over; bit i: the one i after it is
-  std::deque<Request::PendingCall*> queue_;  // of those that have not begun, in their order
-  std::uint64_t awaiting_ = 0;               // how many of them have an operation, which awaits its input
+  std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_: call oldest_ + i is over
+  std::deque<Request::PendingCall*> queue_;  // calls that have not begun, in order
+  std::uint64_t awaiting_ = 0;               // how many of them have an operation that awaits its input
   std::string gave_up_;
   AbandonedOperations abandoned_;
 };

@@ -1,10 +1,10 @@
-// What a call comes to, before a byte moves: whether it works in place, which algorithm solves it, and how many bytes this rank will send.
-// A communicator decides here what it runs (route.cpp), and an axis that only pretends what it would run (parallel/axis.cpp), so a plan
-// foresees what a run does.
+// What a call will do, decided before a byte moves: whether it works in place, which algorithm it runs, and how many bytes
+// this rank sends. Communicators (route.cpp) and the axes of a plan (parallel/axis.cpp) share this code, so a plan predicts
+// exactly what a run does.
 //
 //   Call ── key_of ──▶ Key ── problem_of ──▶ Problem ── decide ──▶ Decision {choice, algorithm, bytes sent}
 //
-// Every rank decides for itself, from what all know alike.
+// Every rank decides for itself, from facts that all ranks share.
 #pragma once
 #include <map>
 #include <span>
@@ -15,33 +15,33 @@
 
 namespace chorale {
 
-// What makes two calls the same to us.
+// Calls with equal keys share one plan.
 struct Key {
   Collective what;
   DType dtype;
   Redop op;
   bool in_place;
   int root;
-  bool on_device;        // its buffers
-  bool is_ours = false;  // made by the communicator itself, which does not care what was chosen for its callers
+  bool on_device;        // whether its buffers are on a device
+  bool is_ours = false;  // made by the communicator itself; ignores the algorithms chosen for its callers
   std::int64_t count = 0;
-  std::vector<std::int64_t> counts = {};  // then those of what is taken
+  std::vector<std::int64_t> counts = {};  // the call's counts, followed by `taken`
   bool operator==(const Key&) const = default;
   auto operator<=>(const Key&) const = default;
 };
 
-// `is_one_vector`: input and output are the same vector, or this rank's block where it lies in that vector.
+// `is_one_vector`: input and output are the same vector, or one of them is this rank's block in the other.
 Key key_of(const Call& call, int size, bool is_one_vector);
-bool is_one_vector(const Call& call, int rank, int size);  // by the buffers' addresses
+bool is_one_vector(const Call& call, int rank, int size);  // compares the buffers' addresses
 
-// With counts, they are this rank's row of everybody's where all are known (an uneven all_to_all on mapped memory), else the key's.
+// `counts` are the key's. For an uneven all_to_all on mapped memory, they are this rank's row of the key's counts.
 Problem problem_of(const Key& key, Counts counts, int rank, int size);
 
-using RequestedAlgorithms = std::map<Collective, Choice>;  // for which collective a user asked for which algorithm
-RequestedAlgorithms requested_everywhere(
-    const std::string& algorithm);  // for all collectives that know it; a usage error if none does
+using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective
+// Requests it for all collectives that have it; a usage error if none has.
+RequestedAlgorithms requested_everywhere(const std::string& algorithm);
 
-// What a group goes by when it decides.
+// What a group's decisions depend on.
 struct Preferences {
   std::string backend;
   const Selector& selector;
@@ -51,10 +51,10 @@ struct Preferences {
 struct Decision {
   Choice choice;
   const Algorithm* algorithm = nullptr;  // nullptr: the library's own, "native"
-  std::int64_t bytes_sent = -1;          // by this rank; −1: nobody can count it
+  std::int64_t bytes_sent = -1;          // by this rank; −1: unknown
 };
 
-// `everybodys` problems, one a rank, where they are not `problem.at(rank)`. Refuses an algorithm that does not fit on all ranks.
+// `everybodys`: all ranks' problems, if they are not `problem.at(rank)`. Throws if the algorithm does not fit on every rank.
 Decision decide(const Key& key, const Problem& problem, std::span<const Problem> everybodys, const Preferences& preferences);
 
 std::string words_for(const Key& key, const Choice& choice);  // "all_reduce of 16 f32, sum, ring, in place"

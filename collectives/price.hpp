@@ -1,13 +1,13 @@
-// What a backend's messages cost in the α–β–γ model. A backend's row states what is usual, `chorale tune` fits it to this machine, and
-// analysis/cost.hpp says how a schedule's time follows from it.
+// The cost of a backend's messages in the α–β–γ model. Each backend's row holds typical values; `chorale tune` fits them to
+// this machine. analysis/cost.hpp derives the time of a schedule from them.
 #pragma once
 
 namespace chorale {
 
 struct Price {
-  double alpha = 0;  // seconds a message
-  double beta = 0;   // seconds a byte
-  double gamma = 0;  // seconds a reduced byte
+  double alpha = 0;  // seconds per message
+  double beta = 0;   // seconds per byte
+  double gamma = 0;  // seconds per reduced byte
 };
 
 }  // namespace chorale

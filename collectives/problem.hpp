@@ -1,14 +1,14 @@
-// What an algorithm is asked to solve: which collective, on how many ranks, on which blocks. Counts are elements, 64-bit.
+// The input of an algorithm: which collective, how many ranks, which blocks. Counts are 64-bit, in elements.
 //
 //   collective       input            output            blocks
 //   all_reduce       n                n                 n cut evenly
-//   reduce_scatter   n                own block         one a rank, of any sizes
-//   all_gather       own block        n                 one a rank, of any sizes
+//   reduce_scatter   n                own block         one per rank, any sizes
+//   all_gather       own block        n                 one per rank, any sizes
 //   broadcast        n (root's)       n                 n cut evenly
 //   reduce           n                n (root's)        n cut evenly
-//   gather           own block        n (root's)        one a rank, of any sizes
-//   scatter          n (root's)       own block         one a rank, of any sizes
-//   all_to_all       one a rank       one a rank        `blocks` go out, `taken` come in; of any sizes
+//   gather           own block        n (root's)        one per rank, any sizes
+//   scatter          n (root's)       own block         one per rank, any sizes
+//   all_to_all       one per rank     one per rank      any sizes; `blocks` are sent, `taken` are received
 //   barrier          a token          all tokens        1 element
 #pragma once
 #include <cstdint>
@@ -39,10 +39,10 @@ inline bool has_root(Collective what) {
          what == Collective::scatter;
 }
 
-// A vector of elements cut into consecutive blocks, one a rank.
+// A vector of elements, cut into consecutive blocks, one per rank.
 class Blocks {
  public:
-  static Blocks even(std::int64_t count, int size);  // sizes differ by one at most
+  static Blocks even(std::int64_t count, int size);  // sizes differ by at most one
   Blocks() = default;
   explicit Blocks(const std::vector<std::int64_t>& counts);
 
@@ -60,23 +60,23 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;   // input and output are one buffer: element i of either lies at `home + i` of the whole vector
-  Blocks taken = {};       // all_to_all: what this rank gets from each; `blocks` is what it gives to each
-  int ranks_per_node = 0;  // consecutive ranks that share a node, for hierarchical algorithms; 0: all of them
+  bool in_place = false;   // one vector for both: input[i] is its element input_home() + i, output[i] output_home() + i
+  Blocks taken = {};       // all_to_all: the blocks this rank receives; `blocks` are those it sends
+  int ranks_per_node = 0;  // for hierarchical algorithms: how many consecutive ranks share a node; 0: all of them
 
-  // `count` elements cut evenly, as most calls want it; an all_to_all's blocks are all of count / size.
+  // Cuts `count` elements evenly, as most calls do. All blocks of an all_to_all have count / size elements.
   static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false);
-  // Every rank's all_to_all, where rank a gives counts[a][b] elements to rank b.
+  // The all_to_all of every rank, where rank a sends counts[a][b] elements to rank b.
   static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false);
   std::int64_t input_count() const;
   std::int64_t output_count() const;
-  Problem at(int other_rank) const;  // the same call on another rank; an uneven all_to_all is not the same there
+  Problem at(int other_rank) const;  // the same call on another rank; wrong for an uneven all_to_all: see exchange
   bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
   bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
   std::int64_t input_home() const { return takes_block() ? blocks.first(rank) : 0; }
   std::int64_t output_home() const { return gives_block() ? blocks.first(rank) : 0; }
 };
 
-inline int modulo(int a, int size) { return (a % size + size) % size; }  // of ranks around a ring
+inline int modulo(int a, int size) { return (a % size + size) % size; }  // wraps ranks around a ring
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
-// Recursive halving and doubling, folded to a power of two. A place is a rank, or a pair of ranks that the odd one stands for:
+// Recursive halving and doubling, folded to a power of two. A place is one rank, or a pair that its odd rank represents:
 //
-//   p = 6    ranks   0 1   2 3   4   5        rank 0 lends its vector to 1, rank 2 to 3
-//            places   0     1    2   3        place k cares for the blocks of its ranks, which lie side by side
+//   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
+//            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent
 #pragma once
 #include <bit>
 
@@ -17,9 +17,9 @@ class RecursiveHalving {
   bool in_a_pair() const { return p_.rank < 2 * folded_; }
   bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
 
-  // From everybody's input; ends with the blocks of the own place summed in home. Not for ranks folded away: they send theirs.
+  // Starts from every rank's input; ends with the sums of this place's blocks in home. Ranks folded away must not call it.
   void reduce_scatter(Schedule& s, const Home& home) const;
-  // The other way: from the blocks of the own place in home to all of them.
+  // The reverse: starts with this place's blocks in home; ends with all blocks there.
   void all_gather(Schedule& s, const Home& home) const;
 
  private:

@@ -1,6 +1,6 @@
-// Routes: the calls that a group has met, each planned once. Two calls are the same if their keys are (decision.hpp).
+// Routes: the different calls of a group, each planned once. Calls with equal keys (decision.hpp) share a route.
 //
-//   Call ── Key ──▶ Route: the plan, why it is that one, and operations that are free for the next such call
+//   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next such call
 #pragma once
 #include <map>
 #include <memory>
@@ -16,17 +16,17 @@ struct Route {
   Plan plan;
   Choice choice;
   std::vector<std::unique_ptr<Operation>> free;
-  std::int64_t bytes_sent = 0;  // −1: nobody can count it
+  std::int64_t bytes_sent = 0;  // −1: unknown
 };
 
 class Routes {
  public:
   Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
 
-  // Of this call, with this key: planned if it is the first with that key. Valid until the next call of `of` or `forget`.
+  // The route of this call and its key; plans it if the key is new. Valid until the next call of `of` or `forget`.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
-  // What new routes go by. Who changes it calls `forget`.
+  // Settings for new routes. Call `forget` after changing one.
   RequestedAlgorithms chosen;
   bool check = true;  // whether calls are compared between ranks
   int ranks_per_node = 0;
@@ -41,10 +41,10 @@ class Routes {
   const Membership& group_;
   const bool is_pair_;
   std::map<Key, std::shared_ptr<Route>> known_;
-  const Key* last_key_ = nullptr;  // the call before is often the next one too
+  const Key* last_key_ = nullptr;  // consecutive calls often have the same key
   std::shared_ptr<Route> last_;
 };
 
-void check_arguments(const Call& call, int rank, int size);  // what can be refused before there is a key
+void check_arguments(const Call& call, int rank, int size);  // checks that need no key
 
 }  // namespace chorale

@@ -1,13 +1,13 @@
 // A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
-// step waits for which. The same value is proved (analysis/checker.hpp), drawn, priced and executed.
+// step waits for which. The same data is proved (analysis/checker.hpp), drawn, priced and executed.
 //
 //   ring all-reduce, rank 0 of 2      0  send         to 1    input[0..4)
 //                                     1  recv_reduce  from 1  input[4..8) + theirs → output[4..8)
 //                                     2  send         to 1    output[4..8)                          after 1
 //                                     3  recv         from 1  output[0..4)                          after 0
 //
-// An algorithm only lists steps; a step waits for the earlier ones whose data it would read or overwrite, and for no others, unless
-// the algorithm says so. Steps that would move nothing are left out, on both sides alike.
+// An algorithm only lists steps. A step waits for the earlier steps whose data it reads or overwrites, and for no others
+// unless the algorithm says so. Steps that would move nothing are left out, by sender and receiver alike.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,21 +31,21 @@ inline constexpr const char* kind_names[] = {"send", "recv", "recv_reduce", "red
 
 struct Step {
   Kind kind = Kind::send;
-  std::vector<int> peers;  // send: to each; recv: from the one; recv_reduce: from all, in rank order with our own
+  std::vector<int> peers;  // send: to each; recv: from the one; recv_reduce: from all, added in rank order with our own
   std::vector<Range> src;  // send, copy: what; recv_reduce: our own contribution; reduce: the addends, each as long as dst
   Range dst;               // recv, recv_reduce, reduce, copy
-  std::vector<int> after = {};  // steps of this rank that must be over
+  std::vector<int> after = {};  // steps of this rank that must be over first
   int round = 0;                // for drawing
-  bool put = false;             // send: on memory that peers can map, the sender writes it; else the receiver would read it
+  bool put = false;             // send: on mapped memory, the sender writes to the receiver; otherwise the receiver reads
 };
 
 class Schedule {
  public:
   explicit Schedule(const Problem& problem) : problem_(problem) {}
 
-  // What follows is drawn one line further down; it orders nothing.
+  // Later steps are drawn one line further down. This orders nothing.
   void round() { ++round_; }
-  // What follows waits for all that stands above: for algorithms whose point is not to do everything at once.
+  // Later steps wait for all earlier ones. For algorithms that must not do everything at once.
   void wait_for_all();
 
   void send(int peer, Range what) { send(std::vector<int>{peer}, what); }
@@ -56,37 +56,37 @@ class Schedule {
   void recv_reduce(std::vector<int> peers, Range own, Range into) {
     add({Kind::recv_reduce, std::move(peers), {own}, into, {}, round_});
   }
-  void copy(Range from, Range into);  // nothing, where both are the same memory already
+  void copy(Range from, Range into);  // no step if both are the same memory already
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
-  Range scratch(std::int64_t count);  // fresh elements
+  Range scratch(std::int64_t count);  // new scratch elements
 
-  // Any step, which also waits for the steps `ordered`; its number, or −1 where it would move nothing.
+  // Adds any step, which also waits for the steps in `ordered`. Returns its number, or −1 if it would move nothing.
   int add(Step step, const std::vector<int>& ordered = {});
-  // All of `part`, planned for the ranks `members` of this problem; its input and output are these ranges.
+  // Adds all of `part`, planned for the ranks `members` of this problem. These ranges become its input and output.
   void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
-  // The steps as they are: for those who run them, and for tests that break one.
+  // Public for code that runs the steps, and for tests that break one.
   std::vector<Step> steps;
 
   const Problem& problem() const { return problem_; }
   std::int64_t scratch_count() const { return scratch_; }
   std::int64_t elements_sent() const;
-  std::string describe() const;  // a line a step
+  std::string describe() const;  // one line per step
 
  private:
   LastAccess& last_access(const Range& range);
   std::vector<int> needed(std::vector<int>& earlier) const;
   Problem problem_;
-  std::array<LastAccess, 3> last_access_;  // in place the output's is the input's
+  std::array<LastAccess, 3> last_access_;  // in place, output shares the entry of input
   int round_ = 0;
-  int fence_ = 0, fence_before_ = 0;  // the steps between them are those that new ones wait for
+  int fence_ = 0, fence_before_ = 0;  // new steps wait for the steps between these two
   std::int64_t scratch_ = 0;
 };
 
-// Of one rank, in place or not: whether two ranges begin at the same element of one buffer, whether two accesses touch the same element.
+// On one rank, in place or not: whether two ranges begin at the same element of one buffer; whether they share an element.
 bool same_start(const Problem& problem, const Range& a, const Range& b);
 bool overlap(const Problem& problem, const Range& a, const Range& b);
-bool conflict(const Problem& problem, const Step& a, const Step& b);  // one of them writes what the other touches
+bool conflict(const Problem& problem, const Step& a, const Step& b);  // one of them writes what the other reads or writes
 
 inline Range input(std::int64_t first, std::int64_t count) { return {Place::input, first, count}; }
 inline Range output(std::int64_t first, std::int64_t count) { return {Place::output, first, count}; }

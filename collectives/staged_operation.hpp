@@ -1,16 +1,18 @@
-// A call whose buffers lie where the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. They are copied into
-// stand-ins that it does reach, the call is made there, and what came of it is copied back. So one file serves every backend.
+// A call on buffers that the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. The input is
+// copied to stand-ins that the transport reaches, the call runs there, and its result is copied back. All backends share it.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
-//   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           for nccl the other way round
+//   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           the reverse for nccl
 //
-// Stand-ins are made once for an operation, in the transport's own memory (of shm: mapped, so that peers read them directly), and those on
-// the host are pinned. What was asked of the device before the call is in the copies, and the output is there when progress() says so. Nobody
-// waits for a copy: it is polled, as messages are (src/memory/async_copy.hpp). A library's own collectives are matched by their order, so a call
-// starts only when those before it in its group have (communicator_state.cpp), however fast its own copy was.
+// Stand-ins are allocated once per operation, in the transport's own memory; shm maps it, so peers read them directly. Host
+// stand-ins are pinned. The copies include the results of all device work enqueued before the call. The output is complete
+// once progress() returns true. Copies are polled like messages, so nothing blocks on them (src/memory/async_copy.hpp).
+// Native collectives are matched by order. So a call starts only after all earlier calls of its group
+// (communicator_state.cpp), however fast its own copy was.
 //
-// Cost: each byte of input and output crosses to the device once, beside what the operation costs. A large all_reduce, reduce or broadcast
-// arrives here in pieces, several in flight at once (communicator_state.cpp): one is copied while the messages of another travel.
+// Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. A large
+// all_reduce, reduce or broadcast arrives here in pieces, with several in flight (communicator_state.cpp). So copies of one
+// piece overlap messages of another.
 #pragma once
 #include <memory>
 
@@ -23,7 +25,7 @@ constexpr std::int64_t staged_piece_bytes = 1 << 20;
 
 class StagedOperation final : public Operation {
  public:
-  // `plan` tells where the caller's buffers are; `device` is the memory of the device, on whichever side that is.
+  // `plan` says where the caller's buffers are. `device` is the device's memory, whether buffers or stand-ins lie there.
   StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins);
   ~StagedOperation() override;
 
@@ -40,7 +42,8 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
-  // Of both, one behind the other; in place they are one vector. Before the operation, whose messages may still come for it after an error.
+  // The input, then the output; in place they are one vector. Declared before the operation, because messages for the
+  // operation may still arrive here after an error.
   Buffer stand_in_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;

@@ -1,6 +1,7 @@
-// Two binary trees over the same ranks in which nobody works twice (Sanders, Speck and Träff 2009). Numbered in order, the inner nodes of
-// a binary tree are those of odd number; the same tree with all ranks moved on by one has the others inside. Each tree carries half of
-// the vector, so everybody sends and receives the whole of it about twice, however many ranks there are.
+// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). With nodes
+// numbered in order, the inner nodes of a binary tree have odd numbers. Shifting all ranks by one gives a second tree, with
+// other ranks inside. Each tree carries half of the vector. So in an all-reduce every rank sends and receives at most two
+// vectors, for any number of ranks.
 //
 //   6 places        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
@@ -19,19 +20,20 @@ struct TreeNode {
   std::vector<int> children;  // up to two
 };
 
-// A rank's place in tree 0 or 1 of `size` ranks.
+// A rank's node in tree 0 or 1 of `size` ranks.
 TreeNode in_tree(int tree, int rank, int size);
-// The same where the problem's root stands above both trees, and they are made of the others.
+// The same over all ranks but the problem's root, which is the parent of both trees.
 TreeNode in_tree_below_root(int tree, const Problem& p);
 
-// One half of a vector, the first or the second.
+// The first or the second half of a vector.
 inline Range half_of(Range whole, int half) {
   const std::int64_t middle = whole.count / 2;
   return half == 0 ? Range{whole.place, whole.first, middle}
                    : Range{whole.place, whole.first + middle, whole.count - middle};
 }
 
-// From everybody's `own` up to the root, where it ends in sum(); inner nodes keep their partial sums there too. And down again.
+// Reduces every rank's `own` up to the root, where the result ends in sum(); inner nodes keep partial sums in theirs. The
+// broadcast sends the root's `what` down again.
 void tree_reduce(Schedule& s, const TreeNode& node, Range own, const std::function<Range()>& sum);
 void tree_broadcast(Schedule& s, const TreeNode& node, Range what);
 

@@ -1,10 +1,10 @@
-// The tuning table: what `chorale tune` measured on this machine, and what `auto` goes by. A small JSON file, one line a choice, so that
-// a person can read why an algorithm runs:
+// The tuning table: what `chorale tune` measured on this machine, for use by `auto`. It is a small JSON file with one line
+// per choice, so that a person can read why an algorithm runs:
 //
 //   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
 //
-// It speaks for the machine it was measured on, and for no other.
+// It is valid only on the machine where it was measured.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -24,22 +24,22 @@ struct Tuned {
   std::int64_t bytes = 0;  // of the whole vector
   std::string algorithm;
   int chunks = 1;
-  double seconds = 0;     // its median
-  std::string runner_up;  // "" when nothing else could run
-  double ratio = 1;       // how many times as long that one takes
+  double seconds = 0;     // median
+  std::string runner_up;  // "" if nothing else could run
+  double ratio = 1;       // the runner-up's time divided by this one's
 
   std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long"
 };
 
 struct TuningTable {
   std::string machine;                  // where it was measured
-  std::map<std::string, Price> prices;  // of each backend, as fitted
+  std::map<std::string, Price> prices;  // by backend, as fitted
   std::vector<Tuned> choices;
 };
 
-std::filesystem::path default_tuning_file();                                     // in cache_folder(); "" where there is none
-TuningTable read_tuning(const std::filesystem::path& file);                      // a usage error when it is no such table
-TuningTable parse_tuning(const std::string& text, const std::string& file);      // the file is for errors
-void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // whole or not at all
+std::filesystem::path default_tuning_file();                                     // in cache_folder(); "" if there is none
+TuningTable read_tuning(const std::filesystem::path& file);                      // a usage error if it is not a tuning table
+TuningTable parse_tuning(const std::string& text, const std::string& file);      // `file` is named in errors
+void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // atomically
 
 }  // namespace chorale

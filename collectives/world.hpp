@@ -1,4 +1,4 @@
-// What all groups of one world share: the transport that joins their ranks, its memory, what `auto` goes by, and which ids of groups are free.
+// What all groups of a world share: the transport between their ranks, its memory, the selector of `auto`, free group ids.
 #pragma once
 #include <memory>
 #include <vector>
@@ -17,12 +17,12 @@ struct World {
   std::shared_ptr<Transport> transport;
   Ledger ledger;
   Allocator allocator;             // of the transport's memory
-  std::shared_ptr<Memory> device;  // of buffers on a device: who copies them
+  std::shared_ptr<Memory> device;  // copies buffers that are on a device
   std::shared_ptr<const Selector> selector;
-  std::vector<std::uint8_t> free_ids;  // of groups: 1 where this rank is in none of that id
+  std::vector<std::uint8_t> free_ids;  // 1 if this rank is in no group with that id
 };
 
-// Ends this rank from a destructor, which cannot throw, when calls of ranks differed: their results are wrong.
+// Ends this rank from a destructor, which cannot throw, after ranks made different calls: their results are wrong.
 [[noreturn]] void end_rank(const std::exception& error, const Transport& transport);
 
 }  // namespace chorale
