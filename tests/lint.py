@@ -9,6 +9,7 @@
    one        no type or inline function is defined by two files (one_definition.py)
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    columns    lines of C++, CUDA and Python, comments among them, have at most 125 columns
+   links      a link of a Markdown page leads to a file and a heading that exist (links.py)
    text       no tabs, no spaces at the end of a line, one newline at the end of the file
    format     as clang-format 14 formats it (Debian 12's; other versions differ slightly and are not used)
 """
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 
+from links import broken
 from one_definition import doubles
 
 # Each folder, and the folders and files it may include besides itself. Longest prefix first.
@@ -151,6 +153,8 @@ def complaints(root):
         checks = [text, columns, opening] + ([order, size] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
+        if file.endswith(".md"):
+            found += [f"{file}:{number}: {what}" for number, what in broken(root, file, content)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
             found.append(f"{file}:{len(lines)}: wants one newline at its end")
     return found + list(doubles(program)) + formatting(root, [f for f in files if f.endswith(cpp)])

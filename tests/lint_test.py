@@ -1,5 +1,6 @@
 """Tests the linter: each rule finds what breaks it, and complains about nothing else."""
 import os
+import re
 import tempfile
 import unittest
 
@@ -10,7 +11,7 @@ class Lint(unittest.TestCase):
     def complaints(self, **files):
         with tempfile.TemporaryDirectory() as root:
             for name, content in files.items():
-                path = os.path.join(root, name.replace("__", "/").replace("_hpp", ".hpp").replace("_cpp", ".cpp"))
+                path = os.path.join(root, re.sub(r"_(hpp|cpp|md)$", r".\1", name.replace("__", "/")))
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "w") as stream:
                     stream.write(content)
@@ -55,6 +56,18 @@ class Lint(unittest.TestCase):
         self.assertIn("a tab", self.complaints(src__base__a_cpp="int\tx;\n"))
         self.assertIn("spaces at the end", self.complaints(src__base__a_cpp="int x; \n"))
         self.assertIn("one newline", self.complaints(src__base__a_cpp="int x;"))
+
+    def test_links_lead_somewhere(self):
+        pages = {"docs__a_md": "# The first\n\n## `make` and *more*\n\n[b](b.md#how-it-is-built) [web](https://x.org/#y)\n",
+                 "docs__b_md": "# How it is built\n\n[up](../docs/a.md) [here](#how-it-is-built) [a](a.md#make-and-more)\n"}
+        self.assertEqual(self.complaints(**pages), "")
+        for wrong, says in [("[x](c.md)", "docs/b.md:5: links to c.md, which does not exist"),
+                            ("[x](a.md#second)", "docs/b.md:5: links to #second, which is no heading of a.md"),
+                            ("[x](#the-first)", "docs/b.md:5: links to #the-first, which is no heading of docs/b.md")]:
+            self.assertIn(says, self.complaints(**{**pages, "docs__b_md": pages["docs__b_md"] + f"\n{wrong}\n"}))
+        code = "```\n# not a heading\n[x](nowhere.md)\n```\n"
+        self.assertEqual(self.complaints(docs__b_md="# B\n\n" + code), "")
+        self.assertIn("#not-a-heading", self.complaints(docs__b_md=code + "[x](#not-a-heading)\n"))
 
     def test_no_line_has_more_than_125_columns(self):
         for name, comment in [("cpp", "// "), ("hpp", "// "), ("cu", "// "), ("h", "// "), ("py", '"""x"""  # ')]:
