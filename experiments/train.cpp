@@ -1,4 +1,4 @@
-// `chorale train`: trains a transformer and records every step of it.
+// `chorale train`: trains a transformer and records every step.
 //
 //   build/chorale train --preset nano --dtype bf16 --train-iters 600          the synthetic language, with a known floor
 //   build/chorale train --data data/english.bin --save-interval 100           your own text
@@ -54,25 +54,25 @@ class Train final : public Command {
     memory_.declare(o);
     device_.declare(o);
     o.section("data and records");
-    o.add("data", data_, "a file of tokens (chorale data tokenize makes one), or synthetic: the embedded language")
-        .words("FILE");
-    o.add("tokenizer", tokenizer_, "that made the data: kept with the run, for generate and export").words("bytes|FILE|DIR");
+    o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
+    o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
+        .words("bytes|FILE|DIR");
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end")
         .range(0, 1e9)
         .only_with("no-save", {"false"});
     o.add("no-save", no_save_, "make no checkpoints");
-    o.add("load", load_, "go on from a run, its checkpoints or one of them; the shape is theirs")
+    o.add("load", load_, "resume from a run, its checkpoints or one checkpoint; they set the model shape")
         .words("DIR")
         .instead_of("load-hf");
-    o.add("load-hf", load_hf_, "begin with the weights of a folder of Hugging Face's, and its shape")
+    o.add("load-hf", load_hf_, "start from the weights and the shape in a Hugging Face model folder")
         .words("DIR")
         .instead_of("load");
     o.add("eval-interval", eval_interval_, "steps between evaluations; 0: only at the end").range(0, 1e9);
-    o.add("eval-samples", eval_samples_, "held-out samples of an evaluation").range(1, 1e7);
-    o.add("log-interval", log_interval_, "steps between lines, where there is no terminal").range(1, 1e9);
+    o.add("eval-samples", eval_samples_, "held-out samples per evaluation").range(1, 1e7);
+    o.add("log-interval", log_interval_, "steps between log lines, if there is no terminal").range(1, 1e9);
     peak_.declare(o);
-    o.add("trace-steps", trace_, "record what every rank does in these steps, for a viewer of traces: 10:13, or one")
+    o.add("trace-steps", trace_, "trace what every rank does in these steps, for a trace viewer: 10:13, or 10")
         .words("FIRST:LAST");
     o.add_words(train::megatron_flags());
   }
@@ -84,7 +84,7 @@ class Train final : public Command {
     if (!load_hf_.empty()) flags_.require_own_shape(shape_of_folder(load_hf_), load_hf_);
     if (!load_.empty())
       if (const auto model = shape_of_checkpoint(load_)) flags_.require_shape(*model, load_);
-    // What is refused, is refused before MPI starts.
+    // Errors in the options end the program here, before MPI starts.
     const Layout layout = layout_flags_.choice(flags_.limits(launch.size)).layout;
     const TrainingOptions options = options_on(layout);
     require_place(layout, launch.launcher.empty() ? layout.ranks() : launch.size);
@@ -94,7 +94,7 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // A device that other programs use can run out of memory although the plan fitted. The error then names layouts that
+  // If other programs use the device, it can run out of memory although the plan fitted. The error then names layouts that
   // would fit.
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
@@ -119,9 +119,9 @@ class Train final : public Command {
 
     train::Team team(choice, device_, session);
     if (device_.memory() &&
-        !memory_.lifted())  // backends and kernels want some too: what escapes this is refused when it is asked for
+        !memory_.lifted())  // backends and kernels need memory too; if that fails, the allocation itself reports it
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
-                   "what its GPU has free for it is");
+                   "its share of the GPU's free memory is");
     device_.complete(options);
     Training training(options, team.mesh(), team.memory(), session.clock);
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
@@ -132,7 +132,7 @@ class Train final : public Command {
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {options.threads});
       training.publish();
     }
-    if (!load_.empty()) {  // runs/latest is another run as soon as this one has a folder
+    if (!load_.empty()) {  // before this run has a folder, because runs/latest will then point to it
       const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
       resume(training, checkpoint);
       require_steps_left(checkpoint);
@@ -170,8 +170,8 @@ class Train final : public Command {
     const std::int64_t step = checkpoint.metadata().step;
     if (step < flags_.steps()) return;
     usage_error("no step is left to train",
-                fmt::format("{} is of step {}, and --train-iters is {}", checkpoint.path().string(), step, flags_.steps()),
-                fmt::format("train for longer with --train-iters {}, or go on from an earlier checkpoint", 2 * step));
+                fmt::format("{} is at step {}, but --train-iters is {}", checkpoint.path().string(), step, flags_.steps()),
+                fmt::format("train longer with --train-iters {}, or resume from an earlier checkpoint", 2 * step));
   }
 
   TrainingOptions options_on(const Layout& layout) const {
@@ -211,14 +211,14 @@ class Train final : public Command {
         to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
         name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
     if (device_.memory()) run.log.info("on {}", team.about_device());
-    run.log.info("activations of a micro-batch: {} (published for stored scores, 16 bit: {})",
+    run.log.info("activations of a micro-batch: {} (published formula, 16 bit, attention scores stored: {})",
                  human_bytes(training.declared_activation_bytes()),
                  human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *
                                                        static_cast<double>(s.layers))));
     if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
   }
 
-  // Returns how the run ended. All ranks go through it; what is said and recorded, rank 0 does.
+  // Returns how the run ended. Every rank calls it; only rank 0 logs and records.
   std::string loop(Session& session, RunRecord& run, Training& training, const train::Dataset& data,
                    std::optional<train::Records>& records, train::Accounting& accounting) {
     const std::int64_t last = flags_.steps();
@@ -249,7 +249,7 @@ class Train final : public Command {
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
       if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
-      if (records) run.log.warn("told to stop after step {}", result.step);
+      if (records) run.log.warn("stopped by a signal after step {}", result.step);
       return "stopped";
     }
     if (screen.terminal) progress.finish();
@@ -257,13 +257,13 @@ class Train final : public Command {
     return "ok";
   }
 
-  // Collective the first time, when the peak is measured again. From then on a faster step counts as the peak.
+  // Collective the first time, when the peak is measured again. Later, a faster step becomes the peak.
   void exceed_peak(RunRecord& run, double flops) {
     const bool first = peak_.may_measure_again();
     peak_.exceeded(flops);
     if (!run.recorder) return;
-    run.log.warn("a step reached {:.0f} GFLOP/s, more than the peak that MFU is a share of; {} {}", flops / 1e9,
-                 first ? "measured again:" : "it counts as the peak from now on:", note_peak(run));
+    run.log.warn("a step reached {:.0f} GFLOP/s, more than the peak that MFU refers to; {} {}", flops / 1e9,
+                 first ? "measured again:" : "it becomes the peak:", note_peak(run));
   }
 
   std::string note_peak(RunRecord& run) const {
@@ -283,11 +283,11 @@ class Train final : public Command {
                    result.rate);
   }
 
-  // What is declared is what planning and the choice of a layout go by.
+  // Plans and the choice of a layout rely on the declared bytes.
   static void check_activations(Training& training) {
     require(training.activation_bytes() == training.declared_activation_bytes(),
-            "the layers declare that they keep {} bytes and keep {}", training.declared_activation_bytes(),
-            training.activation_bytes());
+            "the layers declared that they keep {} bytes of activations, but they keep {}",
+            training.declared_activation_bytes(), training.activation_bytes());
   }
 
   std::int64_t eval_samples(const train::Dataset& data) const { return std::min(eval_samples_, data.held_out()); }

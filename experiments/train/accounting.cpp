@@ -10,7 +10,7 @@
 namespace chorale::train {
 namespace {
 
-// The numbers of every rank, in the order of ranks, and what each has to say besides.
+// One row of numbers and one text from every rank, in rank order.
 struct Gathered {
   std::vector<std::vector<std::int64_t>> numbers;
   std::vector<std::string> texts;
@@ -37,7 +37,7 @@ struct Gathered {
 
 std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-// Bytes planned, bytes sent and calls made, by axis and operation; and what differs first.
+// Numbers: bytes planned, bytes sent and calls made, by axis and operation. Text: the first difference, or "".
 Gathered traffic_of(const Mesh& mesh, const Accounts& planned) {
   const std::size_t cells = cells_of(mesh);
   std::vector<std::int64_t> mine(3 * cells);
@@ -64,8 +64,8 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   const auto keep = [&](const char* name, std::size_t which, const char* units, const char* about) {
     recorder.numbers("traffic", name, {"rank", "axis", "op"}, traffic.column(which * cells, cells), units, about);
   };
-  keep("bytes_measured", 1, "byte", "sent from the first step on; -1: by calls of a library, which nobody can count");
-  keep("bytes_predicted", 0, "byte", "planned for as many steps and evaluations");
+  keep("bytes_measured", 1, "byte", "sent from the first step on; -1: sent inside a library, which does not count them");
+  keep("bytes_predicted", 0, "byte", "planned for the same numbers of steps and evaluations");
   keep("calls", 2, "1", "calls made");
 }
 
@@ -100,7 +100,7 @@ Accounting::Accounting(RunRecord& run, const Training& training, const PlanReque
   for (std::size_t row = 0; row < axes.size(); ++row)
     recorder.numbers("ranks", axes[row].name, {"rank"}, ranks.column(row), "1", axes[row].coordinate);
   recorder.numbers("memory", "planned", {"rank", "category"}, ranks.column(axes.size(), categories), "byte",
-                   "most that a step should hold at once");
+                   "planned peak of a step");
 }
 
 bool Accounting::settle(RunRecord& run, const Training& training) const {
@@ -114,10 +114,11 @@ bool Accounting::settle(RunRecord& run, const Training& training) const {
   if (!troubles.empty())
     fmt::print(
         stderr, "{}",
-        describe(Error(Exit::check, "what was sent is not what was planned",
-                       fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.texts.size()),
-                       "the plan runs the same code on phantom tensors (parallel/plan.hpp): one of the two does more"),
-                 0, static_cast<int>(ranks.texts.size())));
+        describe(
+            Error(Exit::check, "the bytes or calls of this run differ from the plan",
+                  fmt::format("rank {}; {} of {} ranks differ", troubles[0], troubles.size(), ranks.texts.size()),
+                  "report this bug: the plan runs the same code on phantom tensors (parallel/plan.hpp), so both must agree"),
+            0, static_cast<int>(ranks.texts.size())));
   else if (ranks.texts.size() > 1)
     run.log.info("bytes sent: as planned, {}", in_words(mesh));
   return troubles.empty();

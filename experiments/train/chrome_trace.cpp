@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// No rank has these numbers: viewers take the thread that is numbered as its process for the main one, and put it first.
+// Larger than any rank: viewers take a thread whose number equals its process's for the main thread, and show it first.
 constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, pipeline_track = steps_track + 2,
               first_axis_track = steps_track + 3;
 
@@ -36,7 +36,7 @@ class Events {
     }
   }
 
-  // An event a line. What was left out is said where viewers show it: in the file's own facts.
+  // One event per line. `facts` names omitted events; viewers show it as the file's metadata.
   std::string text(const ordered_json& facts) const {
     std::string all = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + facts.dump() + ",\"traceEvents\":[\n";
     for (const std::string& line : names_) all += line + ",\n";
@@ -58,7 +58,7 @@ class Events {
     names_.push_back(ordered_json{{"name", what}, {"ph", "M"}, {"pid", rank_}, {"tid", track}, {"args", args}}.dump());
   }
 
-  // Both ends are rounded alike, so that what touches still touches and what lies within still does.
+  // Both ends are rounded to nanoseconds first, so adjacent events stay adjacent and nested events stay nested.
   void complete(const std::string& name, const char* category, int track, double begins, double ends,
                 const ordered_json& args) {
     const std::int64_t from = nanoseconds(begins), to = nanoseconds(ends);
@@ -84,8 +84,8 @@ class Events {
     complete(name, "compute", passes_track, span.begins, span.ends, args);
   }
 
-  // On its axis's track the rank waits; what it does not wait for is an event of its own, from its start until it is known
-  // to be over.
+  // Time that the rank spends waiting goes on its axis's track. A started call is also an event of its own, from its start
+  // until the rank knows that it has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const bool message = call.axis == "pp";
     const char* const category = message ? "pipeline" : "communication";
@@ -122,7 +122,7 @@ class Events {
   double origin_;
   std::int64_t rank_ = 0;
   std::map<int, std::string> tracks_;  // of this rank
-  std::vector<std::string> axes_;      // of all ranks, so that one axis is the same track everywhere
+  std::vector<std::string> axes_;      // of all ranks, so that an axis has the same track number on each
   std::vector<std::string> names_;
   std::vector<Event> events_;
 };

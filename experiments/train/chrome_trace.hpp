@@ -1,13 +1,13 @@
-// The traces of all ranks as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open. A rank is a process,
-// and has tracks:
+// Writes the traces of all ranks as Chrome trace events, for ui.perfetto.dev and chrome://tracing. Each rank is a process
+// with these tracks:
 //
 //   steps               │ step 10                                                │ step 11 …
 //   passes              │ data 0 │ forward 0    │ backward 0          │ optimizer │
 //   pipeline                     │ wait recv │                                        messages between stages
-//   communication dp                        start │           │ wait │               the part of its calls spent waiting
-//     dp all_reduce                         └────────────────────────┘               a call under way, on a track of its own
+//   communication dp                        start │           │ wait │               when the rank waits for its calls
+//     dp all_reduce                         └────────────────────────┘               a call in flight, on its own track
 //
-// Times are in µs from the first event on.
+// Times are in µs since the first event.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace chorale::train {
 
-// What a rank wrote down, on rank 0's clock.
+// The events of one rank, on rank 0's clock.
 struct RankTrace {
   std::string name;  // "rank 3: dp1 tp0 pp1"
   std::int64_t left_out = 0;
@@ -25,6 +25,6 @@ struct RankTrace {
   std::vector<Trace::Call> calls;
 };
 
-std::string chrome_trace(const std::vector<RankTrace>& ranks, const std::string& run_id);  // a file of JSON
+std::string chrome_trace(const std::vector<RankTrace>& ranks, const std::string& run_id);  // JSON text
 
 }  // namespace chorale::train

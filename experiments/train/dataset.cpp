@@ -9,7 +9,7 @@ namespace chorale::train {
 namespace {
 
 constexpr double held_out_share = 0.01;
-// The language is endless; so many samples of it are a run's world, and each comes once.
+// The language is endless. A run draws from this many samples, each at most once.
 constexpr std::int64_t synthetic_samples = std::int64_t{1} << 40;
 
 }  // namespace
@@ -26,8 +26,9 @@ Dataset::Dataset(const std::string& data, const ModelShape& shape, std::uint64_t
     source_ = std::move(stored);
     samples = source_->samples(sequence_);
     if (samples < 2)
-      usage_error("there is not enough text",
-                  fmt::format("{} has {} tokens; a sample is {}", data, source_->count(), sequence_ + 1),
+      usage_error("the data is too short",
+                  fmt::format("{} has {} tokens; each sample takes {}, and at least 2 samples are needed", data,
+                              source_->count(), sequence_ + 1),
                   "use a shorter --seq-length or more text");
   }
   sampler_ = std::make_unique<Sampler>(samples, seed, held_out_share);

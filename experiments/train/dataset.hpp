@@ -1,4 +1,4 @@
-// What a run reads: a file of tokens, or the embedded language, in the order of a sampler; the last part is held out for
+// The data of a run: a token file or the embedded synthetic language, in a sampler's order. Some samples are held out for
 // evaluation.
 #pragma once
 #include <memory>
@@ -12,14 +12,14 @@ namespace chorale::train {
 
 class Dataset {
  public:
-  // `data`: a file, or "synthetic". Throws a usage error if it cannot feed such a model.
+  // `data`: a file, or "synthetic". Throws a usage error if it does not suit this model.
   Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed);
 
   ReadSamples training() const;
   ReadSamples validation() const;
   std::int64_t held_out() const { return sampler_->validation(); }
   std::string name() const { return source_->name(); }
-  double floor() const { return floor_; }  // the least loss there can be, where it is known; else 0
+  double floor() const { return floor_; }  // the lowest possible loss if it is known, else 0
 
  private:
   ReadSamples reader(std::int64_t (Sampler::*sample)(std::int64_t) const) const;

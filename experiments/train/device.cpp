@@ -9,7 +9,7 @@
 namespace chorale::train {
 
 void ComputeDevice::declare(Options& options) {
-  options.add("device", name_, "where to compute: cpu, or cuda, a GPU for each rank of a host").one_of({"cpu", "cuda"});
+  options.add("device", name_, "compute on the cpu, or with cuda on one GPU per rank").one_of({"cpu", "cuda"});
 }
 
 void ComputeDevice::check() {
@@ -17,7 +17,7 @@ void ComputeDevice::check() {
   plugin_.emplace();
   std::string why_none;
   if (cuda_devices(*plugin_, &why_none).empty())
-    usage_error("no GPU to compute on", why_none, "use --device cpu; chorale info says what is here");
+    usage_error("no GPU to compute on", why_none, "use --device cpu; chorale info lists the devices");
 }
 
 void ComputeDevice::open(const mpi::Runtime& runtime) {
@@ -37,7 +37,7 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   const auto shares = [&] {
     return mpi::all_gather(runtime.world(), std::max<std::int64_t>(memory_->free_bytes(), 0) / share.sharers());
   };
-  shares();  // makes CUDA's context on every rank, which takes some itself
+  shares();  // creates the CUDA context on every rank, which itself takes device memory
   room_bytes_ = std::ranges::min(shares());
 }
 

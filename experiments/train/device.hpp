@@ -1,5 +1,5 @@
-// Where ranks compute: `--device cpu`, or `--device cuda`, a GPU each by their place on their host. Where a host has fewer
-// GPUs than ranks, several share one: right for tests, not for timing, and said.
+// Where ranks compute: `--device cpu`, or `--device cuda`, one GPU per rank in the order of local ranks. If a host has fewer
+// GPUs than ranks, several ranks share one. Results stay right, times do not, and the run reports it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,15 +16,15 @@ class ComputeDevice {
  public:
   void declare(Options& options);
   bool asked() const { return name_ != "cpu"; }
-  // A usage error where the device was asked for and is not there: before MPI starts.
+  // Before MPI starts: throws a usage error if the requested device is missing.
   void check();
   void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
   bool first_of_its_gpu() const { return first_; }
   const std::string& name() const { return gpu_; }
-  // Of what the GPUs had free when they were opened, the share of a rank, where that is least.
+  // A rank's share of its GPU's free memory when the GPUs were opened; the smallest of all ranks.
   std::int64_t room_bytes() const { return room_bytes_; }
 
-  void complete(TrainingOptions& options) const;  // with the device, once it is open, and what is gone of its memory
+  void complete(TrainingOptions& options) const;  // sets the device, once it is open, and the bytes its workspaces take
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null: the host
   const std::shared_ptr<Memory>& memory() const { return memory_; }             // of the GPU; null: the host

@@ -53,16 +53,15 @@ class Translation {
   void note(const std::string& line) { result_.notes.push_back(fmt::format("{}: {}", name_, line)); }
 
   [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& takes) const {
-    usage_error(fmt::format("DeepSpeed's {} is not supported like this", path),
-                fmt::format("{}: {} = {}", name_, path, shown_value(value)),
-                fmt::format("remove it; supported is {}", takes));
+    usage_error(fmt::format("DeepSpeed's {} is not supported with this value", path),
+                fmt::format("{}: {} = {}", name_, path, shown_value(value)), fmt::format("remove it; supported: {}", takes));
   }
 
   [[noreturn]] void unknown(const std::string& path) const {
     std::vector<std::string> paths;
     for (const DsKey& key : ds_keys()) paths.emplace_back(key.path);
     for (const DsKey& key : ds_keys()) paths.push_back(split(key.path, '.').front());
-    usage_error(fmt::format("unknown key \"{}\"", path), fmt::format("{}: DeepSpeed has no such key that we know", name_),
+    usage_error(fmt::format("unknown key \"{}\"", path), fmt::format("{}: not a DeepSpeed key that chorale knows", name_),
                 did_you_mean(path, paths, "remove it"));
   }
 
@@ -86,7 +85,7 @@ class Translation {
     return value.is_null() || (or_false && value == false);
   }
 
-  // "" if there is none. An unknown type is refused before its parameters are read.
+  // The type that the file gives, or "". Refuses an unknown type before its parameters are read.
   std::string known_type(const std::string& section) const {
     const std::string path = section + ".type";
     const Json type = at(path);
@@ -127,7 +126,7 @@ class Translation {
     }
   }
 
-  // torch.optim.AdamW has a default of its own.
+  // torch.optim.AdamW has its own default.
   bool decays_by_torch(const std::string& path) const {
     return path == "optimizer.params.weight_decay" && at("optimizer.params.torch_adam") == true && decoupled();
   }
@@ -150,7 +149,7 @@ class Translation {
     if (!has(key)) {
       const bool of_optimizer = path.starts_with("optimizer");
       const std::string section = of_optimizer ? "optimizer" : "scheduler", type = of_optimizer ? optimizer_ : scheduler_;
-      if (!type.empty()) refuse(path, value, fmt::format("in {}s of the type {}", section, key.types));
+      if (!type.empty()) refuse(path, value, fmt::format("only in {}s of the type {}", section, key.types));
       return note(fmt::format("{} = {} has no effect: there is no {}.type", path, shown_value(value), section));
     }
     const auto text = key.convert(value);
@@ -164,8 +163,8 @@ class Translation {
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
 
-  // Without a scheduler the rate is constant. One that falls must state its length, which is also the run's unless a higher
-  // source gives that.
+  // Without a scheduler the rate is constant. A scheduler whose rate falls must state its length. That also sets the length
+  // of the run, unless a higher source does.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {
@@ -185,13 +184,15 @@ class Translation {
     if (!is_absent("train_batch_size")) return;
     if (is_absent("train_micro_batch_size_per_gpu"))
       return note(
-          "it has neither train_batch_size nor train_micro_batch_size_per_gpu, and DeepSpeed wants one: the batch is ours");
+          "neither train_batch_size nor train_micro_batch_size_per_gpu is given, though DeepSpeed requires one: the batch "
+          "is "
+          "ours");
     if (is_auto(at("train_micro_batch_size_per_gpu"))) return;
     set("global-batch-size", "0", "train_micro_batch_size_per_gpu");
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  // Adam that adds the decay to the gradient is another rule. Without decay the two are the same.
+  // Adam with the decay added to the gradient is another rule, except without decay.
   void require_decoupled_decay() const {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)
@@ -199,13 +200,13 @@ class Translation {
   }
 
   void note_left_out() {
-    if (is_absent("optimizer.type"))
-      note("it has no optimizer, and DeepSpeed then takes the program's: the optimizer is ours");
+    if (is_absent("optimizer.type")) note("no optimizer is given; DeepSpeed then uses the program's: the optimizer is ours");
     if (is_absent("gradient_clipping"))
       note(
-          "gradient_clipping is left out: nothing is clipped, as in DeepSpeed up to 0.19.2 (later ones clip at 1: say "
-          "which)");
-    if (!left_out_.empty()) note(fmt::format("DeepSpeed's defaults for what is left out: {}", join(left_out_, ", ")));
+          "gradient_clipping is missing: gradients are not clipped, as in DeepSpeed up to 0.19.2; later releases clip at 1, "
+          "so "
+          "set it");
+    if (!left_out_.empty()) note(fmt::format("DeepSpeed's defaults for missing keys: {}", join(left_out_, ", ")));
   }
 
   std::string name_, optimizer_, scheduler_;
@@ -221,18 +222,18 @@ Foreign read_ds_config(const std::filesystem::path& file) {
   try {
     const Json json = Json::parse(text);
     if (!json.is_object())
-      usage_error("the file is no configuration of DeepSpeed's", fmt::format("{}: it is not one object", file.string()),
-                  "it reads {\"train_batch_size\": 32, …}");
+      usage_error("the file is not a DeepSpeed configuration", fmt::format("{}: it is not one object", file.string()),
+                  "give one object: {\"train_batch_size\": 32, …}");
     return Translation(file.string(), json).all();
   } catch (const nlohmann::json::parse_error& error) {
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), error.what()),
-                "a file of DeepSpeed's is one object: {\"key\": value, …}");
+                "a DeepSpeed configuration is one object: {\"key\": value, …}");
   }
 }
 
 std::string ds_table() {
-  std::string table = "| key | of | default there | here |\n|---|---|---|---|\n";
+  std::string table = "| key | type | DeepSpeed's default | here |\n|---|---|---|---|\n";
   for (const DsKey& key : ds_keys()) {
     const std::string what = key.option[0]  ? fmt::format("`--{}`", key.option)
                              : key.takes[0] ? fmt::format("refused unless {}", key.takes)

@@ -1,5 +1,5 @@
-// The keys of DeepSpeed's configuration (0.14 to 0.19), its defaults, and what each comes to here: an option of ours,
-// nothing (it steers DeepSpeed's own engine and no result), or a refusal unless it is off.
+// The keys of DeepSpeed's configuration (0.14 to 0.19) and their defaults. A key sets one of our options, or has no effect
+// because it only controls DeepSpeed's own engine, or is refused unless it is off.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Tex
 Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// Our gradients take 4 bytes, and DeepSpeed counts elements.
+// DeepSpeed counts elements, we count bytes; a gradient has 4.
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -48,7 +48,7 @@ Text power_of_two(const Json& v) {
   return fmt::format("{}", std::exp2(v.get<double>()));
 }
 
-// A share of the highest rate, whoever says that one.
+// A share of the highest rate, wherever that comes from.
 Text share_of_rate(const Json& v) {
   if (!v.is_number()) return {};
   return fmt::format("{}*lr", v.get<double>());
@@ -60,7 +60,7 @@ Text f16(const Json& v) { return if_true(v, "f16"); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed reads its own names in any case, and decays weights apart from the gradient in both.
+// DeepSpeed ignores the case of these names. Its Adam and AdamW both decay weights apart from the gradient.
 Text optimizer(const Json& v) {
   const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
   return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();
@@ -76,65 +76,66 @@ constexpr const char *number = "a number", *flag = "true or false", *unless = "o
                      *falling = "WarmupDecayLR WarmupCosineLR", *fixed = "WarmupLR WarmupDecayLR",
                      *cosine = "WarmupCosineLR";
 
-// Keys that set an option of ours.
+// Keys that set one of our options.
 constexpr DsKey setting[] = {
     {"train_batch_size", "", "null", false, "global-batch-size", plain, number,
-     "DeepSpeed requires this or the next; left out, it is ours"},
-    {"train_micro_batch_size_per_gpu", "", "null", false, "micro-batch-size", plain, number, "left out: as the others say"},
+     "DeepSpeed requires this or the next key; if both are missing, ours applies"},
+    {"train_micro_batch_size_per_gpu", "", "null", false, "micro-batch-size", plain, number,
+     "if missing: follows from the other sizes"},
     {"gradient_accumulation_steps", "", "null", false, "gradient-accumulation-steps", plain, number,
-     "left out: as the others say, else 1"},
+     "if missing: follows from the other sizes, else 1"},
     {"gradient_clipping", "", "0.0", true, "clip-grad", plain, number,
-     "0, no clipping, up to DeepSpeed 0.19.2; later ones clip at 1 where it is left out"},
+     "if missing: no clipping, as in DeepSpeed up to 0.19.2; later releases clip at 1"},
     {"steps_per_print", "", "null", false, "log-interval", plain, number, ""},
 
     {"optimizer.type", "", "null", false, "optimizer", optimizer, "Adam, AdamW or SGD",
-     "left out: the program's own, so ours as the options say"},
+     "if missing: the program's own, so our options decide"},
     {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number, "the scheduler's warmup_max_lr wins"},
     {"optimizer.params.betas.0", adam, "0.9", true, "adam-beta1", plain, number, ""},
     {"optimizer.params.betas.1", adam, "0.999", true, "adam-beta2", plain, number, ""},
     {"optimizer.params.eps", adam, "1e-08", true, "adam-eps", plain, number, ""},
     {"optimizer.params.weight_decay", "Adam AdamW SGD", "0.0", true, "weight-decay", plain, number,
-     "0.01 is the default of AdamW with torch_adam; biases and norms do not decay here"},
+     "AdamW with torch_adam has a default of 0.01; biases and norms do not decay here"},
     {"optimizer.params.momentum", "SGD", "0.0", true, "sgd-momentum", plain, number, ""},
 
     {"scheduler.type", "", "null", false, "lr-decay-style", scheduler, "WarmupLR, WarmupDecayLR or WarmupCosineLR",
-     "left out: a constant rate without warm-up; OneCycle, which turns the betas too, is not here"},
+     "if missing: a constant rate without warm-up; OneCycle is not supported: it also changes the betas"},
     {"scheduler.params.warmup_min_lr", fixed, "0.0", true, "lr-warmup-init", plain, number, ""},
     {"scheduler.params.warmup_max_lr", "WarmupLR", "null", false, "lr", plain, number,
-     "left out: the optimizer's, and 0.001 up to DeepSpeed 0.17.0"},
+     "if missing: the optimizer's rate; 0.001 in DeepSpeed up to 0.17.0"},
     {"scheduler.params.warmup_max_lr", "WarmupDecayLR", "0.001", true, "lr", plain, number, ""},
     {"scheduler.params.warmup_num_steps", "", "1000", true, "lr-warmup-iters", plain, number, "at least 2"},
     {"scheduler.params.warmup_type", "", "\"log\"", true, "lr-warmup-style", rise, "log or linear", ""},
     {"scheduler.params.total_num_steps", falling, "null", false, "lr-decay-iters", plain, number,
-     "required; train-iters too, unless that is given"},
+     "required; also sets train-iters, unless that is given"},
     {"scheduler.params.warmup_min_ratio", cosine, "0.0", true, "lr-warmup-init", share_of_rate, number, ""},
     {"scheduler.params.cos_min_ratio", cosine, "0.0001", true, "min-lr", share_of_rate, number, ""},
 
-    {"bf16.enabled", "", "false", false, "dtype", bf16, flag, "f32 where neither this nor fp16 is on"},
+    {"bf16.enabled", "", "false", false, "dtype", bf16, flag, "f32 if neither this nor fp16 is enabled"},
     {"bfloat16.enabled", "", "false", false, "dtype", bf16, flag, "the older name"},
     {"fp16.enabled", "", "false", false, "dtype", f16, flag, ""},
     {"fp16.initial_scale_power", "", "16", true, "initial-loss-scale", power_of_two, "0 to 40", ""},
-    {"fp16.loss_scale_window", "", "1000", true, "loss-scale-window", plain, number, "there one good step more"},
+    {"fp16.loss_scale_window", "", "1000", true, "loss-scale-window", plain, number, "DeepSpeed needs one good step more"},
     {"fp16.hysteresis", "", "2", true, "hysteresis", plain, number, ""},
 
-    {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "left out: as the layout says"},
+    {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "if missing: as in the layout"},
     {"zero_optimization.reduce_bucket_size", "", "500000000", false, "bucket-size", gradient_bytes, "a number of elements",
-     "left out: ours, since no result depends on it; no effect with stages 2 and 3"},
+     "if missing: ours, because results do not depend on it; no effect with stages 2 and 3"},
     {"zero_optimization.overlap_comm", "", "false", false, "reducer", reducer, flag,
-     "left out: ours, since no result depends on it; no effect with stages 1 to 3"},
+     "if missing: ours, because results do not depend on it; no effect with stages 1 to 3"},
     {"activation_checkpointing.partition_activations", "", "false", false, "partition-activations", plain, flag,
      "no effect without --recompute full and tensor ranks"},
 };
 
-// Keys with one value that is what we do. Other values are refused.
+// Keys of which we support one value. Other values are refused.
 constexpr DsKey only[] = {
     {"optimizer.params.bias_correction", adam, "true", false, "", on, "true", ""},
-    {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load goes on from a run"},
+    {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load resumes a run"},
     {"fp16.loss_scale", "", "0", false, "", off, "0", "the loss scale is dynamic"},
     {"fp16.min_loss_scale", "", "1", false, "", one, "1", ""},
     {"zero_optimization.zero_hpz_partition_size", "", "1", false, "", one, "1", ""},
     {"zero_optimization.mics_shard_size", "", "-1", false, "", minus_one, "-1", ""},
-    {"sequence_parallel_size", "", "1", false, "", one, "1", "--sequence-parallel shares activations"},
+    {"sequence_parallel_size", "", "1", false, "", one, "1", "--sequence-parallel shards activations"},
     {"gradient_predivide_factor", "", "1.0", false, "", one, "1", ""},
     {"gradient_allreduce_op", "", "\"mean\"", false, "", mean, "mean", ""},
     {"communication_data_type", "", "null", false, "", single, "fp32", "gradients travel in f32"},
@@ -148,11 +149,11 @@ constexpr const char* refused_unless_off[][2] = {
     {"optimizer.params.nesterov", ""},
     {"optimizer.params.dampening", ""},
     {"optimizer.params.maximize", ""},
-    {"optimizer.params.max_grad_norm", "DeepSpeed refuses it too: gradient_clipping"},
+    {"optimizer.params.max_grad_norm", "DeepSpeed refuses it too: use gradient_clipping"},
     {"fp16.consecutive_hysteresis", ""},
     {"fp16.auto_cast", ""},
     {"fp16.fp16_master_weights_and_grads", ""},
-    {"bf16.bf16_master_weights_and_grads", "--no-master-weights rounds by chance"},
+    {"bf16.bf16_master_weights_and_grads", "--no-master-weights rounds stochastically"},
     {"bf16.bf16_optimizer_states", ""},
     {"torch_autocast", "use bf16 or fp16"},
     {"amp", "use bf16 or fp16"},
@@ -167,49 +168,51 @@ constexpr const char* refused_unless_off[][2] = {
     {"zero_optimization.zero_quantized_gradients", ""},
     {"zero_optimization.zeropp_loco_param", ""},
     {"zero_optimization.mics_hierarchical_params_gather", ""},
-    {"activation_checkpointing.cpu_checkpointing", "--recompute full keeps a block's input where it is"},
+    {"activation_checkpointing.cpu_checkpointing", "--recompute full keeps block inputs on their device"},
     {"prescale_gradients", ""},
     {"sparse_gradients", ""},
     {"disable_allgather", ""},
     {"tensorboard", "chorale watch and report show the record"},
     {"wandb", "chorale watch and report show the record"},
     {"comet", "chorale watch and report show the record"},
-    {"csv_monitor", "chorale report --format csv"},
-    {"flops_profiler", "chorale plan, and MFU in every record"},
-    {"comms_logger", "chorale report has the traffic"},
+    {"csv_monitor", "use chorale report --format csv"},
+    {"flops_profiler", "use chorale plan; every record has the MFU"},
+    {"comms_logger", "chorale report shows the traffic"},
     {"sparse_attention", ""},
     {"data_efficiency", ""},
     {"curriculum_learning", ""},
     {"progressive_layer_drop", ""},
     {"eigenvalue", ""},
     {"elasticity", "give the batch sizes"},
-    {"autotuning", "chorale tune, chorale compare"},
+    {"autotuning", "use chorale tune or chorale compare"},
     {"compression_training", ""},
     {"quantize_training", ""},
     {"weight_quantization", ""},
     {"hybrid_engine", ""},
     {"compile", ""},
-    {"pipeline", "--pp, --schedule"},
+    {"pipeline", "use --pp and --schedule"},
     {"expert_parallel", ""},
     {"graph_harvesting", ""},
-    {"checkpoint", "--save-interval, --load"},
-    {"nebula", "--save-interval, --load"},
+    {"checkpoint", "use --save-interval and --load"},
+    {"nebula", "use --save-interval and --load"},
     {"aio", "nothing is offloaded"},
 };
 
-constexpr const char *engine = "it steers DeepSpeed's own engine", *sharded = "ZeRO gathers a block at once here",
+constexpr const char *engine = "it controls DeepSpeed's own engine",
+                     *sharded = "ZeRO gathers one whole block at a time here",
                      *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
 
-// Keys that steer DeepSpeed's own engine and change no result.
+// Keys that control DeepSpeed's own engine and change no result.
 constexpr const char* without_effect[][3] = {
     {"optimizer.legacy_fusion", "false", engine},
     {"optimizer.params.torch_adam", "false", "both compute the same; it makes 0.01 the default of weight_decay"},
-    {"optimizer.params.adam_w_mode", "true", "true is what both Adam and AdamW do; false with Adam needs weight_decay 0"},
+    {"optimizer.params.adam_w_mode", "true",
+     "Adam and AdamW both behave as with true; false with Adam needs weight_decay 0"},
     {"optimizer.params.set_grad_none", "true", engine},
     {"optimizer.params.foreach", "null", engine},
     {"optimizer.params.fused", "null", engine},
     {"bf16.immediate_grad_update", "false", engine},
-    {"bf16.check_grad_overflow", "true", "gradients that are Inf or NaN end the run, and are named"},
+    {"bf16.check_grad_overflow", "true", "an Inf or NaN gradient ends the run with an error that names it"},
     {"fp16.fused_mode", "true", engine},
     {"zero_optimization.allgather_partitions", "true", sharded},
     {"zero_optimization.allgather_bucket_size", "500000000", sharded},
@@ -221,9 +224,9 @@ constexpr const char* without_effect[][3] = {
     {"zero_optimization.compute_grad_norm", "true", records},
     {"zero_optimization.ignore_unused_parameters", "true", "no parameter is unused here"},
     {"zero_optimization.load_from_fp32_weights", "true", saves},
-    {"zero_optimization.elastic_checkpoint", "false", "a checkpoint goes on under any layout"},
+    {"zero_optimization.elastic_checkpoint", "false", "a checkpoint resumes under any layout"},
     {"zero_optimization.pipeline_loading_checkpoint", "false", saves},
-    {"zero_optimization.sub_group_size", "1000000000", "the optimizer updates what a rank owns at once"},
+    {"zero_optimization.sub_group_size", "1000000000", "the optimizer updates a rank's whole shard at once"},
     {"zero_optimization.stage3_max_live_parameters", "1000000000", sharded},
     {"zero_optimization.stage3_max_reuse_distance", "1000000000", sharded},
     {"zero_optimization.stage3_prefetch_bucket_size", "50000000", sharded},

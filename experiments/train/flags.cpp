@@ -12,7 +12,7 @@ namespace chorale::train {
 
 namespace {
 
-// The options that make up a shape, and the text of each for one.
+// The options that make up a shape, and the text of each for a given shape.
 struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
@@ -39,7 +39,7 @@ std::vector<Setting> settings_of(const ModelShape& shape, const std::string& ori
 
 }  // namespace
 
-// 0 where a width follows from the others, so that it does when an option given beside the preset changes those.
+// A width that follows from others is set to 0, so that it still follows if another option changes those.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {
@@ -55,7 +55,7 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout is no part of the shape: another is no contradiction.
+// Dropout is not part of the shape, so another value is no contradiction.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const std::optional<ModelShape> model = shape_of_checkpoint(path);
   if (!model) return {};
@@ -72,49 +72,51 @@ Foreign read_hugging_face_shape(const std::filesystem::path& folder) {
 void Flags::declare(Options& o) {
   options_ = &o;
   o.section("model");
-  o.add("preset", "a model of the table, such as nano; options given beside it win").words("NAME");
+  o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME");
   o.add("family", shape_.family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)")
       .one_of({"gpt2", "llama"});
   o.add("num-layers", shape_.layers, "transformer blocks").range(1, 1e4);
   o.add("hidden-size", shape_.width, "width of the residual stream").range(1, 1e6);
   o.add("ffn-hidden-size", ffn_, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
-  o.add("num-attention-heads", shape_.heads, "heads").range(1, 1e5);
-  o.add("num-query-groups", groups_, "heads with a key and value of their own; 0: all").range(0, 1e5);
-  o.add("seq-length", shape_.sequence, "tokens of a sequence").range(1, 1e7);
-  o.add("vocab-size", shape_.vocabulary, "tokens of the vocabulary").range(1, 1e8);
+  o.add("num-attention-heads", shape_.heads, "attention heads").range(1, 1e5);
+  o.add("num-query-groups", groups_, "key and value heads (GQA); 0: one per head").range(0, 1e5);
+  o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
+  o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
   o.add("norm-epsilon", shape_.epsilon, "added to the variance under a norm's root").range(1e-12, 1);
-  o.add("dropout", shape_.dropout, "share of activations and attention weights that are dropped").range(0, 1);
-  o.add("untie-embeddings", untied_, "the head has a table of its own");
+  o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 1);
+  o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
   o.section("numbers and memory");
-  o.add("dtype", dtype_, "type of parameters and activations in the products").one_of({"f32", "bf16", "f16", "f64"});
+  o.add("dtype", dtype_, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});
   o.add("numerics", numerics_, "fast, or exact: the same bits on every layout").one_of({"fast", "exact"});
-  o.add("recompute", recompute_, "activations that are computed twice instead of kept")
+  o.add("recompute", recompute_, "activations to recompute in the backward pass instead of keeping them")
       .one_of({"none", "selective", "full"});
   o.section("batches and steps");
-  o.add("global-batch-size", global_batch_, "sequences of a step; 0: micro-batches of all replicas").range(0, 1e7);
-  o.add("micro-batch-size", micro_batch_, "sequences at once; 0: all of a replica's, one in a pipeline").range(0, 1e7);
-  o.add("gradient-accumulation-steps", accumulation_, "micro-batches of a replica; 0: as the batches' sizes say")
+  o.add("global-batch-size", global_batch_, "sequences per step; 0: the micro-batches of all replicas").range(0, 1e7);
+  o.add("micro-batch-size", micro_batch_, "sequences per micro-batch; 0: a replica's whole share, or 1 in a pipeline")
       .range(0, 1e7);
-  o.add("train-iters", steps_, "steps").range(1, 1e9);
+  o.add("gradient-accumulation-steps", accumulation_, "micro-batches per step of a replica; 0: from the batch sizes")
+      .range(0, 1e7);
+  o.add("train-iters", steps_, "training steps").range(1, 1e9);
   o.section("optimizer");
-  o.add("optimizer", optimizer_, "rule of the updates").one_of({"adamw", "sgd"}).also("adam", "adamw");
-  o.add("no-master-weights", no_masters_, "bf16 is updated itself, rounded by chance: 4 bytes a parameter less");
+  o.add("optimizer", optimizer_, "update rule").one_of({"adamw", "sgd"}).also("adam", "adamw");
+  o.add("no-master-weights", no_masters_,
+        "update bf16 weights in place with stochastic rounding (no f32 master copy; saves 4 B/param)");
   declare_rate(o);
-  o.add("weight-decay", decay_, "of matrices").range(0, 100);
-  o.add("adam-beta1", beta1_, "memory of the mean").range(0, 0.999999).only_with("optimizer", {"adamw"});
-  o.add("adam-beta2", beta2_, "memory of the variance").range(0, 0.999999).only_with("optimizer", {"adamw"});
-  o.add("adam-eps", epsilon_, "added to the root of the variance").range(0, 1).only_with("optimizer", {"adamw"});
+  o.add("weight-decay", decay_, "weight decay; biases and norms do not decay").range(0, 100);
+  o.add("adam-beta1", beta1_, "decay of Adam's first moment").range(0, 0.999999).only_with("optimizer", {"adamw"});
+  o.add("adam-beta2", beta2_, "decay of Adam's second moment").range(0, 0.999999).only_with("optimizer", {"adamw"});
+  o.add("adam-eps", epsilon_, "added to the square root of the second moment").range(0, 1).only_with("optimizer", {"adamw"});
   o.add("sgd-momentum", momentum_, "momentum of sgd").range(0, 1).only_with("optimizer", {"sgd"});
-  o.add("clip-grad", clip_, "longest gradient; 0: any").range(0, 1e9);
-  o.add("initial-loss-scale", first_scale_, "of f16").range(1, 0x1p40).only_with("dtype", {"f16"});
-  o.add("loss-scale-window", scale_window_, "good steps before the scale of f16 doubles")
+  o.add("clip-grad", clip_, "clip the gradient to this norm; 0: no clipping").range(0, 1e9);
+  o.add("initial-loss-scale", first_scale_, "loss scale of the first step").range(1, 0x1p40).only_with("dtype", {"f16"});
+  o.add("loss-scale-window", scale_window_, "good steps before the loss scale doubles")
       .range(1, 1e9)
       .only_with("dtype", {"f16"});
-  o.add("hysteresis", hysteresis_, "overflows before the scale of f16 halves").range(1, 1e6).only_with("dtype", {"f16"});
+  o.add("hysteresis", hysteresis_, "overflows before the loss scale halves").range(1, 1e6).only_with("dtype", {"f16"});
   o.section("the run");
-  o.add("seed", seed_, "of first values, order of the data, dropout").range(0, 9e18);
-  o.add("threads", threads_, "threads of a rank; 0: its share of the cores").range(0, 4096);
+  o.add("seed", seed_, "seed of initial weights, data order and dropout").range(0, 9e18);
+  o.add("threads", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
 }
 
 void Flags::require_shape(const ModelShape& model, const std::string& path) const {
@@ -140,8 +142,8 @@ void Flags::require_own_shape(const ModelShape& model, const std::string& path) 
 void Flags::refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
                          const std::string& path, const std::string& otherwise) const {
   const std::string& origin = options_->origin(name);
-  usage_error("the model comes with its shape",
-              fmt::format("{} is given as {} ({}), and is {} in {}", name, asked, origin, there, path),
+  usage_error("the loaded model sets the shape",
+              fmt::format("{} is given as {} ({}), but is {} in {}", name, asked, origin, there, path),
               fmt::format("leave --{} out{}", origin.starts_with("preset ") ? "preset" : name, otherwise));
 }
 
@@ -154,28 +156,31 @@ void Flags::declare_rate(Options& o) {
     return stays && warmup_share_ == 0 ? "lr-decay-style is " + rate_.decay : "";
   };
   o.add("lr", rate_.peak, "highest learning rate").range(0, 100);
-  o.add_relative("min-lr", "lr", lowest_rate_, "lowest, at the end: a rate, or a share of the highest as in 0.1*lr")
+  o.add_relative("min-lr", "lr", lowest_rate_, "lowest rate, at the end; absolute, or relative such as 0.1*lr")
       .range(0, 100)
       .only_with("lr-decay-style", {"linear", "cosine", "wsd", "WarmupCosineLR"});
-  o.add("lr-decay-style", rate_.decay, "how it falls; WarmupLR and the like are DeepSpeed's schedulers")
+  o.add("lr-decay-style", rate_.decay, "how the rate falls; the Warmup… styles are DeepSpeed's schedulers")
       .one_of({"constant", "linear", "cosine", "wsd", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"})
       .also("WSD", "wsd");
-  o.add("lr-decay-iters", decay_steps_, "steps until it is lowest; 0: train-iters")
+  o.add("lr-decay-iters", decay_steps_, "steps until the rate is lowest; 0: train-iters")
       .range(0, 1e9)
       .only_where("a rate that falls", falls);
-  o.add("lr-warmup-iters", rate_.warmup, "steps in which it rises").range(0, 1e9).only_with("lr-warmup-fraction", {"0"});
-  o.add("lr-warmup-fraction", warmup_share_, "the same as a share of lr-decay-iters; 0: as lr-warmup-iters says")
-      .range(0, 1);
-  o.add_relative("lr-warmup-init", "lr", first_rate_, "where it begins to rise")
+  o.add("lr-warmup-iters", rate_.warmup, "steps in which the rate rises")
+      .range(0, 1e9)
+      .only_with("lr-warmup-fraction", {"0"});
+  o.add("lr-warmup-fraction", warmup_share_, "the same as a share of lr-decay-iters; 0: use lr-warmup-iters").range(0, 1);
+  o.add_relative("lr-warmup-init", "lr", first_rate_, "rate before the first step of the warm-up")
       .range(0, 100)
       .only_where("a warm-up", rises);
-  o.add("lr-warmup-style", rate_.warmup_style, "how it rises").one_of({"linear", "log"}).only_where("a warm-up", rises);
-  o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which wsd falls")
+  o.add("lr-warmup-style", rate_.warmup_style, "how the rate rises")
+      .one_of({"linear", "log"})
+      .only_where("a warm-up", rises);
+  o.add("lr-wsd-decay", rate_.wsd_share, "share of the run in which the wsd rate falls")
       .range(0, 1)
       .only_with("lr-decay-style", {"wsd"});
 }
 
-// global = micro × accumulation × replicas. What is 0 follows from the others; what is not must agree with them.
+// global = micro × accumulation × replicas. A size of 0 follows from the others; the others must agree.
 void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
   const std::int64_t replicas = layout.replicas();
   o.global_batch = global_batch_;
@@ -196,8 +201,8 @@ void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
   const std::int64_t whole = std::max<std::int64_t>(o.micro_batch, 1) * steps * replicas;
   usage_error("batch sizes do not agree",
               fmt::format("global-batch-size {} is {} {}gradient-accumulation-steps {} × replicas {}", o.global_batch,
-                          micro.empty() ? "no multiple of" : "not", micro, steps, replicas),
-              fmt::format("try --global-batch-size {}, or leave one of the sizes out", whole));
+                          micro.empty() ? "not a multiple of" : "not", micro, steps, replicas),
+              fmt::format("try --global-batch-size {}, or remove one of the sizes", whole));
 }
 
 ModelShape Flags::unchecked_shape() const {

@@ -1,4 +1,4 @@
-// The options of training, under the names that users of Megatron-LM know, and what they come to: a model, a batch, an
+// The options of training, under names that users of Megatron-LM know. Turns them into TrainingOptions: model, batch and
 // optimizer.
 #pragma once
 #include <filesystem>
@@ -11,35 +11,35 @@
 
 namespace chorale::train {
 
-// Every preset of the table of models, as settings of these options.
+// Every model preset, as settings of these options.
 std::vector<Preset> presets();
-// The model that is stored there, as settings of these options; none where a checkpoint cannot be read.
+// The shape of the stored model, as settings of these options; empty if no checkpoint can be read.
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
 class Flags {
  public:
   void declare(Options& options);
-  TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error for what cannot be
-  // What a layout must fit, a micro-batch that follows from the layout left open, so that others may be recommended.
+  TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error if options contradict
+  // The limits of a legal layout. A micro-batch that follows from the layout stays open, so that others can be recommended.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }
-  // The same before the layout is whole: a batch that follows from the replicas divides by them.
+  // The same before the layout is complete. A batch that follows from the number of replicas always divides by it.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
   // Throws a usage error with both values if these options contradict the model of a checkpoint.
-  // The second refuses any option that gives a shape to a model which brings its own, except a shorter sequence.
+  // require_own_shape refuses every shape option that was given, except a shorter sequence.
   void require_shape(const ModelShape& model, const std::string& path) const;
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 
  private:
-  ModelShape shape() const;  // throws for one that cannot be
+  ModelShape shape() const;  // throws if it is invalid
   ModelShape unchecked_shape() const;
   [[noreturn]] void refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
                                  const std::string& path, const std::string& otherwise = "") const;
   void take_batch(TrainingOptions& o, const Layout& layout) const;
-  const Options* options_ = nullptr;  // where their values came from
+  const Options* options_ = nullptr;  // knows where each value came from
   ModelShape shape_;
   void declare_rate(Options& options);
   LearningRate rate() const;

@@ -54,7 +54,7 @@ void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draw
   fmt::print("the last step's pipeline, measured ({:.1f} ms, bubble {:.1f} %):\n{}", 1e3 * seen.seconds(),
              100 * seen.bubble(), draw_text(seen, scale));
   fmt::print(
-      "its schedule with the times its parts took ({:.1f} ms, bubble {:.1f} %); the run took {:.2f} times as long:\n{}",
+      "its schedule simulated with mean durations ({:.1f} ms, bubble {:.1f} %); the run took {:.2f} times as long:\n{}",
       1e3 * ideal.seconds(), 100 * ideal.bubble(), seen.seconds() / ideal.seconds(), draw_text(ideal, scale));
 }
 

@@ -1,8 +1,8 @@
-// The pipeline of a run as it was measured: the events of the newest step from all stages, recorded in /pipeline, and drawn
-// beside what the schedule comes to with the times its parts took.
+// The measured pipeline of a run: the events of the last step on all stages, recorded in /pipeline and drawn next to a
+// simulation.
 //
-//   measured    what happened, waiting included
-//   simulated   the same schedule with mean durations; the schedule does not explain the difference to `measured`
+//   measured    what happened, including waits
+//   simulated   the same schedule with mean durations; its difference to `measured` has causes outside the schedule
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/training.hpp"
@@ -14,13 +14,13 @@ struct PipelineRow {
   std::uint8_t kind = 0;
   double t_start = 0, t_end = 0;
   static auto columns() {
-    return std::tuple{column("rank", &PipelineRow::rank, "1", "of the world"),
-                      column("stage", &PipelineRow::stage, "1", "of the pipeline"),
-                      column("micro_batch", &PipelineRow::micro_batch, "1", "of the step"),
-                      column("chunk", &PipelineRow::chunk, "1", "of the stage's share of the model"),
-                      column("kind", &PipelineRow::kind, "", "what was done", {"forward", "backward", "weights"}),
-                      column("t_start", &PipelineRow::t_start, "s", "by rank 0's clock"),
-                      column("t_end", &PipelineRow::t_end, "s", "by rank 0's clock")};
+    return std::tuple{column("rank", &PipelineRow::rank, "1", "rank of the world"),
+                      column("stage", &PipelineRow::stage, "1", "stage of the pipeline"),
+                      column("micro_batch", &PipelineRow::micro_batch, "1", "micro-batch of the step"),
+                      column("chunk", &PipelineRow::chunk, "1", "chunk of the model on this stage"),
+                      column("kind", &PipelineRow::kind, "", "kind of work", {"forward", "backward", "weights"}),
+                      column("t_start", &PipelineRow::t_start, "s", "start, on rank 0's clock"),
+                      column("t_end", &PipelineRow::t_end, "s", "end, on rank 0's clock")};
   }
 };
 
@@ -30,11 +30,11 @@ struct MeasuredPipeline {
 };
 
 PipelineSeconds means_of(const PipelineTimeline& timeline,
-                         const PipelineShape& shape);  // every part as long as it took in the mean
+                         const PipelineShape& shape);  // the mean duration of every part
 
-// Collective; rank 0 gets it.
+// Collective; only rank 0 gets the result.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
-// On rank 0: into the record and, if it `draws`, on the terminal as two pictures.
+// On rank 0: records the events and, if `draws` is set, prints two pictures.
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);
 
 }  // namespace chorale::train

@@ -12,7 +12,7 @@
 namespace chorale::train {
 namespace {
 
-// Whose backend and algorithm can be chosen.
+// The axes whose backend and algorithm can be chosen.
 std::vector<std::string> axis_names() {
   std::vector<std::string> names;
   for (const AxisRow& axis : all_axes()) names.emplace_back(axis.name);
@@ -24,11 +24,11 @@ void require_known(const std::string& word, const std::string& part, const std::
                    const std::vector<std::string>& known) {
   if (std::count(known.begin(), known.end(), word)) return;
   const std::string near = nearest(word, known);
-  usage_error(fmt::format("no {} \"{}\"", what, word), fmt::format("it stands in \"{}\"", part),
+  usage_error(fmt::format("unknown {} \"{}\"", what, word), fmt::format("found in \"{}\"", part),
               (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "there are " + join(known, ", "));
 }
 
-// Those that join processes.
+// The backends that connect processes.
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const Backend& backend : all_backends())
@@ -58,9 +58,9 @@ ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, c
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
     require_known(word, part, what, known);
     if (!words.emplace(axis, word).second)
-      usage_error(fmt::format("two words for {}", axis.empty() ? "all axes" : "the axis " + axis),
+      usage_error(fmt::format("two values for {}", axis.empty() ? "all axes" : "the axis " + axis),
                   fmt::format("{} = {}", what, join(parts, ",")),
-                  fmt::format("give one word, or one for each axis: --{} tp={},dp={}", what, word, known.front()));
+                  fmt::format("give one value, or one for each axis: --{} tp={},dp={}", what, word, known.front()));
   }
   words.emplace("", otherwise);
   return words;
@@ -80,9 +80,9 @@ void LayoutFlags::declare_layout(Options& o) {
   options_ = &o;
   const auto pipeline = [this] { return all() || asked().stages() > 1 ? "" : "the layout has no pipeline"; };
   o.section("layout");
-  const std::string or_all = takes_all_ ? "; all: a table of every layout that is legal" : "";
+  const std::string or_all = takes_all_ ? "; all: a table of every legal layout" : "";
   o.add("layout", word_,
-        "how ranks share the model and its data, as dp2.tp2.pp2.z1.sp; flags for its parts win over it" + or_all)
+        "how ranks share model and data, such as dp2.tp2.pp2.z1.sp; flags for its parts override it" + or_all)
       .words("WORD");
   for (std::size_t row = 0; row < all_axes().size(); ++row) {
     const AxisRow& axis = all_axes()[row];
@@ -90,21 +90,22 @@ void LayoutFlags::declare_layout(Options& o) {
     if (*axis.megatron) option.alias(axis.megatron);
   }
   o.add("zero", zero_,
-        "ZeRO: 1 cuts the optimizer among replicas, 2 gradients too, 3 parameters too; auto: as the layout says")
+        "ZeRO: 1 shards optimizer state over replicas, 2 also gradients, 3 also parameters; auto: from the layout")
       .one_of({"auto", "0", "1", "2", "3"})
       .alias("zero-stage");
   o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
-  o.add("sequence-parallel", sequence_, "what tensor ranks do not share, they divide by tokens: as sp in a layout");
-  o.add("schedule", schedule_, "of the pipeline; auto: as the layout says")
+  o.add("sequence-parallel", sequence_,
+        "shard LayerNorm and dropout activations along the sequence across TP ranks (sp in a layout)");
+  o.add("schedule", schedule_, "pipeline schedule; auto: from the layout")
       .one_of(with_auto(schedule_names()))
       .only_where("a pipeline", pipeline);
-  o.add("virtual-stages", chunks_, "chunks of the model that a stage has; 0: as the layout says")
+  o.add("virtual-stages", chunks_, "model chunks per stage; 0: from the layout")
       .range(0, 1e6)
       .alias("num-virtual-stages-per-pipeline-rank")
       .only_where("a pipeline", pipeline);
-  o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx")
+  o.add("backend", backend_, "transport of messages, for all axes or per axis: tp=shm,dp=ucx")
       .suggest(with_auto(backend_names()));
-  o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct")
+  o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")
       .suggest(algorithm_names());
 }
 
@@ -113,22 +114,22 @@ void LayoutFlags::declare(Options& o) {
   const auto at_most = [this](int zero) {
     return [this, zero] { return asked().zero > zero ? fmt::format("zero is {}", asked().zero) : ""; };
   };
-  o.add("reducer", reducer_, "gradients of replicas: naive, at the end; bucketed, while the backward pass runs")
+  o.add("reducer", reducer_, "sum the replicas' gradients at the end (naive) or during the backward pass (bucketed)")
       .one_of({"naive", "bucketed"})
       .only_where("zero 0", at_most(0));
-  o.add_bytes("bucket-size", bucket_bytes_,
-              "gradients that are reduced at once; 0: 25 MiB, with ZeRO 2 and 3 those of a block")
+  o.add_bytes("bucket-size", bucket_bytes_, "gradients reduced in one call; 0: 25 MiB, or one block with ZeRO-2 and 3")
       .range(0, 1e15)
       .only_where("zero 0 or 1", at_most(1))
       .only_with("reducer", {"bucketed"});
-  o.add("partition-activations", partition_activations_, "tensor ranks share what recomputation keeps (ZeRO-R)")
+  o.add("partition-activations", partition_activations_,
+        "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
       .only_with("recompute", {"full"})
       .only_where("tensor ranks", [this] { return all() || asked().shards() > 1 ? "" : "the layout has one tensor rank"; });
-  o.add("ds-config", "read options from a configuration file of DeepSpeed's").words("FILE");
+  o.add("ds-config", "read options from a DeepSpeed configuration file").words("FILE");
 }
 
-// A flag counts, unless the word stands in a higher source and has the flag's part: --layout z1 wins over zero = 2 in a
-// file.
+// A flag counts, unless the layout word has that part and comes from a source of higher precedence: --layout z1 overrides
+// zero = 2 in a file.
 bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
   const std::vector<std::string> parts = split(word_, '.');
   const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {
@@ -145,20 +146,20 @@ bool LayoutFlags::allows(const Layout& layout) const {
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
   if (chunks_ && layout.chunks != chunks_) return false;
-  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;  // naive is a lesson
+  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;  // naive is for teaching
 }
 
 Layout LayoutFlags::asked() const {
   if (word_ == "all" && !takes_all_)
     usage_error("a run has one layout", "layout is all",
-                "`chorale plan --layout all` lists those that are legal, `chorale compare --layouts all` runs them");
+                "`chorale plan --layout all` lists the legal layouts, `chorale compare --layouts all` runs them");
   Layout layout = parse_layout(all() ? "" : word_, 0);
   for (std::size_t row = 0; row < all_axes().size(); ++row)
     if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, name)) layout.sizes[row] = sizes_[row];
   if (distributed_optimizer_) layout.zero = std::max(layout.zero, 1);
   if (zero_ != "auto" && counts("zero", "z")) layout.zero = std::stoi(zero_);
   if (distributed_optimizer_ && layout.zero == 0)
-    usage_error("ZeRO is asked for and refused", "use-distributed-optimizer is ZeRO-1, and zero is 0",
+    usage_error("the ZeRO options contradict each other", "use-distributed-optimizer means ZeRO-1, but zero is 0",
                 "give one of the two");
   layout.sequence |= sequence_;
   const std::int64_t chunks = counts("virtual-stages", "v") ? chunks_ : 0;

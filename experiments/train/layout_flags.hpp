@@ -1,5 +1,5 @@
-// The options of parallel training, under our names and Megatron's, and what they come to: a layout, and what carries and
-// reduces what.
+// The options of parallel training, under our names and Megatron's. Turns them into a layout, and into a backend and an
+// algorithm for each axis.
 //
 //   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1; a long flag overrides its part of the word,
 //                               unless the word comes from a source of higher precedence
@@ -14,7 +14,7 @@
 
 namespace chorale::train {
 
-// "shm", or "tp=shm,dp=ucx": a word for each axis, and one for those that are not named; auto where there is none.
+// "shm", or "tp=shm,dp=ucx": one value for each named axis, and one for all others, by default auto.
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
@@ -26,24 +26,24 @@ struct ParallelChoice {
 class LayoutFlags {
  public:
   void declare(Options& options);
-  void declare_layout(Options& options);  // without what only training asks for
-  void take_all() { takes_all_ = true; }  // before it declares: the word may be "all"
+  void declare_layout(Options& options);  // without the options that only training has
+  void take_all() { takes_all_ = true; }  // call it before declare: --layout then accepts "all"
   bool all() const { return takes_all_ && word_ == "all"; }
-  bool allows(const Layout& layout) const;  // of "all": what the flags beside it say
-  Layout asked() const;                     // with 0 for what is to be inferred
-  Layout layout(std::int64_t world) const;  // a usage error for what is no layout; whether it fits is asked by require_fits
+  bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
+  Layout asked() const;                     // sizes to be inferred are 0
+  Layout layout(std::int64_t world) const;  // throws a usage error if it is invalid; require_fits checks that it fits
   ByAxis backends() const { return backends_by_axis(backend_); }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
-  ParallelChoice choice(const LayoutLimits& limits) const;  // as much, and names layouts that fit these
-  void complete(TrainingOptions& options) const;            // with the reducer and its buckets
+  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; its errors name layouts within these limits
+  void complete(TrainingOptions& options) const;            // sets the reducer and its buckets
 
  private:
   bool counts(const std::string& flag, const std::string& part) const;
-  const Options* options_ = nullptr;  // where they are declared
+  const Options* options_ = nullptr;  // knows the source of each value
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
-  std::array<std::int64_t, most_axes> sizes_{};  // by row of the table of axes; 0: as the word says
-  std::int64_t chunks_ = 0;                      // 0: as the word says
+  std::array<std::int64_t, most_axes> sizes_{};  // by row of the axis table; 0: from the layout word
+  std::int64_t chunks_ = 0;                      // 0: from the layout word
   bool takes_all_ = false;
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};

@@ -13,9 +13,9 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 
 Word same(const char* name, const char* option = "") { return {name, Means::same, option[0] ? option : name}; }
 Word renamed(const char* name, const char* option) { return {name, Means::sets, option}; }
-// A switch that is a value of ours.
+// A switch that sets one value of our option.
 Word sets(const char* name, const char* option, const char* value) { return {name, Means::sets, option, {{"true", value}}}; }
-// A family has all of these flags, or none.
+// A flag that must agree with --family.
 Word family(const char* name, Values values) {
   return {name, Means::expects, "family", std::move(values),
           "--family llama has RMSNorm, SwiGLU, rotary positions and no biases, --family gpt2 none of these"};
@@ -27,25 +27,26 @@ Word nothing_to_say(const char* name, const char* why) {
 }  // a switch
 Word refused(const char* name, const char* instead) { return {name, Means::refused, "", {}, instead}; }
 
-constexpr const char *kernels = "it chooses among Megatron's kernels", *always = "it is always so here",
+constexpr const char *kernels = "it selects Megatron's kernels", *always = "this is always the case here",
                      *recorded = "every run records it: chorale report",
-                     *tokens = "training reads tokens: chorale data tokenize makes them",
-                     *by_steps = "count steps: samples / global-batch-size", *states = "--load goes on with the whole state",
-                     *experts = "there are no experts", *board = "chorale watch and chorale report show a run's record";
+                     *tokens = "training reads token files: chorale data tokenize makes them",
+                     *by_steps = "give steps instead: samples / global-batch-size",
+                     *states = "--load always restores the whole state", *experts = "there are no experts",
+                     *board = "chorale watch and chorale report show a run's record";
 
 const Word flags[] = {
     // the model
     same("num-layers"),
     same("hidden-size"),
-    {"ffn-hidden-size", Means::same, "ffn-hidden-size", {}, "left out: 4 × hidden-size, with SwiGLU too"},
+    {"ffn-hidden-size", Means::same, "ffn-hidden-size", {}, "if missing: 4 × hidden-size, also with SwiGLU"},
     same("num-attention-heads"),
-    {"num-query-groups", Means::same, "num-query-groups", {}, "it needs no --group-query-attention"},
+    {"num-query-groups", Means::same, "num-query-groups", {}, "--group-query-attention is not needed"},
     {"group-query-attention",
      Means::differs,
      "num-query-groups",
      {{"true", "0"}},
      "give --num-query-groups N; Megatron's default is 1"},
-    {"max-position-embeddings", Means::expects, "seq-length", {}, "a model has as many positions as --seq-length says"},
+    {"max-position-embeddings", Means::expects, "seq-length", {}, "a model has --seq-length positions"},
     same("seq-length"),
     same("vocab-size"),
     same("rotary-base"),
@@ -58,14 +59,14 @@ const Word flags[] = {
     sets("untie-embeddings-and-output-weights", "untie-embeddings", "true"),
     renamed("hidden-dropout", "dropout"),
     renamed("attention-dropout", "dropout"),
-    only("rotary-percent", "1.0", "rotary positions turn whole heads"),
-    only("init-method-std", "0.02", "weights begin with this deviation"),
+    only("rotary-percent", "1.0", "rotary positions apply to whole heads"),
+    only("init-method-std", "0.02", "weights are initialized with this standard deviation"),
     refused("kv-channels", "a head is hidden-size / num-attention-heads wide"),
-    refused("make-vocab-size-divisible-by", "nothing is padded: give --vocab-size its padded size"),
+    refused("make-vocab-size-divisible-by", "the vocabulary is not padded: give --vocab-size the padded size"),
     refused("add-qkv-bias", "--family gpt2 has biases, llama none"),
     refused("squared-relu", "--family chooses GELU or SwiGLU"),
-    refused("qk-layernorm", "it is not here"),
-    refused("apply-layernorm-1p", "it is not here"),
+    refused("qk-layernorm", "it is not supported"),
+    refused("apply-layernorm-1p", "it is not supported"),
     refused("num-experts", experts),
     refused("moe-router-topk", experts),
     // numbers
@@ -75,8 +76,8 @@ const Word flags[] = {
     same("loss-scale-window"),
     same("hysteresis"),
     only("min-loss-scale", "1.0", "the scale stays at 1 or above"),
-    refused("loss-scale", "the scale is dynamic: --initial-loss-scale"),
-    refused("fp8-format", "--bf16"),
+    refused("loss-scale", "the scale is dynamic: use --initial-loss-scale"),
+    refused("fp8-format", "use --bf16"),
     nothing_to_say("accumulate-allreduce-grads-in-fp32", always),
     nothing_to_say("attention-softmax-in-fp32", always),
     nothing_to_say("no-query-key-layer-scaling", always),
@@ -90,54 +91,54 @@ const Word flags[] = {
     refused("lr-decay-samples", by_steps),
     refused("lr-warmup-samples", by_steps),
     refused("rampup-batch-size", "--global-batch-size is the same in every step"),
-    refused("exit-interval", "--train-iters; SIGTERM ends a run after its step, with a checkpoint"),
+    refused("exit-interval", "use --train-iters; SIGTERM ends a run after its step, with a checkpoint"),
     refused("exit-duration-in-mins", "SIGTERM ends a run after its step, with a checkpoint"),
     // the optimizer
-    {"optimizer", Means::same, "optimizer", {}, "adam is adamw"},
+    {"optimizer", Means::same, "optimizer", {}, "adam means adamw"},
     same("lr"),
     same("min-lr"),
     {"lr-decay-style",
      Means::same,
      "lr-decay-style",
      {},
-     "Megatron's default is linear; WSD is wsd, inverse-square-root is not here"},
+     "Megatron's default is linear; WSD is wsd here; inverse-square-root is not supported"},
     same("lr-decay-iters"),
     same("lr-warmup-fraction"),
     same("lr-warmup-init"),
-    {"lr-warmup-iters", Means::same, "lr-warmup-iters", {}, "step s, from 1, has s/N of the rate, and (s − 1)/N there"},
-    refused("lr-wsd-decay-iters", "--lr-wsd-decay, a share of the run"),
-    only("lr-wsd-decay-style", "linear", "wsd falls in a line"),
+    {"lr-warmup-iters", Means::same, "lr-warmup-iters", {}, "step s, from 1, uses s/N of the rate; Megatron uses (s − 1)/N"},
+    refused("lr-wsd-decay-iters", "use --lr-wsd-decay, a share of the run"),
+    only("lr-wsd-decay-style", "linear", "wsd falls linearly"),
     same("weight-decay"),
-    only("weight-decay-incr-style", "constant", "--weight-decay stays as it is"),
-    refused("start-weight-decay", "--weight-decay stays as it is"),
-    refused("end-weight-decay", "--weight-decay stays as it is"),
+    only("weight-decay-incr-style", "constant", "--weight-decay is constant"),
+    refused("start-weight-decay", "--weight-decay is constant"),
+    refused("end-weight-decay", "--weight-decay is constant"),
     same("adam-beta1"),
     same("adam-beta2"),
     same("adam-eps"),
     same("sgd-momentum"),
     same("clip-grad"),
     refused("override-opt_param-scheduler", "the rate follows from this run's options"),
-    refused("use-checkpoint-opt_param-scheduler", "--config RUN/config.toml has the options of a run"),
+    refused("use-checkpoint-opt_param-scheduler", "--config RUN/config.toml restores the options of a run"),
     // memory
     renamed("recompute-granularity", "recompute"),
     sets("recompute-activations", "recompute", "selective"),
-    only("recompute-method", "uniform", "every block is computed again from its input"),
-    only("recompute-num-layers", "1", "every block is computed again from its input"),
-    refused("recompute-modules", "--recompute selective: norms and the activation"),
+    only("recompute-method", "uniform", "every block is recomputed from its input"),
+    only("recompute-num-layers", "1", "every block is recomputed from its input"),
+    refused("recompute-modules", "--recompute selective recomputes norms and the activation"),
     sets("distribute-saved-activations", "partition-activations", "true"),
-    refused("cpu-offloading", "nothing is offloaded: --recompute, --zero"),
+    refused("cpu-offloading", "nothing is offloaded: use --recompute or --zero"),
     // ranks
-    same("sequence-parallel"),  // before it, the sizes of the axes
+    same("sequence-parallel"),  // megatron_flags() inserts the sizes of the axes before it
     same("use-distributed-optimizer"),
     same("num-virtual-stages-per-pipeline-rank", "virtual-stages"),
-    refused("num-layers-per-virtual-pipeline-stage", "--virtual-stages: layers / (stages × this)"),
-    only("context-parallel-size", "1", "a sequence is not cut among ranks: --sequence-parallel shares activations"),
+    refused("num-layers-per-virtual-pipeline-stage", "use --virtual-stages: layers / (stages × this value)"),
+    only("context-parallel-size", "1", "ranks do not split a sequence; --sequence-parallel shards activations"),
     only("expert-model-parallel-size", "1", experts),
-    refused("distributed-backend", "--backend auto, mpi, ucx, shm or nccl, or one for each axis"),
-    {"overlap-grad-reduce", Means::expects, "reducer", {{"true", "bucketed"}}, "leave --reducer naive out"},
-    nothing_to_say("overlap-param-gather", "the stage of ZeRO says when parameters are gathered"),
-    refused("ddp-bucket-size", "--bucket-size, in bytes"),
-    nothing("distributed-timeout-minutes", "a wait in which nothing moves ends by itself"),
+    refused("distributed-backend", "use --backend auto, mpi, ucx, shm or nccl, or one per axis"),
+    {"overlap-grad-reduce", Means::expects, "reducer", {{"true", "bucketed"}}, "remove --reducer naive"},
+    nothing_to_say("overlap-param-gather", "the ZeRO stage decides when parameters are gathered"),
+    refused("ddp-bucket-size", "use --bucket-size, in bytes"),
+    nothing("distributed-timeout-minutes", "a stalled wait times out by itself"),
     nothing_to_say("tp-comm-overlap", kernels),
     nothing_to_say("no-async-tensor-model-parallel-allreduce", kernels),
     // Megatron's own engine
@@ -148,7 +149,7 @@ const Word flags[] = {
     nothing_to_say("calculate-per-token-loss", always),
     nothing_to_say("decoupled-weight-decay", always),
     nothing_to_say("exit-on-missing-checkpoint", always),
-    refused("use-checkpoint-args", "--config RUN/config.toml has the options of a run"),
+    refused("use-checkpoint-args", "--config RUN/config.toml restores the options of a run"),
     nothing_to_say("use-flash-attn", "attention never stores scores here"),
     nothing("transformer-impl", kernels),
     nothing_to_say("use-mcore-models", kernels),
@@ -163,18 +164,18 @@ const Word flags[] = {
     nothing("cuda-graph-impl", kernels),
     // data
     renamed("data-path", "data"),
-    refused("train-data-path", "--data FILE"),
-    refused("valid-data-path", "a hundredth of --data is held out"),
-    refused("test-data-path", "a hundredth of --data is held out"),
-    only("split", "99,1,0", "a hundredth of --data is held out"),
+    refused("train-data-path", "use --data FILE"),
+    refused("valid-data-path", "1 % of --data is held out"),
+    refused("test-data-path", "1 % of --data is held out"),
+    only("split", "99,1,0", "1 % of --data is held out"),
     refused("tokenizer-type", tokens),
     refused("tokenizer-model", tokens),
     refused("vocab-file", tokens),
     refused("merge-file", tokens),
-    refused("mock-data", "--data synthetic, which is the default"),
-    refused("reset-position-ids", "texts that share a sample see each other"),
-    refused("reset-attention-mask", "texts that share a sample see each other"),
-    refused("eod-mask-loss", "every token counts"),
+    refused("mock-data", "use --data synthetic, the default"),
+    refused("reset-position-ids", "texts in one sample attend to each other"),
+    refused("reset-attention-mask", "texts in one sample attend to each other"),
+    refused("eod-mask-loss", "every token counts in the loss"),
     nothing("data-cache-path", "there is no cache"),
     nothing("num-workers", "tokens are mapped into memory"),
     nothing_to_say("no-mmap-bin-files", "tokens are mapped into memory"),
@@ -184,18 +185,18 @@ const Word flags[] = {
     same("save-interval"),
     same("eval-interval"),
     same("log-interval"),
-    refused("eval-iters", "--eval-samples: eval-iters × global-batch-size"),
+    refused("eval-iters", "use --eval-samples: eval-iters × global-batch-size"),
     refused("no-load-optim", states),
     refused("no-load-rng", states),
     refused("no-save-optim", states),
-    refused("finetune", "--load-hf DIR begins with the weights of a model"),
+    refused("finetune", "--load-hf DIR starts from the weights of a model"),
     nothing("ckpt-format", "checkpoints are safetensors"),
     nothing_to_say("async-save", "a checkpoint is written before the next step"),
     refused("tensorboard-dir", board),
     refused("wandb-project", board),
     refused("wandb-exp-name", board),
     nothing_to_say("log-throughput", recorded),
-    nothing_to_say("log-params-norm", "the norm of the gradient is recorded"),
+    nothing_to_say("log-params-norm", "the norm of the gradient is recorded instead"),
     nothing_to_say("log-timers-to-tensorboard", recorded),
     nothing_to_say("log-memory-to-tensorboard", recorded),
     nothing_to_say("log-validation-ppl-to-tensorboard", recorded),
@@ -228,7 +229,7 @@ std::string megatron_table() {
     std::vector<std::string> values;
     for (const auto& [theirs, ours] : word.values) {
       const std::string option = fmt::format("`--{} {}`", word.option, ours);
-      const char* verb = word.means == Means::sets ? "is" : "wants";
+      const char* verb = word.means == Means::sets ? "is" : "requires";
       values.push_back(word.option.empty() ? theirs
                        : word.is_switch()  ? option
                                            : fmt::format("{} {} {}", theirs, verb, option));
@@ -240,9 +241,9 @@ std::string megatron_table() {
       case Means::same: here = word.name == word.option ? "the same" : values[0]; break;
       case Means::sets: here = (word.option.empty() ? "refused unless " : "") + join(values, ", "); break;
       case Means::expects:
-        here = (named ? "wants " : "") + join(values, ", ") + (word.values.empty() ? " to be equal" : "");
+        here = (named ? "requires " : "") + join(values, ", ") + (word.values.empty() ? " to be equal" : "");
         break;
-      case Means::differs: here = "wants other than " + join(values, ", "); break;
+      case Means::differs: here = "excludes " + join(values, ", "); break;
       case Means::nothing: here = "no effect"; break;
       case Means::refused: here = "refused"; break;
     }

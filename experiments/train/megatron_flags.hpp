@@ -1,5 +1,5 @@
-// Megatron-LM's flags, one row a name: those that are ours too, those that set an option of ours, and those that are
-// refused with what to use instead. `chorale train` and `plan` take them wherever they take their own.
+// The table of Megatron-LM's flags, one row per name. A flag is the same here, sets one of our options, has no effect, or is
+// refused with a hint what to use instead. `chorale train` and `plan` accept these flags wherever they accept their own.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,6 +9,6 @@
 namespace chorale::train {
 
 const std::vector<Word>& megatron_flags();
-std::string megatron_table();  // in Markdown, a row a name
+std::string megatron_table();  // in Markdown, one row per name
 
 }  // namespace chorale::train

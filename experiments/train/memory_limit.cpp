@@ -9,14 +9,14 @@ namespace chorale::train {
 void MemoryLimit::declare(Options& options) {
   options
       .add_bytes("memory-limit", asked_,
-                 "the most a rank may hold; auto: its share of what its host or GPU has free; 0: no limit")
+                 "most memory a rank may hold; auto: its share of the free memory of its host or GPU; 0: no limit")
       .range(0, 1e15);
 }
 
 void MemoryLimit::settle(const mpi::Runtime& runtime) {
   if (asked_) return;
-  // A rank needs more than its ledger counts: libraries, threads' stacks, packed operands of products, the record. 50 to
-  // 120 MiB were seen with models of 1 to 124 million parameters.
+  // A rank needs more than its ledger counts: libraries, thread stacks, packed operands of products, the record. Models of
+  // 1 to 124 million parameters took 50 to 120 MiB.
   constexpr std::int64_t uncounted = 128 << 20;
   const std::int64_t share = available_memory() / mpi::place_on_host(runtime.world()).second - uncounted;
   share_ = std::max<std::int64_t>(1, std::ranges::min(mpi::all_gather(runtime.world(), share)));

@@ -1,9 +1,9 @@
-// `--memory-limit`: the most bytes that a rank may hold. A plan that needs more is refused before anything is allocated.
+// `--memory-limit`: the most bytes a rank may hold. A plan that needs more is refused before anything is allocated.
 //
 //   auto     the rank's share of its host's available memory (src/base/available_memory.hpp) at the start of the run, minus
-//            a little for the program itself; on a GPU, its free memory
+//            a reserve for the program itself; on a GPU, its share of the free memory
 //   8G       8 GiB
-//   0        no limit: the kernel ends a rank that does not fit
+//   0        no limit: the kernel kills a rank that does not fit
 #pragma once
 #include <optional>
 #include <string>
@@ -17,13 +17,13 @@ namespace chorale::train {
 class MemoryLimit {
  public:
   void declare(Options& options);
-  // Finds what auto comes to, the same on all ranks: the smallest share of any. Collective.
+  // Collective: sets `auto` to the smallest share of any rank, on all ranks.
   void settle(const mpi::Runtime& runtime);
 
   void complete(TrainingOptions& options) const { options.memory_limit = bytes(); }
   std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before it is settled
   bool lifted() const { return asked_ == 0; }
-  std::string about() const;  // as an error has it: "the limit is"
+  std::string about() const;  // for errors: "the limit is"
 
  private:
   std::optional<std::int64_t> asked_;  // none: auto

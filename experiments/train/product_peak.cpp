@@ -58,7 +58,7 @@ MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak
 
 void ProductPeak::declare(Options& options) {
   options.add("measure-peak", asked_,
-              "measure again the peak that MFU is a share of, instead of reading it from the machine's file");
+              "measure the peak that MFU refers to again, instead of reading it from the machine's file");
 }
 
 void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
@@ -86,17 +86,17 @@ void ProductPeak::exceeded(double flops) {
   sum_.flops = std::max(sum_.flops, flops);
 }
 
-// By now the model fills a GPU, and the matrices of a measurement might not fit beside it.
+// On a GPU the model may leave no room for the matrices of a measurement.
 bool ProductPeak::may_measure_again() const { return !measured_again_ && !device_->memory(); }
 
 std::string ProductPeak::text() const {
   const std::string what = fmt::format("{:.0f} GFLOP/s in {} by {}", sum_.flops / 1e9, name_of(dtype_), processors_);
-  if (is_a_step_) return fmt::format("{}, the rate of a step, which no measurement reached", what);
+  if (is_a_step_) return fmt::format("{}, the rate of a step that was faster than any measurement", what);
   return fmt::format("{}, measured {}{}", what, sum_.measured,
                      sum_.busy ? " beside other programs, so it may be too low" : "");
 }
 
-// `again`: what is known of this machine does not count.
+// `again`: ignores the machine's file.
 void ProductPeak::add_up(bool again) {
   mpi::sleep_until_all(runtime_->world(), *clock_);
   Json mine;
@@ -126,7 +126,7 @@ MeasuredPeak ProductPeak::of_site(bool again) {
   if (known && !(known->busy && !work_now(*clock_).busy())) return *known;
   MeasuredPeak peak = better(known, measure());
   for (int more = 2; more > 0 && peak.busy; --more) peak = better(peak, measure());
-  file.keep(key_, peak);  // where that fails, the next run measures as well
+  file.keep(key_, peak);  // if this fails, the next run measures again
   return peak;
 }
 

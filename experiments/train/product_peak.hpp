@@ -1,11 +1,11 @@
-// The rate of matrix products that MFU is a share of: that of the cores, or GPUs, which the ranks of a run use together.
+// The peak rate of matrix products, which MFU is relative to: the sum over all cores or GPUs that the run uses.
 //
 //   one rank of each machine (or GPU)   looks it up in the machine's file, or measures it while the others sleep
 //   all ranks                           get the sum
 //
-// It is measured once for a machine, type and number of cores, and again when --measure-peak asks for it, when other
-// programs ran beside the measurement and are gone, and when a step was faster. So equal runs have equal peaks, and no step
-// reaches more than 100 %.
+// It is measured once per machine, type and number of cores, so equal runs have equal peaks. It is measured again with
+// --measure-peak, if other programs disturbed the measurement and have ended, or if a step was faster. So no step exceeds
+// 100 %.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,15 +17,15 @@
 
 namespace chorale::train {
 
-// What a rank measures: `cores` of these CPUs, or nothing if that is 0.
+// The cores that a rank measures: `cores` of these CPUs, or none if that is 0.
 struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;
 };
-// The first rank of each machine has all that its ranks use there, with so many threads each.
+// The first rank of each machine measures all cores that the machine's ranks use, with `threads` threads each.
 std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads);
 
-// Which of two holds: one that nothing disturbed, or else the faster.
+// The better measurement: an undisturbed one, else the faster one.
 MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak& found);
 
 class ProductPeak {
@@ -33,13 +33,13 @@ class ProductPeak {
   void declare(Options& options);
   void find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
             const ComputeDevice& device);  // collective
-  // A step reached more than the peak. The first time, ranks on the host measure again together; a step that is still faster
-  // becomes the peak.
+  // Called when a step exceeded the peak. The first time, ranks on the host measure again together. If the step is still
+  // faster, its rate becomes the peak.
   void exceeded(double flops);
   bool may_measure_again() const;
   bool measured_again() const { return measured_again_; }
 
-  double flops() const { return sum_.flops; }  // a second
+  double flops() const { return sum_.flops; }  // per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
 
  private:

@@ -1,4 +1,4 @@
-// What a training run records: a row a step in /train, /phases and /memory, a row an evaluation in /eval.
+// The record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in /eval.
 #pragma once
 #include <tuple>
 #include <vector>
@@ -19,19 +19,20 @@ struct TrainRow {
     return std::tuple{
         column("step", &TrainRow::step, "1", "training step, from 1"),
         column("time", &TrainRow::time, "s", "since the first step began"),
-        column("loss", &TrainRow::loss, "1", "mean cross entropy of the batch, nats a token"),
+        column("loss", &TrainRow::loss, "1", "mean cross entropy of the batch, nats per token"),
         column("lr", &TrainRow::lr, "1", "learning rate"),
         column("grad_norm", &TrainRow::grad_norm, "1", "norm of the gradient before clipping"),
-        column("loss_scale", &TrainRow::loss_scale, "1", "what the loss was multiplied by (f16)"),
+        column("loss_scale", &TrainRow::loss_scale, "1", "factor of the loss (f16)"),
         column("step_time", &TrainRow::step_time, "s", "time of the step"),
         column("tokens", &TrainRow::tokens, "1", "tokens whose loss was counted"),
-        column("tokens_per_s", &TrainRow::tokens_per_s, "s-1", "tokens of the step over its time"),
-        column("mfu", &TrainRow::mfu, "1", "share of the measured peak of matrix products"),
+        column("tokens_per_s", &TrainRow::tokens_per_s, "s-1", "tokens of the step divided by its time"),
+        column("mfu", &TrainRow::mfu, "1", "fraction of the measured peak of matrix products"),
         column("comm_share", &TrainRow::comm_share, "1",
-               "share of the step in which ranks waited for communication, their mean"),
-        column("bubble_share", &TrainRow::bubble_share, "1", "share of the step in which they waited for other stages"),
-        column("peak_bytes", &TrainRow::peak_bytes, "byte", "most that a rank held at once so far"),
-        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was left out", {"no", "yes"})};
+               "share of the step in which ranks waited for communication, mean over ranks"),
+        column("bubble_share", &TrainRow::bubble_share, "1",
+               "share of the step in which ranks waited for other stages, mean over ranks"),
+        column("peak_bytes", &TrainRow::peak_bytes, "byte", "largest peak memory of any rank so far"),
+        column("skipped", &TrainRow::skipped, "", "whether f16 overflowed and the step was skipped", {"no", "yes"})};
   }
 };
 
@@ -40,8 +41,8 @@ struct EvalRow {
   double loss = 0, perplexity = 0;
   std::int64_t tokens = 0;
   static auto columns() {
-    return std::tuple{column("step", &EvalRow::step, "1", "training step after which it was"),
-                      column("loss", &EvalRow::loss, "1", "mean cross entropy of held-out samples, nats a token"),
+    return std::tuple{column("step", &EvalRow::step, "1", "training step before the evaluation"),
+                      column("loss", &EvalRow::loss, "1", "mean cross entropy of held-out samples, nats per token"),
                       column("perplexity", &EvalRow::perplexity, "1", "exp(loss)"),
                       column("tokens", &EvalRow::tokens, "1", "tokens whose loss was counted")};
   }
@@ -53,7 +54,7 @@ struct PhaseRow {
   static auto columns() {
     return std::tuple{
         column("step", &PhaseRow::step, "1", "training step"),
-        column("phase_time", &PhaseRow::phase_time, "s", "time a rank spent in a phase", {}, {"rank", "phase"})};
+        column("phase_time", &PhaseRow::phase_time, "s", "time that a rank spent in a phase", {}, {"rank", "phase"})};
   }
 };
 
@@ -63,19 +64,19 @@ struct MemoryRow {
   static auto columns() {
     return std::tuple{column("step", &MemoryRow::step, "1", "training step"),
                       column("bytes", &MemoryRow::bytes, "byte", "held after the step", {}, {"rank", "category"}),
-                      column("peak", &MemoryRow::peak, "byte", "most held at once so far", {}, {"rank", "category"})};
+                      column("peak", &MemoryRow::peak, "byte", "peak so far", {}, {"rank", "category"})};
   }
 };
 
-// What each rank tells the others after a step. It crosses the wire as its bytes.
+// What each rank tells the others after a step. It is sent as raw bytes.
 struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};
-  std::int64_t most = 0;  // of all categories at once
+  std::int64_t most = 0;  // peak of all categories together
   bool told_to_stop = false, faster_than_peak = false;
 };
 RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
-std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in the order of ranks
+std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in rank order
 
 // The tables of one run, on the rank that has the recorder.
 class Records {

@@ -1,4 +1,4 @@
-// The ranks of a run as a mesh: which backends carry its axes, and where its tensors lie so that peers reach them fastest.
+// The ranks of a run as a mesh: the backends of its axes, and the memory in which peers reach its tensors fastest.
 #pragma once
 #include <optional>
 
@@ -11,18 +11,18 @@
 
 namespace chorale::train {
 
-// In place of auto the first that works on every rank. Collective.
+// Replaces auto by the first backend that works on every rank. Collective.
 ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime);
 
 class Team {
  public:
   Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session);  // collective
 
-  Mesh mesh() const;  // collective: a new one, of its own groups
+  Mesh mesh() const;  // collective: a new mesh with its own groups
   Memory& memory() { return *pool_; }
-  const ByAxis& backends() const { return choice_.backends; }        // as resolved
+  const ByAxis& backends() const { return choice_.backends; }        // without auto
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
-  PlanRequest plans(const TrainingOptions& options) const;           // of this team
+  PlanRequest plans(const TrainingOptions& options) const;           // for this team's layout and backends
 
  private:
   ParallelChoice choice_;

@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// How spans and calls go from a rank to rank 0.
+// How spans and calls travel to rank 0.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, started, begins,
                                    launched, waited, ends)
@@ -51,22 +51,23 @@ struct CommRow {
   std::int64_t bytes = 0;
   double t_start = 0, duration = 0, exposed = 0;
   static auto columns() {
-    return std::tuple{column("rank", &CommRow::rank, "1", "of the world"),
-                      column("seq", &CommRow::seq, "1", "of the rank's calls, in the order in which they began"),
-                      column("step", &CommRow::step, "1", "training step"),
-                      column("axis", &CommRow::axis, "", "of the mesh"),
-                      column("op", &CommRow::op, "", "the collective, or send and recv"),
-                      column("algorithm", &CommRow::algorithm, "", "that ran"),
-                      column("backend", &CommRow::backend, "", "that carried it"),
-                      column("dtype", &CommRow::dtype, "", "of an element"),
-                      column("bytes", &CommRow::bytes, "byte", "of the whole vector"),
-                      column("t_start", &CommRow::t_start, "s", "by rank 0's clock"),
-                      column("duration", &CommRow::duration, "s", "until the rank knew that it was over"),
-                      column("exposed", &CommRow::exposed, "s", "in which the rank did nothing else")};
+    return std::tuple{
+        column("rank", &CommRow::rank, "1", "rank of the world"),
+        column("seq", &CommRow::seq, "1", "number of the call on its rank, in order of start"),
+        column("step", &CommRow::step, "1", "training step"),
+        column("axis", &CommRow::axis, "", "axis of the mesh"),
+        column("op", &CommRow::op, "", "the collective, or send and recv"),
+        column("algorithm", &CommRow::algorithm, "", "algorithm that ran"),
+        column("backend", &CommRow::backend, "", "backend that carried the call"),
+        column("dtype", &CommRow::dtype, "", "type of an element"),
+        column("bytes", &CommRow::bytes, "byte", "size of the whole vector"),
+        column("t_start", &CommRow::t_start, "s", "start, on rank 0's clock"),
+        column("duration", &CommRow::duration, "s", "time from start until the rank knew that the call was over"),
+        column("exposed", &CommRow::exposed, "s", "part of the duration in which the rank did nothing else")};
   }
 };
 
-// The words of a column, numbered as they come.
+// The words of a column, numbered in order of appearance.
 class Words {
  public:
   std::uint8_t number(const std::string& word) {
@@ -102,9 +103,9 @@ std::int64_t step_in(const std::string& word, const std::string& text) {
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), step);
   if (error != std::errc() || end != word.data() + word.size() || step < 1)
-    usage_error(fmt::format("\"{}\" names no steps to trace", escape_control(text)),
-                fmt::format("\"{}\" is no step: they are numbered from 1", escape_control(word)),
-                "give the first and the last, as --trace-steps 10:13, or one");
+    usage_error(fmt::format("\"{}\" is not a range of steps to trace", escape_control(text)),
+                fmt::format("\"{}\" is not a step; steps are numbered from 1", escape_control(word)),
+                "give the first and the last step, as in --trace-steps 10:13, or one step");
   return step;
 }
 
@@ -116,9 +117,9 @@ TraceSteps trace_steps(const std::string& text) {
   const TraceSteps steps{step_in(text.substr(0, colon), text),
                          step_in(colon == std::string::npos ? text : text.substr(colon + 1), text)};
   if (steps.first > steps.last)
-    usage_error(fmt::format("\"{}\" names no steps to trace", text),
+    usage_error(fmt::format("\"{}\" is not a range of steps to trace", text),
                 fmt::format("step {} is the first and {} the last", steps.first, steps.last),
-                fmt::format("the earlier one comes first: --trace-steps {}:{}", steps.last, steps.first));
+                fmt::format("give the earlier step first: --trace-steps {}:{}", steps.last, steps.first));
   return steps;
 }
 
@@ -132,18 +133,18 @@ void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, co
   for (std::size_t rank = 0; rank < texts.size(); ++rank) traces.push_back(unpacked(texts[rank], ranks[rank].clock_offset));
   if (traces[0].spans.empty())
     return run.log.warn(
-        "nothing was traced: steps {} to {} were asked for, and the run made none of them: it ended with step {}",
+        "nothing was traced: --trace-steps asked for steps {} to {}, but the run ended with step {} and made none of them",
         steps.first, steps.last, training.steps());
   std::size_t passes = 0, calls = 0;
   for (std::size_t rank = 0; rank < traces.size(); ++rank) {
     passes += traces[rank].spans.size(), calls += traces[rank].calls.size();
     if (traces[rank].left_out > 0)
-      run.log.warn("the trace of rank {} was cut: {} later passes and calls are not in it", rank, traces[rank].left_out);
+      run.log.warn("the trace of rank {} is incomplete: {} later passes and calls are missing", rank, traces[rank].left_out);
   }
   const std::filesystem::path file = run.folder / "trace.json";
   write_file(file, chrome_trace(traces, run.folder.filename().string()));
   record_calls(*run.recorder, traces);
-  run.log.info("traced {} passes and {} calls in {}: ui.perfetto.dev opens it", passes, calls, file.string());
+  run.log.info("traced {} passes and {} calls to {}: open it in ui.perfetto.dev", passes, calls, file.string());
 }
 
 }  // namespace chorale::train

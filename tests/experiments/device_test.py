@@ -144,9 +144,8 @@ class Device(unittest.TestCase):
     def test_what_does_not_fit_ends_in_a_layout_that_does(self):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
                 "--run-dir", self.folder]  # 25.6 MiB of a replica
-        foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* what its "
-                    r"GPU has free "
-                    r"for it is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
+        foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* its "
+                    r"share of the GPU's free memory is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
         too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; "
                     r"requested \d+ bytes, "
                     r"held now: params .*\n  try (\S+?),? .*\n  rank \d of 2 ")

@@ -63,7 +63,7 @@ class HuggingFace(unittest.TestCase):
         self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters",
                    "4")  # what agrees is welcome
         for words, says in ((["--num-layers", "4"],
-                             ["num-layers is given as 4 (command line), and is 2 in", "leave --num-layers out"]),
+                             ["num-layers is given as 4 (command line), but is 2 in", "leave --num-layers out"]),
                             (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
                             (["--preset", "nano"], ["(preset nano)", "leave --preset out"]),
                             (["--hidden-size", "100"], ["hidden-size is given as 100", "96"])):
@@ -94,7 +94,7 @@ class HuggingFace(unittest.TestCase):
                             (["--num-layers", "3"], ["num-layers is given as 3", "is 2 in"]),
                             (["--norm-epsilon", "1e-4"], ["leave --norm-epsilon out"]),
                             (["--seq-length", "25"], ["seq-length is given as 25", "24", "ask for 24 at most"])):
-            self.refused("train", "--load-hf", model, *words, says=[*says, "the model comes with its shape", model])
+            self.refused("train", "--load-hf", model, *words, says=[*says, "the loaded model sets the shape", model])
         self.refused("train", "--load", model, says=["is a model of Hugging Face's", f"--load-hf {model}"])
 
     def test_sequences_may_be_shorter_than_the_model_has(self):

@@ -76,7 +76,7 @@ TEST_CASE("what Megatron's flags say of a model must be so") {
   CHECK_THAT(refused({"--max-position-embeddings", "4096", "--seq-length", "2048"}),
              says("seq-length = 2048 (command line)"));
   CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("wants reducer = bucketed"));
-  CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; a sequence is not cut"));
+  CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; ranks do not split a sequence"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
   CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // spelt as Megatron-DeepSpeed does
 }

@@ -35,7 +35,7 @@ class OtherPrograms(unittest.TestCase):
         said = self.train(*few_steps, "--ds-config", f"{self.folder}/ds.json", name="first")
         self.assertIn("ds.json: wall_clock_breakdown = true has no effect: every run records it", said)
         self.assertIn("zero_optimization.overlap_comm) has no effect: zero is 1", said)
-        self.assertIn("DeepSpeed's defaults for what is left out: gradient_clipping 0.0", said)
+        self.assertIn("DeepSpeed's defaults for missing keys: gradient_clipping 0.0", said)
         origins = start([chorale, "report", f"{self.folder}/first/latest/run.h5", "--format", "json"]).stdout
         self.assertIn("DeepSpeed's default of optimizer.params.betas.1", origins)
         rates = [rate for rate, _ in self.rows("first")]

@@ -58,7 +58,7 @@ class Peak(unittest.TestCase):
             self.train(processes=processes)
             self.edit(flops=1.0, busy=False)  # as the measurement of a stalled machine was
             said, run = self.train(processes=processes)
-            self.assertIn("more than the peak that MFU is a share of; measured again: ", said)
+            self.assertIn("more than the peak that MFU refers to; measured again: ", said)
             self.assertGreater(run["flops"], 1e6)
             self.assertTrue((run["mfu"] > 0).all() and (run["mfu"] <= 1).all(), run["mfu"])
             self.assertGreater(max(peak["flops"] for peak in self.file()[1]["peaks"]), 1e6)

@@ -147,7 +147,7 @@ class Trace(unittest.TestCase):
             self.assertLess(max(origins) - min(origins), 0.01, "µs: the clocks of both are one")
 
     def test_it_says_where_it_is_and_that_nothing_is_missing(self):
-        self.assertIn("trace.json: ui.perfetto.dev opens it", self.result.stderr)
+        self.assertIn("trace.json: open it in ui.perfetto.dev", self.result.stderr)
         self.assertEqual(self.trace["otherData"]["left_out"], {})
 
 
@@ -159,10 +159,10 @@ class Asked(unittest.TestCase):
             return result, os.listdir(made) if os.path.exists(made) else []
 
     def test_what_names_no_steps_is_refused_in_three_lines(self):
-        for asked, why in (("5:2", "step 5 is the first and 2 the last"), ("0:3", '"0" is no step'), ("x", '"x" is no step'),
-                           ("1:", '"" is no step'), (":", '"" is no step'), ("1:2:3", '"2:3" is no step'),
-                           ("-1", '"-1" is no step'),
-                           ("1.5", '"1.5" is no step'), ("99999999999999999999", '"99999999999999999999" is no step')):
+        for asked, why in (("5:2", "step 5 is the first and 2 the last"), ("0:3", '"0" is not a step'),
+                           ("x", '"x" is not a step'), ("1:", '"" is not a step'), (":", '"" is not a step'),
+                           ("1:2:3", '"2:3" is not a step'), ("-1", '"-1" is not a step'), ("1.5", '"1.5" is not a step'),
+                           ("99999999999999999999", '"99999999999999999999" is not a step')):
             with self.subTest(asked=asked):
                 result, files = self.train(f"--trace-steps={asked}")
                 self.assertEqual((result.returncode, files), (2, []))

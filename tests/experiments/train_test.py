@@ -86,7 +86,7 @@ class Train(unittest.TestCase):
         run = train(self.folder, "--train-iters", "3")
         for steps in ("3", "2"):
             self.refused("train", "--config", f"{run}/config.toml", "--load", f"{self.folder}/latest", "--train-iters",
-                         steps, says=["no step is left to train", f"step-3 is of step 3, and --train-iters is {steps}"])
+                         steps, says=["no step is left to train", f"step-3 is at step 3, but --train-iters is {steps}"])
         self.assertEqual(os.path.realpath(f"{self.folder}/latest"), run)
         self.assertEqual(sorted(os.listdir(self.folder)), sorted([os.path.basename(run), "latest"]))
 
@@ -241,7 +241,7 @@ class Train(unittest.TestCase):
             os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
         _, rest = finish(process)
         self.assertEqual(process.returncode, 0, rest)
-        self.assertIn("told to stop", rest)
+        self.assertIn("stopped by a signal", rest)
         self.assertIn("bytes sent: as planned, ", rest)
 
     def test_every_layout_generates_the_text_of_one_rank(self):
