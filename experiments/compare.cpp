@@ -1,15 +1,15 @@
-// `chorale compare`: many runs in one launch, of the same model on the same data, in turns and in an order drawn anew for
-// each repetition, so that what else the machine does meets all of them; a table at the end, and one record with everything.
+// `chorale compare` runs several configurations in one launch. They take turns, in a new random order for each repetition,
+// so that other load on the machine affects all of them. It ends with a table, and one record of everything.
 //
 //   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml            a suite: a file that lists the runs
-//   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file, by the options of train
-//   mpirun -np 4 build/chorale compare --resume runs/latest                          what a stop left undone
+//   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file: by options of train
+//   mpirun -np 4 build/chorale compare --resume runs/latest                          the remaining runs after a stop
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
-// Runs of fewer ranks than were started take the first; the others wait, asleep. A run that cannot be (a layout that does
-// not fit, too little memory) is a row that says why. One that fails may leave ranks in the middle of a collective, so it
-// ends the launch; it leaves failure.txt in its folder, and --resume makes a row of that and goes on with the others.
+// Runs with fewer ranks than were started use the first ranks; the others sleep. A run that cannot start (too little memory,
+// for example) becomes a row that says why. A run that fails may leave ranks inside a collective, so it ends the launch, and
+// leaves failure.txt in its folder. --resume turns this into a row, and continues with the other runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,24 +48,21 @@ class Compare final : public Command {
 
   void declare(Options& o) override {
     options_ = &o;
-    o.add_positional(
-        "suite", files_,
-        "which runs to compare: experiments/suites/*.toml are there, docs/experiments.md says how to write one");
+    o.add_positional("suite", files_,
+                     "the runs to compare, as in experiments/suites/*.toml; docs/experiments.md says how to write a suite");
     o.add("layouts", layouts_,
-          "instead of a suite: train on each of these layouts, as dp4,tp4,dp2.pp2, or on all that `chorale plan "
-          "--layout all` lists; every option of train but --layout may stand beside it, and is given to all runs");
-    o.add("resume", resume_, "go on with a comparison that was stopped").words("DIR");
-    o.add("run-dir", run_dir_, "keep the comparison in a new folder below this one").words("DIR");
+          "instead of a suite: train on each of these layouts, as dp4,tp4,dp2.pp2; all: those that `chorale plan "
+          "--layout all` lists. Takes the options of train, except --layout, for all runs");
+    o.add("resume", resume_, "continue a stopped comparison").words("DIR");
+    o.add("run-dir", run_dir_, "create the folder of the comparison in this folder").words("DIR");
     o.add("repetitions", repetitions_,
-          "of every run; 0: as many as the suite says; six are the fewest that tell the fastest")
+          "repetitions of every run; 0: as the suite says; fewer than six cannot tell the fastest")
         .range(0, 1000);
     o.add_seconds("budget", budget_,
-                  "begin no repetition that would end later than this after the first began; the first is done in any case; "
-                  "0: no limit");
-    o.add("warm-up", warm_up_,
-          "steps of each run that are recorded, and left out where speed is told; -1: as the suite says")
+                  "start no repetition that would end after this time; the first always runs; 0: no limit");
+    o.add("warm-up", warm_up_, "first steps of each run to exclude from speeds; they are recorded; -1: as the suite says")
         .range(-1, 1e6);
-    o.add("seed", seed_, "of the order of the runs; with --layouts of training, too").range(0, 1e18);
+    o.add("seed", seed_, "seed for the order of the runs, and with --layouts for training too").range(0, 1e18);
     Options theirs("chorale train");
     const auto train = find_command("train").make();
     train->declare(theirs);
@@ -76,7 +73,7 @@ class Compare final : public Command {
   void check(const Launch& launch) override {
     if (files_.size() + !resume_.empty() + !layouts_.empty() != 1)
       usage_error("one suite at a time",
-                  fmt::format("{} files given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
+                  fmt::format("{} files were given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
                               resume_.empty() ? "" : ", and --resume"),
                   "chorale compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
     if (layouts_.empty()) require_nothing_to_pass_on();
@@ -110,7 +107,7 @@ class Compare final : public Command {
     std::vector<std::vector<std::string>> values;
     for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
-    std::string left;  // of each turn: 'x', or '.' where an earlier launch finished it
+    std::string left;  // by turn: 'x' if it must run, '.' if an earlier launch finished it
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
@@ -135,18 +132,18 @@ class Compare final : public Command {
     return given;
   }
 
-  // A variable of the environment may be meant for another command.
+  // Environment variables are no mistake here, because they may be meant for another command.
   void require_nothing_to_pass_on() const {
     for (const Setting& setting : options_->given_to_pass_on())
       if (setting.source != Source::environment)
         usage_error(fmt::format("{} is an option of the runs", setting.key),
                     fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
-                    "write it into the suite, under [[runs]], or name layouts instead of a suite: --layouts dp4,tp4");
+                    "write it into the suite, under [[runs]], or use --layouts dp4,tp4 instead of a suite");
   }
 
-  // A comparison that was begun goes on as it was begun: on as many ranks, and with its own settings where none are given.
+  // Continues a comparison on as many ranks as before. Options that are not given keep their earlier values.
   void take_up(const Launch& launch) {
-    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point elsewhere soon
+    resume_ = fs::weakly_canonical(resume_).string();  // because runs/latest will point elsewhere
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
@@ -155,18 +152,18 @@ class Compare final : public Command {
         options_->set(setting);
   }
 
-  // Every rank reads the file for itself, and a network's file system may show it to them at different times.
+  // Every rank reads the file itself, and a network file system may show them different versions.
   void require_same_suite(const mpi::Runtime& runtime) const {
     const auto others = mpi::ranks_where(runtime.world(), mpi::broadcast(runtime.world(), suite_.text) != suite_.text);
     if (others.empty()) return;
     if (runtime.rank() == 0)
-      usage_error("ranks read different suites", fmt::format("rank {} has another text than rank 0", others[0]),
-                  "wait until the file is the same everywhere");
+      usage_error("ranks read different suites", fmt::format("rank {} read a different text than rank 0", others[0]),
+                  "wait until all hosts see the same file");
     SystemClock clock;
-    mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all
+    mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all ranks
   }
 
-  // Repetition by repetition, each in an order of its own.
+  // All turns, repetition by repetition, each in its own random order.
   std::vector<Turn> in_turns(int started) const {
     std::vector<Turn> turns;
     std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
@@ -184,7 +181,7 @@ class Compare final : public Command {
             speaks ? open_record(resume_, session, ranks, true) : nullptr};
   }
 
-  // Returns Exit::runtime where a signal stopped it, and Exit::check where a run's own checks failed.
+  // Returns Exit::runtime if a signal stopped it, and Exit::check if a run's own checks failed.
   Exit go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -207,9 +204,9 @@ class Compare final : public Command {
       }
       const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
-      mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
+      mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the others
       const fs::path file = record.folder / turns[t].id() / "run.h5";
-      // A command that heeds a signal takes it: its record says so.
+      // A command that handles a signal consumes it. Then only the record says that it stopped.
       const bool stopped = signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
       const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
       checks &= mpi::ranks_where(runtime.world(), outcome.exit == Exit::check).empty();
@@ -228,10 +225,10 @@ class Compare final : public Command {
 
   struct Outcome {
     Exit exit = Exit::ok;
-    std::string trouble;  // why it came to nothing
+    std::string trouble;  // why the turn has no result
   };
 
-  // On every rank, whether it takes part or not.
+  // Called on every rank, whether it takes part or not.
   Outcome run_one(Session& session, RunRecord& record, const Turn& turn) const {
     const mpi::Runtime part(*session.runtime, turn.ranks);
     if (part.rank() < 0) return {};
@@ -245,7 +242,7 @@ class Compare final : public Command {
     } catch (const Error& error) {
       if (error.exit() != Exit::usage) {
         leave_failure(record.folder / turn.id(), error.what());
-        record.log.error("{} failed; for the others: {}", turn.id(), resume_command(session.runtime->size(), record));
+        record.log.error("{} failed; to run the others: {}", turn.id(), resume_command(session.runtime->size(), record));
         throw;
       }
       return {Exit::usage, split(error.what(), '\n')[0]};
@@ -257,7 +254,7 @@ class Compare final : public Command {
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
-    bool answered = false;  // where no run trained, by the first figure there is
+    bool answered = false;  // if no run trained, the first figure answers
     for (const report::FigureRow& row : report::all_figures())
       if (const auto figure = row.make(records); figure && (figure->numbers_first || !answered)) {
         fmt::print("\n{}\n{}\n", figure->numbers.print("text"), figure->finding);
@@ -267,9 +264,9 @@ class Compare final : public Command {
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
     if (no_time_from_ > 0)
-      fmt::print("{} of {} repetitions: another would have passed the budget of {}; for more: {} --budget 0\n",
+      fmt::print("{} of {} repetitions: another would have exceeded the budget of {}; to run them: {} --budget 0\n",
                  no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
-    if (exit == Exit::runtime) fmt::print("stopped; for the rest: {}\n", resume_command(ranks, record));
+    if (exit == Exit::runtime) fmt::print("stopped; to run the rest: {}\n", resume_command(ranks, record));
   }
 
   static std::string resume_command(std::int64_t ranks, const RunRecord& record) {
@@ -281,9 +278,9 @@ class Compare final : public Command {
   std::string resume_, run_dir_ = "runs";
   std::int64_t repetitions_ = 0, warm_up_ = -1, seed_ = 1;
   double budget_ = 0;
-  std::int64_t no_time_from_ = 0;  // the first repetition that the budget left out; 0: none
+  std::int64_t no_time_from_ = 0;  // the first repetition that the budget excludes; 0: none
   Suite suite_;
-  std::vector<std::vector<std::string>> values_;  // by run: what each has for the settings that vary
+  std::vector<std::vector<std::string>> values_;  // by run: the values of the varied settings
   std::optional<Signals> signals_;
 };
 

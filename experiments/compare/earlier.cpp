@@ -23,18 +23,18 @@ constexpr const char* failure = "failure.txt";
 
 void require_can_go_on(const fs::path& folder, const Launch& launch) {
   if (!fs::exists(folder / "suite.toml"))
-    usage_error("there is no comparison to go on with", fmt::format("{} has no suite.toml", folder.string()),
-                "name the folder that chorale compare made: --resume runs/<id>");
+    usage_error("there is no comparison to continue", fmt::format("{} has no suite.toml", folder.string()),
+                "name the folder that chorale compare created: --resume runs/<id>");
   const Reader begun(folder / "run.h5");
   const std::string ranks = begun.attribute("jobsize");
   if (ranks != std::to_string(launch.size))
-    usage_error("the comparison was begun on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
+    usage_error("the comparison was started on another number of ranks", fmt::format("{} then, {} now", ranks, launch.size),
                 command_on(std::atoll(ranks.c_str()), "compare --resume " + folder.string()));
   if (begun.attribute("status") == "running" && begun.attribute("hostname") == host_name())
     for (const Variable& pids : begun.variables("/ranks"))
       if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)
         usage_error("the comparison is still running", fmt::format("process {} writes {}", pids.cells[0], folder.string()),
-                    "let it end, or stop it first");
+                    "wait until it ends, or stop it");
 }
 
 std::string take_finished(const fs::path& folder, const std::vector<Turn>& turns, Summary& summary) {
@@ -44,7 +44,7 @@ std::string take_finished(const fs::path& folder, const std::vector<Turn>& turns
     if (std::ifstream file(of_turn / failure); file) {
       std::string what;
       std::getline(file, what);
-      summary.failed(t, fmt::format("failed: {} (without {} it is tried again)", what, (of_turn / failure).string()));
+      summary.failed(t, fmt::format("failed: {} (delete {} to try again)", what, (of_turn / failure).string()));
     } else if (fs::exists(record) && status_of(record) == "ok") {
       summary.finished(t, record);
     } else {

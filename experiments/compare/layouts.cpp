@@ -19,7 +19,7 @@ const Setting* find(const std::vector<Setting>& settings, const std::string& key
   return found == settings.end() ? nullptr : &*found;
 }
 
-// As `plan --layout all` lists them: legal layouts of all ranks, each with the schedules that no other one beats.
+// The layouts that `plan --layout all` lists: legal on all ranks, each with the schedules that no other one beats.
 std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
   train::Flags flags;
   train::LayoutFlags layout_flags;
@@ -28,7 +28,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   flags.declare(options);
   layout_flags.take_all();
   layout_flags.declare(options);
-  options.add("load", load, "");  // the shape may be that of a stored model
+  options.add("load", load, "");  // the shape may come from a stored model
   options.add("load-hf", load_hf, "");
   std::erase_if(given, [&](const Setting& setting) { return !options.find(setting.key); });
   given.push_back({"layout", "all", "command line", Source::command_line});
@@ -47,23 +47,23 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   std::vector<std::string> words;
   for (const plan::Candidate& c : plan::in_order(std::move(candidates), 0).rows) words.push_back(to_string(c.layout));
   if (words.empty())
-    usage_error("no layout is legal", fmt::format("{} ranks, this model and batch, and the options given", world),
+    usage_error("no layout is legal", fmt::format("on {} ranks, with this model, this batch and the given options", world),
                 "start another number of ranks, or give another batch size");
   return words;
 }
 
-// A layout without dp takes all ranks that were started.
+// A layout without dp uses all ranks that were started.
 int ranks_of(const std::string& word, const Launch& launch) {
   const Layout layout = parse_layout(word, 0);
   const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;
   if (ranks > launch.size)
     usage_error(
         fmt::format("layout {} needs {} ranks, {} {} started", word, ranks, launch.size, launch.size > 1 ? "were" : "was"),
-        "it stands in --layouts", fmt::format("mpirun -n {} chorale compare …", ranks));
+        "it is listed in --layouts", fmt::format("mpirun -n {} chorale compare …", ranks));
   return static_cast<int>(ranks);
 }
 
-// What the run would refuse is refused here, in its own words. Too little memory is a row of the comparison.
+// Reports the usage errors of the run itself. Too little memory is none: it becomes a row of the comparison.
 void require_sound(const SuiteRun& run, const std::filesystem::path& parent) {
   try {
     prepare(run, parent, "", {.launcher = "compare", .size = run.ranks});

@@ -1,13 +1,13 @@
-// A suite without a file: `compare --preset nano --layouts dp4,tp4 --train-iters 12` is the suite that one would have
-// written. It is kept with the comparison as suite.toml, so --resume reads it, and it is a start for one's own.
+// A suite without a file. `compare --preset nano --layouts dp4,tp4 --train-iters 12` generates the suite below. It is kept
+// with the comparison as suite.toml, which --resume reads, and which can be copied to start a suite of your own.
 //
 //   question = "Which of 2 layouts trains nano fastest?"
 //   repetitions = 6
 //
-//   [[runs]]                        one for each layout, as each may have a number of ranks of its own
+//   [[runs]]                        one per layout, because each may have its own number of ranks
 //   preset = "nano"
 //   train-iters = "12"
-//   no-save = "true"                unless something is said of saving
+//   no-save = "true"                unless --no-save or --save-interval is given
 //   ranks = 4
 //   vary.layout = ["dp4"]
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace chorale::compare {
 
-// `given`: the options of train that all runs have. The first mistake is a usage error of three lines; `parent` is where
-// records would come.
+// `given`: the options of train that all runs have. `parent`: the folder in which records would be created. The first
+// mistake is a usage error of three lines.
 std::string suite_of_layouts(const std::vector<std::string>& words, const std::vector<Setting>& given,
                              const std::filesystem::path& parent, const Launch& launch);
 

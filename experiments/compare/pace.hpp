@@ -1,7 +1,7 @@
-// A comparison within a time budget: every run once, whatever that takes, then as many whole repetitions as fit. Runs are
-// never shortened, so what a run trains does not depend on how fast the machine is.
+// A comparison within a time budget. Every run takes place once, however long that takes; then as many whole repetitions as
+// fit. Runs are never shortened, so what a run trains does not depend on the machine's speed.
 //
-//   turns      A C B D | B A D C | …        a repetition begins if one as long as the longest so far still fits
+//   turns      A C B D | B A D C | …        a repetition starts if there is time for one as long as the longest so far
 #pragma once
 #include <cstdint>
 
@@ -11,10 +11,10 @@ namespace chorale::compare {
 
 class Pace {
  public:
-  Pace(double budget_seconds, Clock& clock);  // begins now; 0 seconds: no limit
+  Pace(double budget_seconds, Clock& clock);  // starts now; 0 seconds: no limit
 
-  bool may_begin(std::int64_t repetition);  // asked before every turn
-  // How many of `all` turns will be taken if the rest take as long as the `done` so far; `each` make a repetition.
+  bool may_begin(std::int64_t repetition);  // called before every turn
+  // How many of `all` turns will run if the rest take as long as the first `done`. `each` turns make a repetition.
   std::int64_t expected(std::int64_t done, std::int64_t all, std::int64_t each) const;
 
  private:

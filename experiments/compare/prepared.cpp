@@ -13,11 +13,11 @@
 namespace chorale::compare {
 namespace {
 
-// A command that records, with its options as they are by default.
+// A command that writes a record, with its default options.
 Prepared fresh(const std::string& name) {
   const CommandRow& row = find_command(name);
   if (name != "train" && name != "bench")
-    usage_error(fmt::format("{} is no command for a suite", name), "a run trains or measures, and records it",
+    usage_error(fmt::format("{} cannot run in a suite", name), "only commands that write a record of their runs can",
                 "command = \"train\" or \"bench\"");
   return std::make_unique<DeclaredCommand>(row);
 }
@@ -28,13 +28,13 @@ std::string on_one_line(const std::string& text) {
   return join(lines, "; ");
 }
 
-// Each setting by itself, so that all mistakes are found; then what they are together.
+// Checks each setting alone, so that all mistakes are found; then all settings together.
 void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
       part();
-    } catch (const NoRoom&) {  // a row of the comparison
+    } catch (const NoRoom&) {  // becomes a row of the comparison
     } catch (const Error& error) {
       mistakes.push_back({line, who + on_one_line(error.what())});
     }
@@ -46,10 +46,10 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
       const auto line = static_cast<std::size_t>(std::atoll(setting.origin.substr(setting.origin.rfind(':') + 1).c_str()));
       if (setting.key == "config" || setting.key == "run-dir" || setting.key == "out" || setting.key == "log-level" ||
           setting.key == "launches")
-        mistakes.push_back({line, fmt::format("{} is not a run's to say: the suite sees to it", setting.key)});
+        mistakes.push_back({line, fmt::format("{} cannot be set for a run: the suite sets it", setting.key)});
       const auto same = [&](const Setting& other) { return other.key == setting.key; };
       if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
-        mistakes.push_back({run.line, fmt::format("{} is given twice, or varies where it is fixed", setting.key)});
+        mistakes.push_back({run.line, fmt::format("{} is given twice, or is both fixed and varied", setting.key)});
       collect(line, "", [&] {
         if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
         for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.set(ours);
@@ -58,14 +58,14 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
   });
   if (mistakes.size() > before) return;
   if (run.ranks > launch.size)
-    mistakes.push_back({run.line, fmt::format("wants {} ranks, and {} were started: {}", run.ranks, launch.size,
+    mistakes.push_back({run.line, fmt::format("needs {} ranks, {} were started: {}", run.ranks, launch.size,
                                               command_on(run.ranks, "compare " + suite.file.string()))});
   else
     collect(run.line, run.name + ": ", [&] {
       const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
       const Option* steps = made->options.find("train-iters");
       if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
-        mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step behind a warm-up of {}", run.name,
+        mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step after a warm-up of {}", run.name,
                                                   steps->text, suite.warm_up)});
     });
 }

@@ -1,4 +1,4 @@
-// A suite's run as a command that can be run: its settings resolved, and refused beforehand if they must be.
+// Turns a run of a suite into a command that can run. Its settings are resolved, and its mistakes are found beforehand.
 #pragma once
 #include "experiments/command.hpp"
 #include "experiments/compare/suite.hpp"
@@ -7,14 +7,14 @@ namespace chorale::compare {
 
 using Prepared = std::unique_ptr<DeclaredCommand>;
 
-// Its record comes into folder/name; with no name it is only checked, and `folder` is where records would come.
+// Its record goes to folder/name. Without a name the run is only checked, for records that would go to `folder`.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
-// What is wrong with any run of the suite, before the first is run.
+// Collects the mistakes of all runs before the first one starts.
 void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
                 std::vector<Mistake>& mistakes);
 
-// What each run has for the settings that the suite varies.
+// The values of each run for the settings that the suite varies.
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch);
 
 }  // namespace chorale::compare

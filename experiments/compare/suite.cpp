@@ -18,7 +18,7 @@ using Combination = std::vector<Setting>;
 
 std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
 
-// As they stand in the file; the parser has them by the alphabet.
+// The entries in the order of the file. The parser has them in alphabetical order.
 std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::tabl
   return entries;
 }
 
-// Reads one file into a suite, and keeps what it finds wrong.
+// Reads one file into a suite, and collects its mistakes.
 class SuiteReader {
  public:
   SuiteReader(Suite& suite, std::vector<Mistake>& mistakes) : suite_(suite), mistakes_(mistakes) {}
@@ -44,7 +44,7 @@ class SuiteReader {
         take(*node, name, suite_.warm_up, 0);
       else if (name != "runs" || !node->is_array_of_tables())
         wrong(*node,
-              fmt::format("\"{}\" is no part of a suite: it has question, ranks, repetitions, warm-up and [[runs]]", name));
+              fmt::format("unknown key \"{}\": a suite has question, ranks, repetitions, warm-up and [[runs]]", name));
     }
     const toml::array* runs = root["runs"].as_array();
     for (std::size_t i = 0; runs && i < runs->size(); ++i)
@@ -59,14 +59,14 @@ class SuiteReader {
     if (const auto text = node.value_exact<std::string>())
       into = *text;
     else
-      wrong(node, fmt::format("{} is a text in quotes", name));
+      wrong(node, fmt::format("{} must be a string in quotes", name));
   }
 
   void take(const toml::node& node, const std::string& name, std::int64_t& into, std::int64_t least) {
     if (const auto number = node.value_exact<std::int64_t>(); number && *number >= least && *number <= most)
       into = *number;
     else
-      wrong(node, fmt::format("{} is a whole number from {} to {}", name, least, most));
+      wrong(node, fmt::format("{} must be an integer from {} to {}", name, least, most));
   }
 
   void read_runs(const toml::table& table) {
@@ -83,7 +83,7 @@ class SuiteReader {
     for (const Combination& combination : combinations) add(plain, combination);
   }
 
-  // `ranks` is ours: how many of those that were started take part.
+  // `ranks` is no setting of the command: it says how many of the started ranks take part.
   void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
     std::int64_t ranks = 0;
     if (name == "ranks")
@@ -95,7 +95,7 @@ class SuiteReader {
   std::optional<Setting> setting_of(const std::string& name, const toml::node& node) {
     const std::string origin = fmt::format("{}:{}", suite_.file.string(), line_of(node));
     if (node.is_table() || node.is_array_of_tables())
-      wrong(node, fmt::format("\"{}\" is a table; what differs between runs stands in vary", name));
+      wrong(node, fmt::format("\"{}\" is a table; settings that differ between runs belong into vary", name));
     else
       try {
         return Setting{canonical_key(name), setting_text(node, name, origin), origin, Source::config};
@@ -105,12 +105,12 @@ class SuiteReader {
     return std::nullopt;
   }
 
-  // Every combination so far, with every value of each further setting.
+  // Extends every combination so far by every value of each varied setting.
   void vary(const toml::table& table, std::vector<Combination>& combinations) {
     for (const auto& [name, node] : in_order(table)) {
       const toml::array* values = node->as_array();
       if (!values || values->empty()) {
-        wrong(*node, fmt::format("vary.{} is a list of the values that it takes in turn", name));
+        wrong(*node, fmt::format("vary.{} must be a list of values", name));
         continue;
       }
       const std::string key = canonical_key(name);
@@ -144,7 +144,7 @@ class SuiteReader {
     suite_.runs.push_back(std::move(run));
   }
 
-  // Of letters that the names of folders and of groups in a record may have, and no longer than file systems allow.
+  // A unique name with characters that folders and groups of records allow, and no longer than file systems allow.
   std::string free_name(std::string name) {
     name = name.substr(0, 100);
     for (char& c : name)

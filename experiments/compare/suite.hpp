@@ -1,14 +1,14 @@
-// A suite: which runs are to be compared. Adding one is adding a file to experiments/.
+// A suite: the runs to compare. To add one, add a file to experiments/suites/.
 //
-//   question = "Which strategy trains fastest on 4 ranks?"      printed above the table, and on the report
+//   question = "Which strategy trains fastest on 4 ranks?"      printed above the table and on the report
 //   ranks = 4                                                   ranks of each run, unless it sets its own; default: all
-//   repetitions = 6                                             of every run, in turns and in an order drawn anew each time
-//   warm-up = 2                                                 steps of each run that are recorded but left out of speeds
+//   repetitions = 6                                             of every run; the order of the runs is random in each
+//   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
 //
-//   [[runs]]                            as many of these as there are kinds of run
-//   command = "train"                   or another that records: bench
-//   preset = "nano"                     the command's own settings, the same in all of these runs …
-//   vary.layout = ["dp4", "tp4"]        … and those that differ: every combination is a run
+//   [[runs]]                            one for each kind of run
+//   command = "train"                   or "bench"
+//   preset = "nano"                     settings of the command that all these runs share
+//   vary.layout = ["dp4", "tp4"]        settings that differ: each combination is a run
 #pragma once
 #include <filesystem>
 #include <string>
@@ -19,7 +19,7 @@
 namespace chorale::compare {
 
 struct SuiteRun {
-  std::string name;      // "dp4-shm": of what differs, unlike any other's
+  std::string name;      // "dp4-shm": the varied settings; unique
   std::string command;   // "train"
   std::size_t line = 0;  // of its [[runs]]
   int ranks = 0;         // 0: all
@@ -28,14 +28,14 @@ struct SuiteRun {
 
 struct Suite {
   std::filesystem::path file;
-  std::string text;  // as it stands in the file
+  std::string text;  // the file, verbatim
   std::string question;
-  std::int64_t ranks = 0, repetitions = 1, warm_up = -1;  // −1: as the report sees fit
+  std::int64_t ranks = 0, repetitions = 1, warm_up = -1;  // −1: the rule of the report
   std::vector<SuiteRun> runs;
-  std::vector<std::string> varied;  // the settings that differ between runs, in the order of the file
+  std::vector<std::string> varied;  // the varied settings, in the order of the file
 };
 
-// What is wrong in a file is gathered, and said at once.
+// The mistakes in a file are collected, and reported together.
 struct Mistake {
   std::size_t line = 0;
   std::string text;
@@ -43,7 +43,7 @@ struct Mistake {
 };
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // a usage error, if there are any
 
-// What of it is sound. `file` is the name that mistakes and origins have.
+// Returns the valid part. `file` is the name in mistakes and origins.
 Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes);
 Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);
 

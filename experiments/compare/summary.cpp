@@ -17,7 +17,7 @@ struct Metric {
   const char* name;
   const char* units;
   const char* about;
-  double (*of)(const report::Run& run);  // NaN where it has no such thing
+  double (*of)(const report::Run& run);  // NaN if the run has none
 };
 
 template <const char* Name>
@@ -39,13 +39,13 @@ const std::vector<Metric>& metrics() {
       {"tokens_per_s", "s-1", "median of the steps after the warm-up", median_of<tokens_per_s>},
       {"step_time", "s", "median of the steps after the warm-up", median_of<step_time>},
       {"mfu", "1", "share of the measured peak of matrix products, median", median_of<mfu>},
-      {"loss", "1", "of the last step, nats a token", [](const report::Run& run) { return last_of(run, "train"); }},
-      {"eval_loss", "1", "of the last evaluation, nats a token",
+      {"loss", "1", "of the last step, nats per token", [](const report::Run& run) { return last_of(run, "train"); }},
+      {"eval_loss", "1", "of the last evaluation, nats per token",
        [](const report::Run& run) { return last_of(run, "eval"); }},
-      {"peak_bytes", "byte", "most that any rank held at once", report::largest_peak},
-      {"bytes_sent", "byte", "by all ranks in a step, evaluations included", report::bytes_per_step},
+      {"peak_bytes", "byte", "peak memory/rank, largest over ranks", report::largest_peak},
+      {"bytes_sent", "byte", "sent by all ranks per step, evaluations included", report::bytes_per_step},
       {"comm_share", "1", "share of a step in which ranks waited for communication, median", median_of<comm_share>},
-      {"bubble", "1", "share of a step in which they waited for other stages, median", median_of<bubble>},
+      {"bubble", "1", "share of a step in which ranks waited for other stages, median", median_of<bubble>},
   };
   return table;
 }

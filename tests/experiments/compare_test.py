@@ -77,10 +77,10 @@ class Compare(unittest.TestCase):
                            '[[runs]]\npreset = "tiny"\nvary.ranks = [1, 0]\nlr = [[1]]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: "questions" is no part of a suite',
+        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: unknown key "questions"',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
-                     ":9: ", "tp5", f"wants 3 ranks, and 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
-                     "run-dir is not a run's to say", "lr is given twice, or varies where it is fixed",
+                     ":9: ", "tp5", f"needs 3 ranks, 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
+                     "run-dir cannot be set for a run", "lr is given twice, or is both fixed and varied",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["suite.toml"])
@@ -98,7 +98,7 @@ class Compare(unittest.TestCase):
             self.assertAlmostEqual(record["summary/tokens_per_s"][0], sum(speed[3:]) / 2)
         nothing = self.compare(suite, "--warm-up", "5", processes=1)
         self.assertEqual(nothing.returncode, 2, nothing.stderr)
-        self.assertIn("train-iters 5 leaves no step behind a warm-up of 5", nothing.stderr)
+        self.assertIn("train-iters 5 leaves no step after a warm-up of 5", nothing.stderr)
 
     def test_a_suite_of_benchmarks_is_answered_too(self):
         suite = self.suite('[[runs]]\ncommand = "bench"\noperations = "all_reduce"\nbackend = "shm"\nbegin = "1K"\n'
@@ -132,7 +132,7 @@ class Compare(unittest.TestCase):
         result = self.compare(suite, "--budget", "0.001s")
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
-        self.assertIn("1 of 3 repetitions: another would have passed the budget of 1 ms; for more: mpirun -n 2 "
+        self.assertIn("1 of 3 repetitions: another would have exceeded the budget of 1 ms; to run them: mpirun -n 2 "
                       f"{chorale} compare --resume {whole} --budget 0\n", result.stdout)
         with h5py.File(f"{whole}/run.h5") as record:
             commands = {run.attrs["cmdline"].decode().split(" --")[0] for run in record["runs"].values()}
@@ -232,7 +232,7 @@ vary.lr = [1e-3, 100]
         result = self.compare(suite)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("numbers have grown too large", result.stderr)
-        self.assertIn(f"100-r1 failed; for the others: mpirun -n 2 {chorale} compare --resume ", result.stderr)
+        self.assertIn(f"100-r1 failed; to run the others: mpirun -n 2 {chorale} compare --resume ", result.stderr)
         result = self.compare("--resume", f"{self.folder}/latest")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("100-r1: failed: step", result.stdout)
@@ -249,7 +249,7 @@ vary.lr = [1e-3, 100]
         os.kill(pids[1], signal.SIGTERM)
         output, _ = finish(process)
         self.assertEqual(process.returncode, 1, output)
-        self.assertIn(f"stopped; for the rest: mpirun -n 2 {chorale} compare --resume ", output)
+        self.assertIn(f"stopped; to run the rest: mpirun -n 2 {chorale} compare --resume ", output)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             self.assertEqual(set(summary.status.values), {"ok", "waiting"})
 
@@ -291,7 +291,7 @@ vary.lr = [1e-3, 100]
                             (["--layouts", "dp2", *self.short, "--optimizer", "sdg"], ['"sdg"', "adamw, sgd"]),
                             (["--layouts", "dp2", "--preset", "tinny"], ['unknown preset "tinny"', 'did you mean "tiny"']),
                             (["--layouts", "dp2", "--trian-iters", "3"], ["unknown flag --trian-iters", "--train-iters"]),
-                            (["--layouts", "dp2", *self.short, "--warm-up", "2"], ["leaves no step behind a warm-up of 2"]),
+                            (["--layouts", "dp2", *self.short, "--warm-up", "2"], ["leaves no step after a warm-up of 2"]),
                             (["--layouts", "dp2", small], ["one suite at a time"]),
                             ([small, "--train-iters", "3"], ["train-iters is an option of the runs", "--layouts"])):
             with self.subTest(words=words):
