@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-// One end of a message, as its stage comes to it. A message is called by what it is received for.
+// One end of a message. A message is identified by the action that receives it.
 struct Transfer {
   bool sends;
   std::int64_t peer;
@@ -34,7 +34,7 @@ std::string at(const PipelineSchedule& schedule, std::int64_t stage, const Pipel
   return fmt::format("stage {}, {}", stage, name_of(action, schedule.chunks));
 }
 
-// Where each action stands in its stage's list; −1: nowhere.
+// The position of each action in its stage's list; −1: missing.
 class Positions {
  public:
   explicit Positions(const PipelineShape& shape)
@@ -56,9 +56,9 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
     const PipelineAction& a = actions[i];
     const bool known = a.micro_batch >= 0 && a.micro_batch < schedule.micro_batches && a.chunk >= 0 &&
                        a.chunk < schedule.chunks && (schedule.splits || a.kind != Pass::weights);
-    if (!known) return at(schedule, stage, a) + ": is no action of this shape";
+    if (!known) return at(schedule, stage, a) + ": is not an action of this shape";
     std::int64_t& position = positions.of(a);
-    if (position >= 0) return at(schedule, stage, a) + ": stands there twice";
+    if (position >= 0) return at(schedule, stage, a) + ": occurs twice";
     position = static_cast<std::int64_t>(i);
   }
   for (std::int64_t chunk = 0; chunk < schedule.chunks; ++chunk)
@@ -69,7 +69,7 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// What a stage needs of itself must stand before, as nothing is sent.
+// Within a stage nothing is sent, so an action's inputs must come earlier in the list.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
@@ -79,13 +79,13 @@ std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage,
     if (source && source->stage == stage) needed.push_back(source->action);
     for (const PipelineAction& before : needed)
       if (positions.of(before) > positions.of(action))
-        return fmt::format("{}: stands before {}, which it needs", at(schedule, stage, action),
+        return fmt::format("{}: comes before {}, which it needs", at(schedule, stage, action),
                            name_of(before, schedule.chunks));
   }
   return "";
 }
 
-// Every message is sent and received once, that is known by now; in the same order as well?
+// Each message is sent and received once, as checked before. This checks that both orders are the same.
 std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers) {
   using Channel = std::pair<std::int64_t, std::int64_t>;  // from, to
   std::map<Channel, std::vector<PipelineAction>> sent, received;
@@ -96,13 +96,13 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
     const auto& wanted = received.at(channel);
     const auto [is, should] = std::mismatch(messages.begin(), messages.end(), wanted.begin(), wanted.end());
     if (is == messages.end()) continue;
-    return fmt::format("{}: wants its message from stage {}, which sends that of {} before",
+    return fmt::format("{}: expects its message from stage {}, which sends the one for {} first",
                        at(schedule, channel.second, *should), channel.first, name_of(*is, schedule.chunks));
   }
   return "";
 }
 
-// Runs all transfers in which messages arrive in order; the first stage that cannot go on, and −1 where all came to their ends.
+// Runs all transfers; messages arrive in order. Returns the first stage that is stuck, or −1 if all finish.
 std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
   std::vector<std::size_t> next(transfers.size(), 0);
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // from, to
@@ -115,7 +115,7 @@ std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
       auto& messages = t.sends ? under_way[{stage, t.peer}] : under_way[{t.peer, stage}];
       if (!t.sends && messages == 0) return false;
       messages += t.sends ? 1 : -1;
-    } else {  // both go on together, when both are there
+    } else {  // sender and receiver proceed together, once both have arrived
       if (!t.sends || next[peer] == transfers[peer].size()) return false;
       const Transfer& theirs = transfers[peer][next[peer]];
       if (theirs.sends || theirs.peer != stage || theirs.message != t.message) return false;
@@ -139,7 +139,7 @@ std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
 
 std::string find_flaw(const PipelineSchedule& schedule) {
   if (static_cast<std::int64_t>(schedule.actions.size()) != schedule.stages)
-    return fmt::format("{} stages have a list, of {}", schedule.actions.size(), schedule.stages);
+    return fmt::format("{} of {} stages have a list of actions", schedule.actions.size(), schedule.stages);
   for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
     Positions positions(schedule);
     for (const auto find : {find_not_once, find_too_early})

@@ -1,8 +1,7 @@
-// Pictures of pipelines: of a schedule that was simulated, or of a run that was measured, by the same code, so that the two can be laid
-// side by side.
+// Pictures of pipelines. The same code draws simulated schedules and measured runs, so they can be compared side by side.
 //
-//   stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│   0    forward of micro-batch 0 (of several chunks: 0a, 0b)
-//   stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │   ▒0▒  its backward        ░0░  its gradients of the weights
+//   stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│   0    forward of micro-batch 0 (with several chunks: 0a, 0b)
+//   stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │   ▒0▒  its backward        ░0░  its weight gradients
 //   time     0              5
 #pragma once
 #include <string>
@@ -12,20 +11,20 @@
 
 namespace chorale {
 
-// A line a stage, time to the right. Two timelines of one scale can be compared.
+// One line per stage; time runs to the right. Use one scale for timelines that are to be compared.
 std::string draw_text(const PipelineTimeline& timeline, double columns_per_second);
 
-// The scale at which a timeline takes at most so many columns. Where every event takes a multiple of one time, that time gets whole columns,
-// and enough of them for its number.
+// The scale at which a timeline takes at most so many columns. If all times are multiples of one unit, the unit gets a whole
+// number of columns, wide enough for a label if possible.
 double columns_per_second(const PipelineTimeline& timeline, std::int64_t most_columns = 120);
 
 struct PipelinePanel {
   std::string name;
   PipelineTimeline timeline;
-  std::string unit;  // " s"; none where times are counted in forward passes
+  std::string unit;  // " s"; empty if times are in forward passes
 };
 
-// All panels one below another, on one scale of time.
+// All panels below each other, with the same time scale.
 std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title);
 
 }  // namespace chorale

@@ -11,8 +11,8 @@ namespace {
 constexpr double left = 72, right = 16, width = 1200, head = 78, panel_head = 30, lane_height = 34, bar_height = 28;
 constexpr double digit_width = 7.5;  // of the labels
 
-// Colours that differ for every eye, and in brightness too: printed in grey, forward is dark, backward light, weights hatched. Every rule
-// is for this picture alone, so that it can stand in a page among others.
+// The colors are safe for color-blind readers and differ in brightness: in gray, forward is dark, backward light, weights
+// hatched. Every rule applies only to this picture, so several pictures can share a page.
 constexpr const char* style = R"svg(  <style>
     .pipeline { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
     .pipeline text { fill: #1c2430 } .pipeline .quiet { fill: #5c6878 } .pipeline .lane { fill: #eef1f5 }
@@ -51,7 +51,7 @@ class Picture {
 
  private:
   std::string description() const {
-    std::string text = "A lane a stage, time to the right, a bar for each pass, with the number of its micro-batch.";
+    std::string text = "One lane per stage; time runs to the right; one bar per pass, with the number of its micro-batch.";
     for (const PipelinePanel& panel : panels_) text += " " + words_for(panel) + ".";
     return text;
   }
@@ -86,7 +86,7 @@ class Picture {
     return svg;
   }
 
-  // Of several chunks the later ones are paler.
+  // Later chunks are paler.
   std::string bar(const PipelinePanel& panel, const PipelineEvent& event, double top) const {
     const PipelineTimeline& timeline = panel.timeline;
     const std::string label = label_of(event.action, timeline.chunks);

@@ -19,7 +19,7 @@ std::int64_t longest_label(const PipelineTimeline& timeline) {
   return static_cast<std::int64_t>(longest);
 }
 
-// The time of which all that happens is a multiple; 0 where there is none.
+// The time unit of which all times are multiples; 0 if there is none.
 double unit_of(const PipelineTimeline& timeline) {
   const double first = timeline.begins();
   double unit = std::numeric_limits<double>::infinity();
@@ -30,11 +30,11 @@ double unit_of(const PipelineTimeline& timeline) {
   return timeline.events.empty() ? 0 : unit;
 }
 
-// One cell a column of the terminal.
+// One cell per column of the terminal.
 using Row = std::vector<std::string>;
 
-// A forward pass begins with its number, the others with their shade, so that both their beginnings and their kinds are seen. Their number
-// is left out where no shade would stand between it and the next one.
+// A forward pass begins with its number, the others with their shade, so the start and the kind of each pass are visible. A
+// shaded pass has no number if no shade would separate it from the next pass.
 void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t last, const std::string& label) {
   const bool forward = event.action.kind == Pass::forward;
   const auto begin = row.begin() + first, end = row.begin() + last;
@@ -45,7 +45,7 @@ void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t
   for (std::size_t i = 0; i < shown.size(); ++i) begin[static_cast<std::ptrdiff_t>(i) + !forward] = shown[i];
 }
 
-// 1, 2 or 5 times a power of ten, as small as there is room for.
+// The smallest tick that has room: 1, 2 or 5 times a power of ten.
 double tick_seconds(double columns_per_second) {
   const double least = least_tick_columns / columns_per_second;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -1,9 +1,9 @@
-// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v chunks of the model on each stage, so that a stage's first work
-// is over v times sooner. Micro-batches go in groups of p: a group through the first chunk of every stage, then through the
-// second, …; backward from the last chunk to the first. The bubble is divided by v, for v times the messages and up to
-// 2(p−r−1) + (v−1)p + 1 chunks' activations in flight on stage r.
+// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): v model chunks on each stage, so a stage's first result is ready v
+// times sooner. Micro-batches run in groups of p. A group goes through the first chunk of every stage, then through the
+// second, and so on; the backward pass goes from the last chunk to the first. The bubble is divided by v. The price: v times
+// the messages, and up to 2(p−r−1) + (v−1)p + 1 chunk activations in flight on stage r.
 //
-//   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a       2 stages with 2 chunks each: a is the model's first half, b its second
+//   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a       2 stages, 2 chunks each: a in the model's first half, b in its second
 //   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 PipelineSchedule plan(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   const std::int64_t p = shape.stages, v = shape.chunks, total = shape.micro_batches * v;
-  // The k-th pass of a stage: which micro-batch, and how many chunks have been passed in this direction before.
+  // For the k-th pass of a stage in one direction: its micro-batch, and the number of chunks it has passed before.
   const auto micro_batch = [&](std::int64_t k) { return k / (p * v) * p + k % p; };
   const auto turn = [&](std::int64_t k) { return k % (p * v) / p; };
   for (std::int64_t stage = 0; stage < p; ++stage) {
@@ -31,7 +31,7 @@ PipelineSchedule plan(const PipelineShape& shape) {
 }
 
 std::string misfit(const PipelineShape& shape) {
-  if (shape.chunks < 2) return "with one chunk of the model on a stage it would be 1f1b; it wants two or more";
+  if (shape.chunks < 2) return "it needs two or more chunks per stage; with one it would be 1f1b";
   if (shape.micro_batches % shape.stages == 0) return "";
   return fmt::format("{} micro-batches are not a multiple of {} stages", shape.micro_batches, shape.stages);
 }
@@ -41,7 +41,7 @@ std::string misfit(const PipelineShape& shape) {
 PipelineAlgorithm interleaved() {
   return {.name = "interleaved",
           .make = plan,
-          .about = "1f1b over several chunks a stage: a smaller bubble, more messages",
+          .about = "1f1b over several chunks per stage: a smaller bubble, more messages",
           .misfit = misfit,
           .least_chunks = 2};
 }

@@ -1,5 +1,5 @@
-// The layers are split, and nothing else is done about it: a micro-batch goes forward through all stages and back before the next one
-// begins, so that one stage works and the others wait. The baseline. One activation in flight; idle (p−1)/p of the time.
+// The baseline: a plain split of the layers. A micro-batch goes forward through all stages and back before the next one
+// begins, so one stage works at a time. One activation is in flight; the bubble is (p−1)/p of the time.
 //
 //   stage 0   F0 ·  ·  B0 F1 ·  ·  B1
 //   stage 1   ·  F0 B0 ·  ·  F1 B1 ·

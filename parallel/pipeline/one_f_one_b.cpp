@@ -1,6 +1,6 @@
-// 1F1B (PipeDream-Flush, Narayanan et al. 2021): stage r begins with as many forward passes as there are stages behind it, p−r−1, then
-// does one forward and one backward in turn. The bubble is GPipe's, (p−1)/(m+p−1) of the time, but only min(m, p−r) activations are in
-// flight, however many micro-batches there are.
+// 1F1B (PipeDream-Flush, Narayanan et al. 2021): stage r begins with p−r−1 forward passes, one for each later stage. Then it
+// alternates one forward and one backward pass. The bubble is GPipe's, (p−1)/(m+p−1) of the time. However many micro-batches
+// there are, only min(m, p−r) activations are in flight.
 //
 //   stage 0   F0 F1 ·  B0 F2 B1 ·  B2
 //   stage 1   ·  F0 B0 F1 B1 F2 B2 ·

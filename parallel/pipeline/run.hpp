@@ -1,8 +1,8 @@
-// Runs a pipeline schedule on the ranks of the pipeline axis: each stage does its actions in order, receives what they need and sends what they
-// make. One stage alone runs the same way, so this is also how a rank without a pipeline goes through its micro-batches.
+// Runs a pipeline schedule on the ranks of the pipeline axis. Each stage runs its actions in order, receives their inputs
+// and sends their results. A rank without a pipeline uses the same code for its micro-batches, as a single stage.
 //
-//   stage 0   F0 ─▶ F1 ─▶ …        an action waits for its message and nothing else; what it made is on its way while the next one
-//   stage 1      F0 ─▶ B0 ─▶ …     computes, and is dropped when it has arrived
+//   stage 0   F0 ─▶ F1 ─▶ …        an action waits only for its message; its result travels while the next action
+//   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed on arrival
 #pragma once
 #include <functional>
 #include <map>
@@ -17,38 +17,38 @@
 
 namespace chorale {
 
-// What a stage has of one micro-batch while it is in flight: where it stands, and what its backward pass will need.
+// A micro-batch in flight on a stage: its context, and what its backward pass needs.
 struct MicroBatch {
   MicroBatch(Context made, bool selective) : context(std::move(made)), tape(selective) {}
-  MicroBatch(const MicroBatch&) = delete;  // the context knows the address of the tape, and layers that of the context
+  MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
 
   Tensor inputs;             // token ids, on the first stage
-  std::int64_t targets = 0;  // that are counted
+  std::int64_t targets = 0;  // the number of targets that count
   Context context;
   Tape tape;
-  std::vector<std::function<void()>> weight_gradients;  // put off
+  std::vector<std::function<void()>> weight_gradients;  // deferred
 };
 
 struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
-  Shape message;  // of what goes from stage to stage
+  Shape message;  // of the tensors sent between stages
 };
 
-// What a run saw.
+// The measurements of a run.
 struct PipelineTimes {
   struct Passage {
     PipelineAction action;
     TimingEvent begins, ends;
-    double exposed = 0;  // seconds of waits for collectives inside
+    double exposed = 0;  // seconds spent waiting for collectives inside
   };
   std::vector<Passage> passages;
-  double waited = 0;                  // for messages of other stages
-  std::int64_t activation_bytes = 0;  // that one micro-batch's forward pass through the first chunk left
+  double waited = 0;                  // seconds spent waiting for messages of other stages
+  std::int64_t activation_bytes = 0;  // kept by the newest forward pass through the first chunk
 };
 
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
-// Forward passes alone, one micro-batch after the other.
+// Only forward passes, one micro-batch after the other.
 PipelineSchedule forward_only(const PipelineShape& shape);
 
 }  // namespace chorale

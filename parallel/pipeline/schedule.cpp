@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 std::optional<StagedAction> neighbour(const PipelineShape& shape, const StagedAction& of, std::int64_t parts_away) {
-  if (of.action.kind == Pass::weights) return std::nullopt;  // it needs its own backward alone, and nobody needs it
+  if (of.action.kind == Pass::weights) return std::nullopt;  // needs only its own backward pass; no action needs it
   const std::int64_t part = shape.part(of.stage, of.action.chunk) + parts_away;
   if (part < 0 || part >= shape.parts()) return std::nullopt;
   const PartPlace there = shape.place(part);
@@ -51,7 +51,7 @@ std::string describe(const PipelineSchedule& schedule) {
 }
 
 std::string wants_one_chunk(const PipelineShape& shape) {
-  return shape.chunks == 1 ? "" : fmt::format("it has one chunk of the model on a stage, not {}", shape.chunks);
+  return shape.chunks == 1 ? "" : fmt::format("it takes one chunk per stage, not {}", shape.chunks);
 }
 
 }  // namespace chorale

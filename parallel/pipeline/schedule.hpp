@@ -1,12 +1,15 @@
-// A pipeline schedule says in which order every stage works on which micro-batch, as plain data: it is proved (check.hpp), simulated,
-// drawn and executed from this one value.
+// A pipeline schedule lists each stage's actions in order, as plain data. It is proved (check.hpp), simulated, drawn and
+// executed from this one value.
 //
-//   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward        W  gradients of the weights, where they
-//                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward          are apart: B is then the input's alone
+//   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward
+//                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward
 //
-// A stage may hold several chunks of the model. Which parts of the model they are is the schedule's placement: by default chunk c of stage s is
-// part number c·stages + s, so that a micro-batch goes around all stages once for every chunk. An action begins when its stage is done with the one before it and the message it needs is
-// in; what it made is sent off at once, and nobody waits until it has arrived.
+//   Schedules that split the backward pass have W too: the gradients of the weights. B is then the gradient of the input.
+//
+// A stage may hold several chunks of the model. The schedule's placement says which part of the model each chunk is. By
+// default, chunk c of stage s is part c·stages + s, so a micro-batch visits all stages once per chunk. An action begins when
+// its stage has finished the previous action and has received the message it needs. It sends its result at once, without
+// waiting for the receiver.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,17 +23,17 @@ inline constexpr const char* pass_names[] = {"forward", "backward", "weights"};
 
 struct PipelineAction {
   Pass kind = Pass::forward;
-  std::int64_t micro_batch = 0, chunk = 0;  // chunk: of this stage's own
+  std::int64_t micro_batch = 0, chunk = 0;  // chunk: index within its stage
   bool operator==(const PipelineAction&) const = default;
 };
 
-// Where a part of the model lies: a chunk of a stage.
+// The place of a part of the model: a chunk of a stage.
 struct PartPlace {
   std::int64_t stage, chunk;
   bool operator==(const PartPlace&) const = default;
 };
 
-// Which part of the model each chunk of each stage is, and back: a row's, and a property of the schedule.
+// The mapping between parts of the model and chunks of stages. Each schedule has one.
 struct Placement {
   std::int64_t (*part)(std::int64_t stages, const PartPlace& place);
   PartPlace (*place)(std::int64_t stages, std::int64_t part);
@@ -59,43 +62,45 @@ struct PipelineSchedule : PipelineShape {
     add(stage, {Pass::weights, micro_batch, chunk});
   }
 
-  bool splits;                                       // whether the gradients of the weights are actions of their own
+  bool splits;                                       // whether weight gradients are separate actions
   std::vector<std::vector<PipelineAction>> actions;  // by stage, in order
 
  private:
   void add(std::int64_t stage, PipelineAction action) { actions.at(static_cast<std::size_t>(stage)).push_back(action); }
 };
 
-// An action and the stage that does it. Between two of one stage nothing is sent.
+// An action and its stage. Between actions of one stage nothing is sent.
 struct StagedAction {
   std::int64_t stage;
   PipelineAction action;
 };
 
-// Whose activation (forward) or gradient (backward) an action needs, and who needs what it makes; nobody at the model's ends.
+// source_of: the action whose activation (forward) or gradient (backward) `taker` needs. taker_of: the action that needs the
+// result of `source`. Nothing at the model's ends, and for weight gradients.
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker);
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source);
 
-std::string label_of(const PipelineAction& action, std::int64_t chunks);  // "3", of several chunks "3a" or, beyond z, "3.26"
+std::string label_of(const PipelineAction& action, std::int64_t chunks);  // "3"; with chunks "3a", or "3.26" beyond z
 std::string name_of(const PipelineAction& action, std::int64_t chunks);   // "F3", "B3a"
-std::string describe(const PipelineSchedule& schedule);                   // a line a stage
+std::string describe(const PipelineSchedule& schedule);                   // one line per stage
 
-// A row of the table: to add a schedule, a file beside this one and its line in schedules.cpp. Tests, `show` and `verify` go through it.
+// A row of the table of schedules. To add a schedule, add a file here and a line in schedules.cpp. Tests, `show` and
+// `verify` cover every row.
 struct PipelineAlgorithm {
   const char* name;
-  PipelineSchedule (*make)(const PipelineShape&);  // pure; call plan()
+  PipelineSchedule (*make)(const PipelineShape&);  // pure; callers use plan()
   const char* about;
-  std::string (*misfit)(const PipelineShape&);  // "", or why it cannot be planned for this shape
-  std::int64_t least_chunks = 1;                // of the model on a stage
+  std::string (*misfit)(const PipelineShape&);  // "", or why it does not fit this shape
+  std::int64_t least_chunks = 1;                // chunks per stage
   const Placement* placement = &around;
 
   PipelineSchedule plan(PipelineShape shape) const { return shape.placement = placement, make(shape); }
 };
 
 inline bool fits(const PipelineAlgorithm& row, const PipelineShape& shape) { return row.misfit(shape).empty(); }
-std::string wants_one_chunk(const PipelineShape& shape);  // the misfit of most
+std::string wants_one_chunk(const PipelineShape& shape);  // the `misfit` of most schedules
 
 const std::vector<PipelineAlgorithm>& all_pipeline_schedules();
-const PipelineAlgorithm* find_pipeline_schedule(const std::string& name);  // nullptr where there is none of that name
+const PipelineAlgorithm* find_pipeline_schedule(const std::string& name);  // nullptr if there is none
 
 }  // namespace chorale

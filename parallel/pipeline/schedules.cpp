@@ -13,12 +13,13 @@ PipelineSchedule zero_bubble_h1(const PipelineShape&);
 const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
   using namespace pipelines;
   static const std::vector<PipelineAlgorithm> table{
-      {"naive", naive, "one micro-batch at a time, there and back: what a plain split of the layers does", wants_one_chunk},
+      {"naive", naive, "one micro-batch at a time, forward and backward: a plain split of the layers", wants_one_chunk},
       {"gpipe", gpipe, "all forward, then all backward; every activation is kept", wants_one_chunk},
-      {"1f1b", one_f_one_b, "backward as soon as can be, then one of each in turn: few activations", wants_one_chunk},
+      {"1f1b", one_f_one_b, "backward as early as possible, then forward and backward in turn: few activations",
+       wants_one_chunk},
       interleaved(),
       {"zb-h1", zero_bubble_h1,
-       "1f1b whose weight gradients wait, to fill the bubble; every stage keeps as much as the first of 1f1b",
+       "1f1b with deferred weight gradients, which fill the bubble; every stage keeps as much as 1f1b's first",
        wants_one_chunk},
   };
   return table;

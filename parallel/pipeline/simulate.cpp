@@ -26,12 +26,12 @@ class Simulation {
         while (goes_on(stage)) moved = true;
     }
     for (std::size_t stage = 0; stage < next_.size(); ++stage)
-      require(next_[stage] == schedule_.actions[stage].size(), "stage {} of a pipeline waits for ever", stage);
+      require(next_[stage] == schedule_.actions[stage].size(), "stage {} of the pipeline waits forever", stage);
     return std::move(timeline_);
   }
 
  private:
-  // The next action of a stage, if what it needs is known.
+  // Simulates the stage's next action if its input is ready.
   bool goes_on(std::int64_t stage) {
     const auto at = static_cast<std::size_t>(stage);
     if (next_[at] == schedule_.actions[at].size()) return false;
@@ -64,8 +64,8 @@ class Simulation {
   const PipelineSchedule& schedule_;
   const PipelineSeconds& seconds_;
   std::vector<std::size_t> next_;
-  std::vector<double> free_;    // by stage, from when on
-  std::map<Key, double> made_;  // when actions ended
+  std::vector<double> free_;    // by stage: the time from which it is free
+  std::map<Key, double> made_;  // end times of actions
   PipelineTimeline timeline_;
 };
 

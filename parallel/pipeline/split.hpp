@@ -1,5 +1,5 @@
-// Cuts a list of layers into consecutive parts for the stages of a pipeline, by what they cost: the head of a small model weighs most of a
-// layer, so equal numbers of layers are seldom equal work.
+// Cuts a list of layers into consecutive parts for pipeline stages, by cost. In a small model the head costs almost as much
+// as a layer, so equal numbers of layers are seldom equal work.
 //
 //   split_layers({1, 1, 1, 1, 2}, 3)  →  {2, 2, 1}
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace chorale {
 
-// How many layers each part has, at least one. The greatest part is as small as can be, for the slowest stage sets the pace; among the
-// cuts that reach this, the parts are as even as can be, and what is left over goes to the end, as the first stages of a pipeline keep
-// the most activations. O(layers² · parts).
+// The number of layers in each part, at least one. The slowest stage sets the pace, so the most expensive part is as cheap
+// as possible. Among such cuts, the parts are as even as possible, and later parts get the surplus, because the first
+// stages keep the most activations. O(layers² · parts).
 std::vector<std::int64_t> split_layers(std::span<const double> costs, std::int64_t parts);
 
 }  // namespace chorale

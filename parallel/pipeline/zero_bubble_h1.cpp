@@ -1,7 +1,8 @@
-// ZB-H1 (Qi et al. 2023, "Zero bubble pipeline parallelism"): backward is cut in two. B, the gradient of the input, is what the stage before
-// waits for; W, the gradients of the weights, nobody waits for, so it is put off: on stage r by r micro-batches. Then the way back
-// through the pipeline costs a B a stage, not B + W, and what was put off fills the end: the bubble is (p−1)(F+B−W), a third of 1F1B's
-// where the three take equally long. A layer's inputs are kept until its W: min(m, p) in flight on every stage, as on 1F1B's first.
+// ZB-H1 (Qi et al. 2023, "Zero bubble pipeline parallelism"): the backward pass is split in two. The previous stage waits
+// for B, the gradient of the input. No stage waits for W, the gradients of the weights, so stage r defers W by r
+// micro-batches. The way back through the pipeline then costs B per stage instead of B + W, and the deferred W fill the
+// end. The bubble is (p−1)(F+B−W): a third of 1F1B's if all three take equally long. A layer's inputs are kept until its W,
+// so min(m, p) are in flight on every stage, as on 1F1B's first.
 //
 //   stage 0   F0 F1 ·  B0 W0 F2 B1 W1 B2 W2
 //   stage 1   ·  F0 B0 F1 B1 W0 F2 B2 W1 W2

@@ -257,7 +257,7 @@ class CommandLine(unittest.TestCase):
                      says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
         self.refused("show", "pipeline", "--in-place", says=["a pipeline has no in-place"])
         self.refused("show", "all_reduce", "--stages", "2", says=["a collective has no stages", "it has --ranks"])
-        self.refused("show", "pipeline", "gpipe", "--chunks", "2", says=["it has one chunk of the model on a stage, not 2"])
+        self.refused("show", "pipeline", "gpipe", "--chunks", "2", says=["it takes one chunk per stage, not 2"])
 
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w") as full:

@@ -44,7 +44,7 @@ TEST_CASE("a missing or doubled action of a pipeline is noticed, whichever it is
         less.actions[stage].erase(less.actions[stage].begin() + at);
         CHECK_THAT(find_flaw(less), says("is missing"));
         more.actions[stage].insert(more.actions[stage].begin() + at, more.actions[stage][i]);
-        CHECK_THAT(find_flaw(more), says("stands there twice"));
+        CHECK_THAT(find_flaw(more), says("occurs twice"));
       }
   });
 }
@@ -70,11 +70,11 @@ TEST_CASE("two actions of a pipeline that change places are noticed") {
 TEST_CASE("flaws of a pipeline are named") {
   PipelineSchedule late = planned("1f1b", {2, 3});
   std::swap(late.actions[1][0], late.actions[1][1]);
-  CHECK(find_flaw(late) == "stage 1, B0: stands before F0, which it needs");
+  CHECK(find_flaw(late) == "stage 1, B0: comes before F0, which it needs");
 
   PipelineSchedule overtaken = planned("gpipe", {2, 3});
   std::swap(overtaken.actions[1][0], overtaken.actions[1][1]);
-  CHECK(find_flaw(overtaken) == "stage 1, F1: wants its message from stage 0, which sends that of F0 before");
+  CHECK(find_flaw(overtaken) == "stage 1, F1: expects its message from stage 0, which sends the one for F0 first");
 
   PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 wants first
   stuck.actions[0] = {{Pass::forward, 0}, {Pass::backward, 0}, {Pass::forward, 1}, {Pass::backward, 1}};
@@ -83,11 +83,11 @@ TEST_CASE("flaws of a pipeline are named") {
 
   PipelineSchedule strange = planned("1f1b", {2, 2});
   strange.actions[1].push_back({Pass::weights, 0});
-  CHECK(find_flaw(strange) == "stage 1, W0: is no action of this shape");
+  CHECK(find_flaw(strange) == "stage 1, W0: is not an action of this shape");
   strange.actions[1].back() = {Pass::forward, 2};
-  CHECK(find_flaw(strange) == "stage 1, F2: is no action of this shape");
+  CHECK(find_flaw(strange) == "stage 1, F2: is not an action of this shape");
   strange.actions.pop_back();
-  CHECK(find_flaw(strange) == "1 stages have a list, of 2");
+  CHECK(find_flaw(strange) == "1 of 2 stages have a list of actions");
 }
 
 TEST_CASE("neighbours that exchange need buffers") {
@@ -104,7 +104,7 @@ TEST_CASE("a gradient that is wanted before an activation that was sent earlier 
                          {Pass::backward, 0, 1}, {Pass::backward, 0, 0}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
   crossing.actions[1] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0}, {Pass::forward, 0, 1},  {Pass::backward, 0, 1},
                          {Pass::backward, 0, 0}, {Pass::forward, 1, 1}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
-  CHECK(find_flaw(crossing) == "stage 1, B0a: wants its message from stage 0, which sends that of F1b before");
+  CHECK(find_flaw(crossing) == "stage 1, B0a: expects its message from stage 0, which sends the one for F1b first");
 }
 
 TEST_CASE("a stage sends one message for every part of the model it does not end at") {

@@ -86,5 +86,5 @@ TEST_CASE("a measured timeline begins when its first event does") {
 TEST_CASE("what waits for ever is not simulated") {
   PipelineSchedule schedule = planned("1f1b", {2, 2});
   schedule.actions[0].erase(schedule.actions[0].begin());
-  CHECK_THROWS_WITH(equal(schedule), says("waits for ever"));
+  CHECK_THROWS_WITH(equal(schedule), says("waits forever"));
 }
