@@ -58,7 +58,7 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale tune all_reduce --backend threads -e 4K --tuning tuning.json", true, make_tune, "collectives"},
       {"verify", "prove every collective algorithm and every pipeline schedule", "build/chorale verify --ranks 16", false,
        make_verify, "collectives"},
-      {"watch", "how a running job does: loss, speed, memory, waiting", "build/chorale watch runs/latest --once", false,
+      {"watch", "live status of a run: loss, speed, memory, waiting", "build/chorale watch runs/latest --once", false,
        make_watch, "records"},
   };
   return table;

@@ -100,7 +100,7 @@ class Generate final : public Command {
     const auto bytes = [&](const Layout& on) { return planned_bytes(options, on, static_cast<std::int64_t>(ids_.size())); };
     if (bytes(layout) <= memory_.bytes()) return;
     const LayoutLimits any_batch{*shape, runtime.size(), layout.ranks() << 20, 1};
-    throw NoRoom(Exit::usage, "the weights overflow the memory of a rank",
+    throw NoRoom(Exit::usage, "a rank has too little memory for the weights",
                  fmt::format("{}: {} of weights, keys and values; {} {}", to_string(layout), human_bytes(bytes(layout)),
                              memory_.about(), human_bytes(memory_.bytes())),
                  how_to_fit(

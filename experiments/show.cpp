@@ -1,7 +1,7 @@
-// `chorale show COLLECTIVE ALGORITHM`: what its schedules say before anybody runs them. What every rank holds after every
-// round, what each sends, what that costs, in which order sums are made; a line a step with --steps, a space-time diagram
-// with --svg. Without an algorithm: all that the collective has, with their prices, so that they can be compared. `show
-// pipeline SCHEDULE` does the same for pipeline schedules.
+// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them: what every rank holds after
+// each round, what it sends, what that costs, and the order of the sums. --steps prints one line per step, --svg writes a
+// space-time diagram. Without an algorithm it lists all algorithms of the collective with their prices. `show pipeline
+// SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,28 +25,27 @@ class Show final : public Command {
  public:
   void declare(Options& options) override {
     options_ = &options;
-    options.add_positional("algorithm", words_, "which collective or pipeline, and which algorithm for it; none: all")
+    options.add_positional("algorithm", words_, "a collective or `pipeline`, and an algorithm for it; default: all")
         .words("COLLECTIVE ALGORITHM")
         .suggest({std::begin(collective_names), std::end(collective_names)});
-    options.add("ranks", ranks_, "how many ranks").range(1, 256);
-    options.add("count", count_, "elements of the whole vector; 0 for two a rank, or one a chunk").range(0, 1e6);
-    options.add("root", root_, "of a broadcast, reduce, gather or scatter").range(0, 255);
+    options.add("ranks", ranks_, "number of ranks").range(1, 256);
+    options.add("count", count_, "elements of the whole vector; 0: two per rank, or one per rank and chunk").range(0, 1e6);
+    options.add("root", root_, "root of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
     options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
-    options.add("stages", stages_, "of a pipeline").range(1, 64);
-    options.add("micro-batches", micro_batches_, "that go through a pipeline in one step").range(1, 512);
+    options.add("stages", stages_, "stages of a pipeline").range(1, 64);
+    options.add("micro-batches", micro_batches_, "micro-batches per step of a pipeline").range(1, 512);
     options
         .add("chunks", chunks_,
-             "cut one algorithm into so many chunks that follow one another, or the share of a stage of a "
-             "pipeline; 0: as few as can be")
+             "number of chunks into which an algorithm, or a stage of a pipeline, is cut; 0: as few as possible")
         .range(0, 64);
-    options.add("steps", steps_, "every rank's steps, a line each, instead of the picture");
+    options.add("steps", steps_, "print the steps of every rank, one line each, instead of the picture");
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
 
   void check(const Launch&) override {
     if (words_.size() > 2)
-      usage_error("show wants a collective and an algorithm", fmt::format("{} words were given", words_.size()),
+      usage_error("show takes a collective and an algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring");
     if (of_pipeline())
       refuse("a pipeline", {"ranks", "count", "root", "in-place", "ranks-per-node"},
@@ -55,7 +54,7 @@ class Show final : public Command {
       refuse("a collective", {"stages", "micro-batches"},
              "it has --ranks, --count, --root, --in-place and --ranks-per-node");
     if (root_ >= ranks_)
-      usage_error("the root is no rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
+      usage_error("the root is not a rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
     if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
       usage_error("--steps, --chunks and --svg are for one algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: chorale show all_reduce ring --steps");
@@ -63,11 +62,11 @@ class Show final : public Command {
     find_algorithms();
     if (words_.size() == 2 && !fits(*chosen_[0], problem(chosen_[0]->what)))
       usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
-                  fmt::format("chorale show {} --ranks {} says which do", words_[0], ranks_));
+                  fmt::format("chorale show {} --ranks {} lists those that do", words_[0], ranks_));
   }
 
   int run(Session&) override {
-    if (!svg_.empty()) write_svg();  // first: when it fails, nothing else was said
+    if (!svg_.empty()) write_svg();  // first, so that a failure prints nothing else
     if (of_pipeline())
       fmt::print("{}", answer_in_text(question(), steps_));
     else if (words_.size() == 2)
@@ -83,7 +82,7 @@ class Show final : public Command {
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
 
-  // What was set elsewhere may be meant for another command.
+  // Refuses flags that do not apply. Settings from elsewhere may be meant for another command.
   void refuse(const char* subject, std::initializer_list<const char*> flags, const char* fix) const {
     for (const char* flag : flags)
       if (options_->origin(flag) == "command line")
@@ -125,7 +124,7 @@ class Show final : public Command {
   std::string diagram() const {
     if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
-    const Price visible{1, 2 / n, 1 / n};  // whatever the length
+    const Price visible{1, 2 / n, 1 / n};  // at any length
     return draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
   }
 

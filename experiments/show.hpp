@@ -1,4 +1,4 @@
-// What `chorale show` says of algorithms: one in full, or many as a price list.
+// The text that `chorale show` prints about algorithms: one in full, or many as a price list.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-// Rounds as a picture, or every rank's steps; then the price and the order of the sums.
+// A picture of the rounds, or the steps of every rank; then the price and the order of the sums.
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps);
 
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,

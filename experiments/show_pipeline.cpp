@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t most_tried_chunks = 2;
 
-// The shape a schedule is shown in: what was asked for, with as few chunks as it takes where that was left open.
+// The requested shape. If it leaves chunks open, the schedule gets the fewest that fit.
 PipelineShape shape_for(const PipelineAlgorithm& row, PipelineShape shape) {
   if (shape.chunks > 0) return shape;
   do ++shape.chunks;
@@ -40,10 +40,10 @@ std::string shape_in_words(const PipelineShape& shape) {
   };
   std::string text = counted(shape.stages, "stage") + ", " + counted(shape.micro_batches, "micro-batch");
   if (shape.micro_batches > 1) text.insert(text.size() - 1, "e");
-  return shape.chunks > 1 ? text + ", " + counted(shape.chunks, "chunk") + " a stage" : text;
+  return shape.chunks > 1 ? text + ", " + counted(shape.chunks, "chunk") + " per stage" : text;
 }
 
-// Of a schedule's chunks, in stages' shares of the activations of one micro-batch.
+// Converts a number of chunks to micro-batches, by the share of a stage that a chunk is.
 double shares(const PipelineSchedule& schedule, std::int64_t chunks) {
   return static_cast<double>(chunks) / static_cast<double>(schedule.chunks);
 }
@@ -51,19 +51,19 @@ double shares(const PipelineSchedule& schedule, std::int64_t chunks) {
 std::string legend_of(const PipelineSchedule& schedule) {
   const std::string label = label_of({}, schedule.chunks);
   return fmt::format("{} forward   ▒{}▒ backward{}\n", label, label,
-                     schedule.splits ? fmt::format(", of the input alone   ░{}░ gradients of the weights", label) : "");
+                     schedule.splits ? fmt::format(" of the input only   ░{}░ gradients of the weights", label) : "");
 }
 
 std::string price_of(const PipelineSchedule& schedule) {
   const PipelineTimeline timeline = timeline_of(schedule);
-  std::string text = fmt::format("time    {:.4g}: forward 1, backward 2 a stage and micro-batch; bubble {:.1f} %\n",
+  std::string text = fmt::format("time    {:.4g}: forward 1, backward 2 per stage and micro-batch; bubble {:.1f} %\n",
                                  timeline.seconds(), 100 * timeline.bubble());
   TextTable table({"stage", "idle", "in flight", "messages"});
   const auto most = most_in_flight(schedule), sent = messages_sent(schedule);
   for (std::size_t stage = 0; stage < most.size(); ++stage)
     table.add({std::to_string(stage), fmt::format("{:.4g}", timeline.idle(static_cast<std::int64_t>(stage))),
                fmt::format("{:.4g}", shares(schedule, most[stage])), std::to_string(sent[stage])});
-  text += "in flight: micro-batches whose activations a stage keeps, at most; messages: that it sends\n\n";
+  text += "in flight: the most micro-batches whose activations a stage keeps; messages: how many it sends\n\n";
   return text + table.print("text");
 }
 
@@ -77,7 +77,8 @@ std::string describe_row(const PipelineAlgorithm& row, const PipelineShape& shap
     text += draw_text(timeline, columns_per_second(timeline)) + "\n" + legend_of(schedule);
   }
   text += "\n" + price_of(schedule);
-  if (needs_buffers(schedule)) text += "\nneighbours exchange messages: sends must not wait for their receives\n";
+  if (needs_buffers(schedule))
+    text += "\nneighbors send to each other at the same time, so sends must not wait for their receives\n";
   return text;
 }
 
@@ -109,9 +110,9 @@ void require_answer(const PipelineQuestion& question) {
   const PipelineAlgorithm& row = row_of(question);
   const PipelineShape shape = shape_for(row, question.shape);
   if (fits(row, shape)) return;
-  usage_error(
-      fmt::format("pipeline {} does not fit", row.name), row.misfit(shape),
-      fmt::format("chorale show pipeline --stages {} --micro-batches {} says which do", shape.stages, shape.micro_batches));
+  usage_error(fmt::format("pipeline {} does not fit", row.name), row.misfit(shape),
+              fmt::format("chorale show pipeline --stages {} --micro-batches {} lists those that do", shape.stages,
+                          shape.micro_batches));
 }
 
 std::string answer_in_text(const PipelineQuestion& question, bool steps) {

@@ -1,4 +1,4 @@
-// What `chorale show pipeline` says of pipeline schedules: one in full, or all of them as a price list.
+// The text that `chorale show pipeline` prints about pipeline schedules: one in full, or all as a price list.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace chorale {
 
-// The words after `show`, and its numbers. Chunks 0: as few as a schedule takes.
+// The words after `show`, and its numbers. If shape.chunks is 0, the schedule gets as few as it allows.
 struct PipelineQuestion {
   std::vector<std::string> words;
   PipelineShape shape;
 };
 
-void require_answer(const PipelineQuestion& question);                     // a usage error where there is none
-std::string answer_in_text(const PipelineQuestion& question, bool steps);  // steps: a line a stage instead of the picture
+void require_answer(const PipelineQuestion& question);  // a usage error if the schedule is unknown or does not fit
+std::string answer_in_text(const PipelineQuestion& question, bool steps);  // steps: one line per stage, not the picture
 std::string answer_in_svg(const PipelineQuestion& question);
 
 }  // namespace chorale

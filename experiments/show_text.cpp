@@ -11,11 +11,11 @@
 namespace chorale {
 namespace {
 
-constexpr int most_drawn = 32;             // ranks: beyond, a picture is no longer one
+constexpr int most_drawn = 32;             // ranks: pictures of more are unreadable
 constexpr std::size_t most_orders = 8;     // lines of the reduction order
-constexpr std::int64_t element_bytes = 1;  // prices are in parts of n: the size cancels
+constexpr std::int64_t element_bytes = 1;  // prices are relative to n, so this cancels
 
-// Each price alone, in multiples of α, nβ and nγ. Where rounds are in lockstep, the time is the sum of the three; else near
+// Each price alone, in multiples of α, nβ and nγ. If rounds are in lockstep, the time is their sum; otherwise it is close to
 // it.
 struct Terms {
   double alpha, beta, gamma;
@@ -27,7 +27,7 @@ Terms terms_of(const std::vector<Schedule>& ranks) {
           predict(ranks, element_bytes, {0, 0, 1}) / n};
 }
 
-// "4", or "1 to 4" where ranks differ.
+// "4", or "1 to 4" if ranks differ.
 std::string over_ranks(const std::vector<Schedule>& ranks, std::int64_t Volume::*what) {
   std::vector<std::int64_t> values;
   for (const Schedule& schedule : ranks) values.push_back(volume(schedule, element_bytes).*what);
@@ -42,7 +42,7 @@ std::string price_of(const std::vector<Schedule>& ranks) {
                      over_ranks(ranks, &Volume::bytes_sent), terms.alpha, terms.beta, terms.gamma);
 }
 
-// Types of 16 bits round once a step, so fewer algorithms agree on them.
+// 16-bit types round once per step, so fewer algorithms have the same bits.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
   std::string text;
   for (const Rounding rounding : {Rounding::every_addition, Rounding::once_a_step}) {
@@ -96,11 +96,11 @@ std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
     }
     table.add(std::move(cells));
   }
-  std::string text = "messages: of one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
+  std::string text = "messages: sent by one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
   if (std::ranges::any_of(algorithms, [](const Algorithm* algorithm) { return reduces(algorithm->what); }))
     text += R"(
-native is the library's own collective, of MPI or NCCL. auto takes it where tune found it fastest, but never for sums of u8
-(Open MPI's saturate, ours wrap) nor for min and max of floats (theirs may lose a NaN).
+native is the library's own collective, of MPI or NCCL. auto uses it where tune found it fastest, but never for sums of u8
+(Open MPI saturates, we wrap around), nor for min and max of floats (a library may lose a NaN).
 )";
   return text;
 }

@@ -1,7 +1,7 @@
-// `chorale verify`: proves every algorithm for every number of ranks, on lengths around the number of ranks and on blocks
-// of any sizes, in place and out of place, whole and cut into chunks, for nodes of several sizes. A line each, and a total;
-// exit 3 when anything is not proved, naming rank, step and element. Pipeline schedules are proved likewise, over stages,
-// micro-batches and chunks.
+// `chorale verify` proves every algorithm for every number of ranks. It tries lengths around the number of ranks, blocks of
+// any sizes, in place and out of place, whole and cut into chunks, on nodes of several sizes. It prints one line per
+// algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved
+// likewise, over stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;  // of pipelines
 
-// One call, on all ranks.
+// One call on all ranks.
 struct Call {
   std::vector<Problem> ranks;
   int chunks = 1;
@@ -38,7 +38,7 @@ Call even_call(Collective what, int size, std::int64_t count, bool in_place, int
   return call;
 }
 
-// Blocks of 0 to 3 elements, without order.
+// Irregular blocks of 0 to 3 elements.
 Call uneven_call(Collective what, int size, bool in_place) {
   const auto count = [](int a, int b) -> std::int64_t { return (7 * a * a + 3 * a * b + 5 * b) % 11 % 4; };
   std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(size));
@@ -54,7 +54,7 @@ Call uneven_call(Collective what, int size, bool in_place) {
   return call;
 }
 
-// Schedules are data: whether an algorithm cares for nodes shows in what it plans.
+// Whether an algorithm depends on nodes. Schedules are data, so its plans for different nodes can be compared.
 bool knows_nodes(const Algorithm& algorithm, int size) {
   const auto text = [&](int per_node) {
     return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, per_node).ranks[0]).describe();
@@ -74,7 +74,7 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
       calls.push_back(even_call(what, size, count, in_place));
     calls.push_back(uneven_call(what, size, in_place));
     calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3));
-    const bool small = size <= 16;  // then longer vectors too, so that every block is cut
+    const bool small = size <= 16;  // also tries longer vectors, so that every block is cut
     for (const int chunks : {2, 4, 7})
       if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
     if (knows_nodes(algorithm, size))
@@ -98,10 +98,10 @@ std::string prove(const Algorithm& algorithm, const Call& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// What came of the proofs of one row of a table.
+// The result of the proofs of one row of a table.
 struct Verdict {
   std::int64_t problems = 0;  // proved
-  std::string trouble;        // of the first that is not
+  std::string trouble;        // the first that failed
 };
 
 Verdict verdict_on_pipeline(const PipelineAlgorithm& row) {
@@ -123,7 +123,7 @@ Verdict verdict_on_pipeline(const PipelineAlgorithm& row) {
 
 class Verify final : public Command {
  public:
-  void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to so many ranks").range(1, 256); }
+  void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to this many ranks").range(1, 256); }
 
   int run(Session& session) override {
     Progress progress("verify", static_cast<std::int64_t>(all_algorithms().size()) * ranks_, session.clock,

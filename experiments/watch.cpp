@@ -1,10 +1,10 @@
-// `chorale watch runs/latest`: how a running job does, from its metrics.jsonl alone: a record that is being written is
-// nobody else's to open. On a terminal the picture is redrawn every second; elsewhere a line comes every five. It ends with
-// the run, or on Ctrl-C.
+// `chorale watch runs/latest` shows the live status of a run. It reads metrics.jsonl alone, because a record cannot be
+// opened while it is written. On a terminal the picture is redrawn every second; elsewhere a line is printed every five
+// seconds. It ends with the run, or on Ctrl-C.
 //
 //   chorale watch                     the newest run in runs/
-//   chorale watch runs/<suite>        the run that the suite is at; ends with the suite
-//   chorale watch --once              one picture of what is there
+//   chorale watch runs/<suite>        the current run of the suite; ends with the suite
+//   chorale watch --once              prints the current status and exits
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,23 +26,22 @@ constexpr double redraw_seconds = 1, line_seconds = 5, poll_seconds = 0.1;
 class Watch final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("run", runs_, "the run to watch, or a suite of them; runs/latest when none is named")
-        .words("DIR");
-    options.add("once", once_, "show what is there now, and leave");
+    options.add_positional("run", runs_, "the folder of a run or a suite; default: runs/latest").words("DIR");
+    options.add("once", once_, "print the current status and exit");
   }
 
   void check(const Launch&) override {
     if (runs_.size() > 1)
-      usage_error("one run can be watched", fmt::format("{} were given: {}", runs_.size(), join(runs_, ", ")),
+      usage_error("only one run can be watched", fmt::format("{} were given: {}", runs_.size(), join(runs_, ", ")),
                   "name one of them, or the folder of their suite");
     if (!runs_.empty()) folder_ = runs_[0];
     const std::filesystem::path named = folder_;
     if (std::error_code error; std::filesystem::is_regular_file(named, error) && named.extension() != ".jsonl")
-      usage_error("a run is watched by its folder", fmt::format("{} is a file", folder_),
+      usage_error("watch takes the folder of a run", fmt::format("{} is a file", folder_),
                   fmt::format("chorale watch {}", named.has_parent_path() ? named.parent_path().string() : "."));
     if (once_ && watch::find_metrics(folder_).shown.empty())
       usage_error("there is nothing to watch", fmt::format("{} holds no metrics.jsonl", folder_),
-                  "name a run's folder, or leave --once out to wait for one");
+                  "name the folder of a run, or omit --once to wait for one");
     signals_.emplace();
   }
 
@@ -63,8 +62,8 @@ class Watch final : public Command {
   }
 
  private:
-  // Reads what is new; whether all is over. Each time the run is looked for again: `latest` moves, and a suite goes on to
-  // its next.
+  // Reads the new lines. Returns whether the run, or its suite, has ended. Finds the run anew each time, because `latest`
+  // moves and a suite proceeds to its next run.
   bool look() {
     const watch::Place place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);
@@ -82,8 +81,8 @@ class Watch final : public Command {
     else
       text = line(shown_.metrics(), view) +
              (over ? "the run has ended: " + escape_control(shown_.metrics().status) + "\n" : "");
-    if (!screen.terminal && !once_ && text == before_) return;  // a line that says nothing new is noise in a log
-    if (screen.terminal && !before_.empty())  // over the last picture; what of it stands out below is cleared
+    if (!screen.terminal && !once_ && text == before_) return;  // does not repeat a line in a log
+    if (screen.terminal && !before_.empty())                    // overwrites the last picture, and clears the rest below
       fmt::print("\x1b[{}F\x1b[J", std::count(before_.begin(), before_.end(), '\n'));
     fmt::print("{}", text);
     std::fflush(stdout);

@@ -40,9 +40,9 @@ struct Found {
   fs::file_time_type written = fs::file_time_type::min();
 };
 
-// A link is another name of a run that is found under its own.
+// Skips links: the runs they point to are found under their own names.
 void look_below(const fs::path& folder, int deep, Found& newest) {
-  std::error_code gone;  // folders come and go while we look
+  std::error_code gone;  // folders may appear and vanish meanwhile
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
     std::error_code error;
     if (entry->is_symlink(error) || !entry->is_directory(error)) continue;

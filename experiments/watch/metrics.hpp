@@ -1,6 +1,5 @@
-// A run as its metrics.jsonl tells it, taken up line by line while somebody else writes it. The file may not be there yet,
-// may end in the middle of a line, may be cut or replaced: what is read is always the whole lines of the file that stands
-// there now.
+// Reads a run's metrics.jsonl line by line while another process writes it. The file may be missing, end in the middle of a
+// line, be truncated or be replaced. The result always consists of the complete lines of the current file.
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
 //   {"table": "train", "step": 1, …}               a row of a live table
@@ -26,25 +25,25 @@ struct Evaluation {
 };
 
 struct Metrics {
-  std::string run_id, command_line, status;  // "running" until it ends; empty while nothing is known
+  std::string run_id, command_line, status;  // "running" until it ends; empty: unknown
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<Step> steps;
   std::optional<Evaluation> evaluation;  // the newest
 
   bool ended() const { return !status.empty() && status != "running"; }
-  void take(const std::string& line);  // what is no line of ours is passed over
+  void take(const std::string& line);  // ignores lines that are not ours
 };
 
 class MetricsFile {
  public:
-  // Reads what came since the last call, of the file that has this name now. False while there is none.
+  // Reads what was added since the last call to the file that now has this name. False if there is none.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
   double written_at() const { return written_at_; }  // wall seconds of the last change
 
  private:
   Metrics metrics_;
-  std::string unfinished_;  // the beginning of a line
+  std::string unfinished_;  // an incomplete line
   ino_t inode_ = 0;
   dev_t device_ = 0;
   off_t taken_ = 0;
@@ -52,11 +51,11 @@ class MetricsFile {
 };
 
 struct Place {
-  std::filesystem::path shown;  // the metrics.jsonl to show; empty: there is none yet
-  std::filesystem::path suite;  // of the suite it belongs to, which decides when all is over; empty: it stands alone
+  std::filesystem::path shown;  // the metrics.jsonl to show; empty: none exists yet
+  std::filesystem::path suite;  // that of its suite, which says when all runs have ended; empty: no suite
 };
 
-// What to show of a run's folder, a suite's, or one that runs are made in: of several runs the one that was written last.
+// What to show for the folder of a run, of a suite, or of several runs: the run that was written last.
 Place find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

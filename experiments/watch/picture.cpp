@@ -25,7 +25,7 @@ Span span_of(const std::vector<double>& values) {
   return span;
 }
 
-// The mean of the newest steps, without those in which it is unknown.
+// The mean over the newest steps. Ignores unknown values.
 double newest(const Metrics& metrics, double Step::*what) {
   double sum = 0;
   int count = 0;
@@ -35,7 +35,7 @@ double newest(const Metrics& metrics, double Step::*what) {
   return count ? sum / count : 0;
 }
 
-// By the clock and not by the steps' own times: evaluations and checkpoints take time too.
+// Uses the clock, not the times of the steps, because evaluations and checkpoints take time too.
 double seconds_to_go(const Metrics& metrics) {
   const std::size_t count = std::min(metrics.steps.size(), newest_steps);
   const Step &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
@@ -55,11 +55,13 @@ std::string progress(const Metrics& metrics) {
   return text;
 }
 
-// A step may be long, an evaluation or a checkpoint longer: silence is worth a word when it is many times a step.
+// A step may be long, an evaluation or a checkpoint longer. So silence is reported only after many times the length of a
+// step.
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &Step::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";
-  return fmt::format("nothing new for {}: it does something long, or it was killed", human_seconds(view.silent_seconds));
+  return fmt::format("nothing new for {}: a long step, evaluation or checkpoint, or the run was killed",
+                     human_seconds(view.silent_seconds));
 }
 
 std::string held_out(const Metrics& metrics) {
@@ -109,14 +111,14 @@ std::string chart(const Metrics& metrics, int columns) {
 }  // namespace
 
 std::vector<std::string> braille(const std::vector<double>& values, int columns, int rows) {
-  // The dots of a cell, by column and by row from above, as bits of its code point.
+  // The bit of each dot in the code point of its cell, by column, then by row from the top.
   constexpr int bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
   const int dots_across = 2 * std::max(columns, 1), dots_down = 4 * rows;
   const Span span = span_of(values);
   std::vector<int> cells(static_cast<std::size_t>(dots_across / 2 * rows), 0);
-  int before = -1;  // the height of the dot to the left, to which a steep line is joined
+  int before = -1;  // the row of the dot to the left, to which steep lines are joined; -1: none
   for (int x = 0; x < dots_across && !values.empty(); ++x) {
-    // Many values share a dot, as their mean; few stand at several dots each.
+    // If there are many values, a dot is the mean of several; if there are few, each spans several dots.
     const auto count = static_cast<std::int64_t>(values.size());
     const std::int64_t first = x * count / dots_across, last = std::max(first + 1, (x + 1) * count / dots_across);
     double sum = 0;
@@ -154,7 +156,7 @@ std::string picture(const Metrics& metrics, const View& view) {
     text += fmt::format("{:<{}}{:.4f}{}\n", "loss", label_columns, last.loss, held_out(metrics));
     text += fmt::format("{:<{}}{}\n", "speed", label_columns, speed(metrics));
     text += fmt::format("{:<{}}{}\n", "time", label_columns, shares(metrics, columns >= 100));
-    text += fmt::format("{:<{}}{} at most on a rank\n", "memory", label_columns, human_bytes(last.peak_bytes));
+    text += fmt::format("{:<{}}{} on the fullest rank\n", "memory", label_columns, human_bytes(last.peak_bytes));
   }
   if (const std::string word = silence(metrics, view); !word.empty()) text += word + "\n";
   std::string cut;

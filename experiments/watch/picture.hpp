@@ -1,4 +1,4 @@
-// What a running job looks like, as text:
+// The live status of a run, as text:
 //
 //   2026-11-21T03-41-37-train-5fd2  4 ranks  running
 //   step 312/1000  31 %  12.4 s, 27.4 s to go
@@ -12,7 +12,7 @@
 //   time   ████████████████████▒▒▒▒▒▒░░░  computing 70 %, communication 20 %, bubble 10 %
 //   memory 1.2 GiB on the fullest rank
 //
-// Speed, shares and the time to go are means of the newest steps.
+// Speed, shares and the remaining time are means over the newest steps.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,9 +27,9 @@ struct View {
 };
 
 std::string picture(const Metrics& metrics, const View& view);
-std::string line(const Metrics& metrics, const View& view);  // the same as one line, where there is no terminal
+std::string line(const Metrics& metrics, const View& view);  // on one line, for output that is no terminal
 
-// Values from left to right as dots, two a column and four a row; what is no number leaves a gap.
+// Draws values from left to right as dots, two per column and four per row. Values that are not finite leave a gap.
 std::vector<std::string> braille(const std::vector<double>& values, int columns, int rows);
 
 }  // namespace chorale::watch

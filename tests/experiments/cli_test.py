@@ -207,7 +207,8 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "all_redcue", says=['no collective "all_redcue"', 'did you mean "all_reduce"?'])
         self.refused("show", "all_reduce", "ring", "4", says=["3 words were given"])
         self.refused("show", "all_reduce", "--steps", says=["1 words were given"])
-        self.refused("show", "all_gather", "recursive_doubling", "--ranks", "6", says=["does not fit", "says which do"])
+        self.refused("show", "all_gather", "recursive_doubling", "--ranks", "6",
+                     says=["does not fit", "lists those that do"])
         self.refused("show", "broadcast", "binomial_tree", "--root", "4", says=["root 4 of 4 ranks"])
 
     def test_show_draws_and_prices_a_pipeline(self):
@@ -220,7 +221,7 @@ class CommandLine(unittest.TestCase):
         steps = start([chorale, "show", "pipeline", "zb-h1", "--stages", "2", "--micro-batches", "2", "--steps"]).stdout
         self.assertIn("stage 1  F0 B0 F1 B1 W0 W1\n", steps)
         chunks = start([chorale, "show", "pipeline", "interleaved", "--stages", "2", "--chunks", "3"]).stdout
-        self.assertIn("2 stages, 8 micro-batches, 3 chunks a stage\n", chunks)
+        self.assertIn("2 stages, 8 micro-batches, 3 chunks per stage\n", chunks)
 
     def test_show_lists_pipelines_with_prices(self):
         listed = start([chorale, "show", "pipeline"]).stdout
@@ -252,7 +253,7 @@ class CommandLine(unittest.TestCase):
         self.refused("show", "pipeline", "1f1", says=['no pipeline schedule "1f1"', 'did you mean "1f1b"?'])
         self.refused("show", "pipline", says=['did you mean "pipeline"?'])
         self.refused("show", "pipeline", "interleaved", "--micro-batches", "6",
-                     says=["6 micro-batches are not a multiple of 4 stages", "says which do"])
+                     says=["6 micro-batches are not a multiple of 4 stages", "lists those that do"])
         self.refused("show", "pipeline", "1f1b", "--ranks", "4",
                      says=["a pipeline has no ranks", "--ranks 4", "it has --stages"])
         self.refused("show", "pipeline", "--in-place", says=["a pipeline has no in-place"])

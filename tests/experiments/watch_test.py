@@ -53,7 +53,7 @@ class Watch(unittest.TestCase):
         self.ends(process, "step 12/12  100 %", "held out", "the run has ended: ok\n")
         once = start([chorale, "watch", f"{self.folder}/latest", "--once"])
         self.assertEqual(once.returncode, 0, once.stderr)
-        for part in ("1 rank  ok\n", "step 12/12", "tokens/s, MFU", "communication", "bubble", "at most on a rank"):
+        for part in ("1 rank  ok\n", "step 12/12", "tokens/s, MFU", "communication", "bubble", "on the fullest rank"):
             self.assertIn(part, once.stdout)
 
     def test_a_killed_run_is_silent_and_ctrl_c_leaves_it(self):

@@ -109,7 +109,7 @@ TEST_CASE("a picture tells how far a run is, how it does and what its time goes 
   CHECK(has(text, "4.7000 "));
   CHECK(has(text, "1000 tokens/s, MFU 40 %"));
   CHECK(has(text, "█▒▒▒▒▒▒░░░  computing 70 %, communication 20 %, bubble 10 %"));
-  CHECK(has(text, "3.0 MiB at most on a rank"));
+  CHECK(has(text, "3.0 MiB on the fullest rank"));
   CHECK_FALSE(has(text, "nothing new"));
   CHECK(has(line(training(30, 100), {}), "step 30/100  30 %  15.0 s, 35.0 s to go  loss 4.7000  1000 tokens/s"));
 
