@@ -26,12 +26,12 @@ void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& 
   constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
   for (const auto& operation : operations_) operation->abandon();
   group.poison(why);
-  // A peer may have begun one of these calls just before it was abandoned: the store that says so becomes visible meanwhile.
+  // A peer may have begun one of these calls just before it was abandoned. The pause lets its store become visible.
   if (!operations_.empty()) clock.sleep(pause_seconds);
   if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {
     fmt::print(stderr,
                "error: {}\n  this rank gave up, and after {} s a peer may still write to the buffers of its calls\n"
-               "  mend what is said there; this rank ends, because its memory is not safe\n",
+               "  fix that error; this rank ends because its memory is not safe\n",
                why, writers_seconds);
     std::fflush(nullptr);
     std::_Exit(static_cast<int>(Exit::runtime));

@@ -1,4 +1,4 @@
-// The table of algorithms. Tests, `verify` and `show` go through it. A new algorithm needs one file, a declaration and a row.
+// The table of algorithms. Tests, `verify` and `show` go through it. A new one needs its file, a declaration and a row here.
 #pragma once
 #include <string>
 #include <vector>

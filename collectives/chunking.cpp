@@ -22,8 +22,8 @@ Step chunk_of(const Step& step, int chunk, int chunks) {
   return part;
 }
 
-// Chunks stand in the order of their rounds, as far as those they wait for, and the channels, let them: messages from one rank to
-// another are matched in the order in which they stand, so on a channel all chunks of a step come before those of the next.
+// Sorts the chunks by round, as far as dependencies and channels allow. Messages from one rank to another are matched in
+// order, so on a channel all chunks of a step come before those of the next step.
 void interleave(std::vector<Step>& steps) {
   std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
   std::vector<std::vector<int>> followers(steps.size());
@@ -66,11 +66,11 @@ Schedule cut_into_chunks(const Schedule& whole, int chunks) {
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());
   cut.scratch(whole.scratch_count());
-  std::vector<std::vector<int>> parts;  // of each step, by number; −1 where one is empty
+  std::vector<std::vector<int>> parts;  // numbers of each step's chunks; −1 for an empty chunk
   for (const Step& step : whole.steps) {
     auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // What waits without touching the same elements does so because its algorithm says so: then chunk for chunk.
+      // add() finds conflicts anew. Any other order comes from the algorithm: keep it chunk by chunk.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);

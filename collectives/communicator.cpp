@@ -19,7 +19,7 @@ Communicator::State& Communicator::state() const {
   if (!state_) [[unlikely]]
     throw Error(Exit::runtime, "this communicator is empty",
                 "it was moved from, or split() was given a negative color on this rank",
-                "call the one it was moved to, or test `if (communicator)` first");
+                "use the one it was moved to, or test `if (communicator)` first");
   return *state_;
 }
 
@@ -41,13 +41,13 @@ void Communicator::choose(Collective what, const std::string& algorithm, int chu
     usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
                 "choose one of these");
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
-  state().routes.chosen[what] = {algorithm, chunks, "it was asked for"};
+  state().routes.chosen[what] = {algorithm, chunks, "requested by name"};
   forget_routes();
 }
 
 void Communicator::choose(const Algorithm& own, int chunks) {
   require(chunks >= 1, "a schedule cannot be cut into {} chunks", chunks);
-  state().routes.chosen[own.what] = {own.name, chunks, "it was asked for", &own};
+  state().routes.chosen[own.what] = {own.name, chunks, "requested by name", &own};
   forget_routes();
 }
 

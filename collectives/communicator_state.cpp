@@ -15,7 +15,7 @@ bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input
 
 }  // namespace
 
-// A group that gave up keeps its id: what is said of it may still be on its way, and must not reach another group.
+// A group that gave up keeps its id. Messages about it may still be under way, and must not reach another group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
@@ -66,8 +66,8 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-// Every element that these give depends on the same element of the inputs alone, so pieces can be calls of their own. Those that are in
-// flight at once overlap the copies of one with the messages of another, and their stand-ins are all the memory it takes.
+// In these collectives, each output element depends only on the same element of the inputs, so pieces can be separate calls.
+// With several in flight, copies of one overlap messages of another. Only pieces in flight need stand-ins.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -77,14 +77,15 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   std::vector<Call> pieces;
   for (std::int64_t first = 0; first < vector.count; first += each) {
     Call piece = call;
-    for (Slice* slice : {&piece.input, &piece.output})  // who is not the root may have none
+    for (Slice* slice : {&piece.input, &piece.output})  // may be empty on ranks other than the root
       if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
     pieces.push_back(piece);
   }
   return pieces;
 }
 
-// Buffers that are not where the transport is at home: what is asked of a device for them must have been done before the call starts.
+// Whether the buffers are on the side foreign to the transport: a device for mpi, the host for nccl. Then device work on
+// them must be done before the call starts.
 bool Communicator::State::awaits_input(const Call& call) const {
   return is_on_device(call) == world->transport->reaches(false, false);
 }
@@ -94,7 +95,7 @@ bool Communicator::State::is_staged(const Call& call) const { return !world->tra
 Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(call);
-  std::vector<std::shared_ptr<Route>> planned;  // all that can be refused is, before the first begins
+  std::vector<std::shared_ptr<Route>> planned;  // refuses the call before the first piece begins
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;
   Request::PendingCall** place = &first;
@@ -134,7 +135,7 @@ void Communicator::State::move(Request::PendingCall& call) try {
   give_up(error);
 }
 
-// Several may await their inputs at once, but they begin in the order of their calls.
+// Several calls may await their inputs at once, but they begin in call order.
 bool Communicator::State::begin(Request::PendingCall& call) {
   refuse_after_giving_up();
   if (!call.operation) {
@@ -170,8 +171,8 @@ void Communicator::State::abandon(Request::PendingCall& call) {
   call.over = true;
 }
 
-// What a caller got wrong on all ranks alike (an algorithm that does not fit) leaves the group as it was. Otherwise no call of the group goes on:
-// peers that hear of this answer none of them.
+// A usage error, such as an algorithm that does not fit, occurs on all ranks alike and leaves the group intact. Any other
+// error stops all calls of the group, because peers that learn of it stop theirs.
 void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
@@ -203,7 +204,7 @@ Communicator::State& Communicator::State::pair(int from, int to) {
                                    true);
     pair->routes.check = routes.check;
     pair->routes.chosen[Collective::broadcast] = {world->transport->plans_for_all() ? "direct" : "binomial_tree", 1,
-                                                  "it is a message"};
+                                                  "point-to-point message"};
     pair->group = group->pair(from, to);
   }
   return *pair;
@@ -218,8 +219,8 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   return routes.of(call, key);
 }
 
-// On memory that is mapped each rank must know all counts, not only its own, and who works in place: so they are exchanged first, and
-// all of them are the key. A row a rank: what it gives to each, what it takes from each, whether in place.
+// On mapped memory, each rank must know the counts of all ranks, and which of them work in place. So these are exchanged
+// first, and all of them form the key. One row per rank: counts sent to each, counts received from each, in place or not.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());
@@ -232,7 +233,7 @@ std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& cal
   for (std::size_t from = 0; from < p; ++from)
     for (std::size_t to = 0; to < p; ++to) {
       const std::int64_t given = all[from * mine.size() + to], taken = all[to * mine.size() + p + from];
-      require(given == taken, "all_to_all on rank {}: rank {} gives {} elements to rank {}, which takes {}", rank(), from,
+      require(given == taken, "all_to_all on rank {}: rank {} sends {} elements to rank {}, which expects {}", rank(), from,
               given, to, taken);
     }
   return all;

@@ -17,7 +17,7 @@ std::int64_t even_first(std::int64_t total, int size, int rank) {
   return total / size * rank + std::min<std::int64_t>(rank, total % size);
 }
 
-// The whole vector's elements, as this rank's buffers tell.
+// The size of the whole vector, derived from this rank's buffers.
 std::int64_t total_of(const Call& call, int size) {
   if (!call.counts.empty() && call.what != Collective::all_to_all) return sum_of(call.counts);
   switch (call.what) {
@@ -34,12 +34,12 @@ Choice choice_for(const Key& key, const Problem& problem, const Preferences& pre
   const auto asked = preferences.asked.find(problem.what);
   if (!key.is_ours && asked != preferences.asked.end() && asked->second.algorithm != "auto") return asked->second;
   if (problem.what == Collective::all_to_all && !key.counts.empty())
-    return {"direct", 1, "each rank knows its own counts, and all must choose alike"};
+    return {"direct", 1, "each rank knows only its own counts, and all must choose alike"};
   return preferences.selector.choose(preferences.backend, problem, problem.blocks.total() * size_of(key.dtype),
                                      native_agrees(problem, key.dtype, key.op));
 }
 
-// On all ranks. If each knows only its own counts of an uneven all_to_all, an algorithm must take any counts.
+// Whether it fits on all ranks. If ranks know only their own counts of an uneven all_to_all, it must take any counts.
 bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& problem,
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())
@@ -75,8 +75,8 @@ Key key_of(const Call& call, int size, bool is_one_vector) {
   key.counts.assign(call.counts.begin(), call.counts.end());
   if (call.what == Collective::all_to_all) key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
   if (call.what == Collective::all_to_all && !call.counts.empty()) return key;
-  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. An input that is the
-  // output's block is still found there.
+  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. That is
+  // correct even if an input is the output's own block.
   const bool is_cut = call.what == Collective::all_gather || call.what == Collective::reduce_scatter;
   const bool any_empty = call.counts.empty() ? key.count < size : std::ranges::count(call.counts, 0) > 0;
   const bool has_no_form =
@@ -109,7 +109,7 @@ RequestedAlgorithms requested_everywhere(const std::string& algorithm) {
   RequestedAlgorithms asked;
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native")
-      asked[row.what] = {algorithm, 1, "it was asked for"};
+      asked[row.what] = {algorithm, 1, "requested by name"};
   if (asked.empty()) usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "", "`chorale show` lists them");
   return asked;
 }

@@ -14,7 +14,7 @@ ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout
                .spins = oversubscribed ? 0 : 2000,
                .on_idle = [this] { examine(); },
                .moved = [this] { return moved(); },
-               .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS sets another limit"},
+               .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS changes the limit"},
       briefly_(waiting_) {
   briefly_.timeout_seconds = 2;
 }
@@ -53,7 +53,7 @@ void ProgressEngine::poll() {
   examine();
 }
 
-// The trouble of a call is kept for whoever waits for it.
+// An error is kept in its call, for the rank that waits for it.
 void ProgressEngine::examine() {
   for (Request::PendingCall* call : calls_) try {
       if (call->sequence != 0 && call->operation) call->operation->examine();

@@ -1,4 +1,4 @@
-// A call that was started and is waited for, piece by piece where it was cut.
+// A started call, waited for piece by piece if it was cut.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -47,14 +47,14 @@ void Request::forget() {
   }
 }
 
-// Its buffers are about to go while peers may still read and write them. If it does not end there is no way on for this rank; while an
-// error flies that is soon, so that the error is heard of too.
+// The buffers are about to be freed while peers may still access them. If the call fails, only ending this rank is safe.
+// During stack unwinding the wait is short, so that an error is soon reported.
 Request::~Request() {
   if (!pending_) return;
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: a request that was never waited for failed\n  {}\n  wait() for every request\n",
+    fmt::print(stderr, "error: a request failed that was never waited for\n  {}\n  call wait() on every request\n",
                error.what());
     std::fflush(nullptr);
     std::_Exit(static_cast<int>(Exit::runtime));

@@ -8,9 +8,9 @@
 namespace chorale {
 namespace {
 
-constexpr std::size_t most_routes = 256;  // when a group knows more different calls than this, it forgets them all
+constexpr std::size_t most_routes = 256;  // a group with this many routes forgets them all
 
-// A buffer that is too long is refused like one that is too short: its last elements would be left out in silence.
+// A buffer that is too long is refused too: its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;
@@ -21,10 +21,10 @@ void check_buffers(const Call& call, const Problem& p) {
           name_of(call.input.dtype), name_of(call.output.dtype));
   require(call.what != Collective::all_to_all || !call.counts.empty() || call.input.count % p.size == 0,
           "{} on rank {}: {} elements cannot be cut into {} equal blocks", name, p.rank, call.input.count, p.size);
-  require(others_input || call.input.count == p.input_count(), "{} on rank {}: the input has {} elements, {} are wanted",
+  require(others_input || call.input.count == p.input_count(), "{} on rank {}: the input has {} elements, {} are expected",
           name, p.rank, call.input.count, p.input_count());
-  require(others_output || call.output.count == p.output_count(), "{} on rank {}: the output has {} elements, {} are wanted",
-          name, p.rank, call.output.count, p.output_count());
+  require(others_output || call.output.count == p.output_count(),
+          "{} on rank {}: the output has {} elements, {} are expected", name, p.rank, call.output.count, p.output_count());
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
 }
 
@@ -33,8 +33,8 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Of all that must be the same on every rank. An all_to_all's counts need not be, and then nor whether it is in place: a rank that
-// gives or takes nothing may have no buffer.
+// A hash of everything that must be equal on all ranks. The counts of an all_to_all may differ. Then in_place may differ
+// too: a rank that sends or receives nothing may have no buffer.
 std::uint64_t signature_of(const Key& key, const Choice& choice) {
   std::uint64_t hash = 1;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
@@ -46,7 +46,7 @@ std::uint64_t signature_of(const Key& key, const Choice& choice) {
     for (const std::int64_t count : key.counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
   }
   for (const char letter : choice.algorithm) hash = mixed(hash, static_cast<std::uint64_t>(letter));
-  return hash | 1;  // 0 says that nothing is compared
+  return hash | 1;  // 0 means: not compared
 }
 
 }  // namespace
@@ -61,12 +61,12 @@ std::vector<Schedule> schedules_of(const Plan& plan) {
 }
 
 void check_arguments(const Call& call, int rank, int size) {
-  require(call.root >= 0 && call.root < size, "{} on rank {}: root {} is none of {} ranks", name_of(call.what), rank,
+  require(call.root >= 0 && call.root < size, "{} on rank {}: root {} is not one of {} ranks", name_of(call.what), rank,
           call.root, size);
   require(call.counts.empty() || static_cast<int>(call.counts.size()) == size, "{} on rank {}: {} counts for {} ranks",
           name_of(call.what), rank, call.counts.size(), size);
   require(call.taken.size() == (call.what == Collective::all_to_all ? call.counts.size() : 0),
-          "{} on rank {}: {} counts are given, {} are taken", name_of(call.what), rank, call.counts.size(),
+          "{} on rank {}: {} counts to send, {} counts to receive", name_of(call.what), rank, call.counts.size(),
           call.taken.size());
   if (call.input.count == 0 || call.output.count == 0 || call.input.device.is_host() == call.output.device.is_host()) return;
   throw Error(Exit::runtime, fmt::format("{} on rank {} mixes host and device buffers", name_of(call.what), rank),
@@ -101,9 +101,10 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
   plan.op = key.op;
   plan.on_device = key.on_device;
   if (plan.on_device && !world_.device)
-    throw Error(Exit::runtime, fmt::format("{} on rank {} has buffers on a device", name_of(key.what), rank()),
-                fmt::format("the backend {} reaches host memory, and nobody was named who copies", world_.transport->name()),
-                "call use_device(memory of the device) on the communicator first");
+    throw Error(
+        Exit::runtime, fmt::format("{} on rank {} has buffers on a device", name_of(key.what), rank()),
+        fmt::format("the backend {} reaches only host memory, and use_device was not called", world_.transport->name()),
+        "call use_device(memory of the device) on the communicator first");
   const bool counts_differ = key.what == Collective::all_to_all && !key.counts.empty();
   const bool all_known = counts_differ && world_.transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;

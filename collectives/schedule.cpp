@@ -81,7 +81,7 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   return number;
 }
 
-// Those of the steps that none of the others waits for already: few names say all.
+// Drops each step that another one of them already waits for, directly or not.
 std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
   std::sort(earlier.begin(), earlier.end(), std::greater<>());
   earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());

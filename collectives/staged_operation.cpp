@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 
-// The same call on the stand-ins. An average is divided where the caller's buffers are, and so not there.
+// The same call on the stand-ins. Averages are always divided on the host, outside the inner operation.
 Plan other_side(Plan plan) {
   plan.on_device = !plan.on_device;
   plan.divide = false;
@@ -38,7 +38,7 @@ StagedOperation::~StagedOperation() {
   if (plan_.on_device) device_->release(stand_in_.data());
 }
 
-// Of an empty input too: the device may still be at the buffer that will be written to.
+// Also copies an empty input: the device may still be using the output buffer.
 void StagedOperation::await_input(const void* input) {
   stage_ = Stage::input;
   if (plan_.on_device)
@@ -75,7 +75,7 @@ void StagedOperation::abandon() noexcept {
   if (stage_ == Stage::call) inner_->abandon();
 }
 
-// Copies end by themselves.
+// Copies end by themselves, without a peer.
 bool StagedOperation::may_be_written() noexcept { return stage_ == Stage::call ? inner_->may_be_written() : !copy_->over(); }
 
 void StagedOperation::examine() {

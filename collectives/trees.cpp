@@ -3,8 +3,8 @@
 namespace chorale {
 namespace {
 
-// The root of the subtree over places first … end − 1, where first is even: an odd place about the middle, so that its left part has
-// odd size and its right part begins at an even place again. Depth ⌊log₂ size⌋.
+// The root of the subtree over places first … end − 1; `first` is even. It is an odd place near the middle, so the left part
+// has odd size and the right part begins at an even place again. The tree's depth is ⌊log₂ size⌋.
 int middle(int first, int end) { return end - first == 1 ? first : first + (((end - first) / 2) | 1); }
 
 }  // namespace

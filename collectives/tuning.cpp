@@ -36,12 +36,12 @@ Tuned choice_of(const Json& line) {
   t.in_place = line.at("in_place"), t.bytes = line.at("bytes"), t.algorithm = line.at("algorithm");
   t.chunks = line.at("chunks"), t.seconds = line.at("time_us").get<double>() * 1e-6;
   t.runner_up = line.at("runner_up"), t.ratio = line.at("ratio");
-  if (t.ranks < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has numbers that cannot be");
+  if (t.ranks < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has invalid numbers");
   return t;
 }
 
 [[noreturn]] void refuse_table(const std::string& file, const std::string& why) {
-  usage_error("this is no tuning table", fmt::format("{}: {}", file, why), "make one with chorale tune --tuning FILE");
+  usage_error("this is not a tuning table", fmt::format("{}: {}", file, why), "make one with chorale tune --tuning FILE");
 }
 
 }  // namespace
@@ -67,7 +67,8 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
   TuningTable table;
   try {
     const Json all = Json::parse(text);
-    if (all.at("schema") != schema || all.at("version") != table_version) throw std::runtime_error("it has another schema");
+    if (all.at("schema") != schema || all.at("version") != table_version)
+      throw std::runtime_error("unknown schema or version");
     table.machine = all.at("machine");
     for (const auto& [backend, price] : all.at("prices").items())
       table.prices[backend] = {price.at("alpha"), price.at("beta"), price.at("gamma")};

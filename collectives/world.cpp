@@ -1,4 +1,4 @@
-// How groups are made: the world on a backend, and parts of a group by `split`.
+// Makes groups: the world on a backend, and parts of a group by `split`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-// Whatever the hosts have measured: all ranks must choose alike.
+// All ranks use rank 0's table, whatever their hosts have measured, because all must choose alike.
 TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   const std::string file = default_tuning_file().string();
   std::string text;
@@ -34,7 +34,7 @@ TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   return text.empty() ? TuningTable{} : parse_tuning(text, file);
 }
 
-// Launchers bind ranks to cores of their own, or leave all of them to all: ranks of one set of cores share it.
+// Launchers give each rank cores of its own, or all cores to all ranks. Ranks with the same set of cores share it.
 bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
@@ -46,9 +46,9 @@ double timeout_of(const WorldOptions& options) {
   char* end = nullptr;
   const double seconds = said ? std::strtod(said, &end) : options.timeout_seconds;
   if ((said && (end == said || *end)) || !(seconds >= 0))
-    usage_error("the time limit of the collectives is no number of seconds",
+    usage_error("the time limit of the collectives is not a number of seconds",
                 said ? fmt::format("CHORALE_TIMEOUT={}", said) : fmt::format("timeout_seconds = {}", seconds),
-                "give the longest pause between two calls of a rank, such as 3600; 0 is no limit");
+                "set it above the longest pause between two calls of a rank, such as 3600; 0 means no limit");
   return seconds == 0 ? std::numeric_limits<double>::infinity() : seconds;
 }
 
@@ -68,8 +68,8 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock)
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// The newest calls of ranks may differ without one having waited for another. Whoever leaves last hears of it, so it listens for farewells
-// that may be under way. Ranks that stay longer than this rank listens hear its farewell.
+// The last calls of two ranks may differ without one having waited for the other. The rank that leaves last detects this, so
+// it listens for farewells that may be under way. Ranks that stay longer than it listens receive its farewell.
 World::~World() {
   constexpr double patience_seconds = 2;
   if (std::uncaught_exceptions() > 0) return;
@@ -104,9 +104,9 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   if (!without.empty())
     throw Error(Exit::usage, fmt::format("backend {} is not available", name),
                 available.works ? fmt::format("rank {} lacks it", without[0]) : available.detail,
-                "`chorale info` lists what is");
+                "`chorale info` lists those that are");
   if (!backend.open)
-    throw Error(Exit::usage, fmt::format("backend {} joins no processes", name), backend.about,
+    throw Error(Exit::usage, fmt::format("backend {} does not connect processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
   Communicator world = open_world(backend.open(runtime), clock, options);
   world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
@@ -122,7 +122,8 @@ Communicator Communicator::split(int color, int key) const {
   std::vector<std::uint8_t> free_ids = world.free_ids;
   parent.run_ours({Collective::all_reduce, slice_of(free_ids), slice_of(free_ids), Redop::min});
   const auto id = std::find(free_ids.begin(), free_ids.end(), 1) - free_ids.begin();
-  require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "{} groups are alive: none can be added", free_ids.size());
+  require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "all {} group ids are in use: no group can be added",
+          free_ids.size());
 
   std::vector<int> ranks;  // of the parent
   for (int r = 0; r < p; ++r)

@@ -139,7 +139,7 @@ TEST_CASE("calls that differ between ranks are an error on every rank", "[spmd]"
 
 TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
   const bool odd_one = world().rank() == world().size() - 1;
-  every_rank_is_told("root 99 is none of", [&](Communicator& c, Slice x, Slice) { c.broadcast(x, odd_one ? 99 : 0); });
+  every_rank_is_told("root 99 is not one of", [&](Communicator& c, Slice x, Slice) { c.broadcast(x, odd_one ? 99 : 0); });
   every_rank_is_told("the output has 3 elements", [&](Communicator& c, Slice x, Slice y) {
     if (odd_one) y.count = 3;
     c.all_reduce(x, y);

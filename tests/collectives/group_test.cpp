@@ -183,7 +183,7 @@ std::string choices_that_cannot_be(Communicator& c) {
   const Call call{Collective::all_reduce, slice(x), slice(x)};
   if (c.choice(call).algorithm != "ring") return "ring was asked for, and is not run";
   c.choose(Collective::all_reduce, "auto");
-  if (c.choice(call).why == "it was asked for") return "auto does not undo a choice";
+  if (c.choice(call).why == "requested by name") return "auto does not undo a choice";
   c.all_reduce(slice(x));  // none of these has hurt the group
   if (x[99] != c.size()) return "a sum is wrong after choices that were refused";
 

@@ -29,7 +29,7 @@ std::string other_sizes_are_refused(Communicator& c) {
     });
   };
   const auto wanted = [&](const char* buffer, std::int64_t has, std::int64_t wants) {
-    return fmt::format("the {} has {} elements, {} are wanted", buffer, has, wants);
+    return fmt::format("the {} has {} elements, {} are expected", buffer, has, wants);
   };
   using enum Collective;
   const std::tuple<std::string, std::string, bool> cases[] = {
@@ -166,7 +166,7 @@ TEST_CASE("a world's time limit is the program's, and the environment's before t
         std::string::npos);
   CHECK(with_environment("0") == "nothing");
   for (const char* nonsense : {"soon", "-1", "5 min", ""})
-    CHECK(with_environment(nonsense).find("is no number of seconds\n  CHORALE_TIMEOUT=") != std::string::npos);
+    CHECK(with_environment(nonsense).find("is not a number of seconds\n  CHORALE_TIMEOUT=") != std::string::npos);
 }
 
 TEST_CASE("auto opens a world on one host by what is fastest there", "[spmd]") {

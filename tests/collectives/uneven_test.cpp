@@ -157,8 +157,8 @@ std::string counts_that_do_not_match_are_refused(Communicator& c) {
   said += thrown_by([&] { second.all_to_all(in, out, ones); }) + "\n";
   said += thrown_by([&] { third.reduce_scatter({x.data(), 0}, out, Redop::sum, ones); }) + "\n";
   for (const std::string& words :
-       {fmt::format("{} counts for {} ranks", p + 1, p), fmt::format("{} counts are given, 0 are taken", p),
-        fmt::format("the input has 0 elements, {} are wanted", p)})
+       {fmt::format("{} counts for {} ranks", p + 1, p), fmt::format("{} counts to send, 0 counts to receive", p),
+        fmt::format("the input has 0 elements, {} are expected", p)})
     if (said.find(words) == std::string::npos) return fmt::format("not said: {}\n{}", words, said);
   return "";
 }

@@ -248,7 +248,7 @@ class Bench(unittest.TestCase):
                 broken.write("{}")
             refused = start(command)
             self.assertEqual(refused.returncode, 2)
-            self.assertIn("no tuning table", refused.stderr)
+            self.assertIn("not a tuning table", refused.stderr)
 
 
 if __name__ == "__main__":
