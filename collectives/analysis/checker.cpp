@@ -13,8 +13,8 @@ namespace {
 
 constexpr int most_ranks = 256;
 
-// One element: whose contributions it holds, of which element of the whole vector. Nobody's: not written yet. In an all_to_all every
-// rank has a whole vector of its own; there they lie one behind the other, in rank order.
+// The symbol of one element: which ranks contributed, and to which element of the whole vector. No ranks: not written yet.
+// In an all_to_all every rank has a vector of its own; their elements are numbered one vector after another, in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;
@@ -51,7 +51,7 @@ class Simulation {
                                        unless_broken([&](std::size_t r, std::size_t s) { return store(r, s); }));
     if (!trouble.empty()) return trouble;
     if (rank >= 0)
-      return fmt::format("{}: waits for ever", at(ranks_[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
+      return fmt::format("{}: waits forever", at(ranks_[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
     return flow.unmatched();
   }
 
@@ -68,7 +68,7 @@ class Simulation {
   }
 
  private:
-  // What element i of a rank's output must be at the end.
+  // What element i of a rank's output must hold at the end.
   Symbol expected(std::size_t rank, std::int64_t i) const {
     const Problem& p = ranks_[rank].problem();
     Symbol symbol;
@@ -112,14 +112,14 @@ class Simulation {
     const Step& step = ranks_[r].steps[s];
     if (step.kind == Kind::send) return "";
     const auto here = [&] { return at(ranks_[r], s); };
-    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // arrived is arrived
+    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // a second arrival changes nothing
     std::vector<Values> addends(step.src.size());
     for (std::size_t k = 0; k < step.src.size(); ++k)
       if (const std::string trouble = read(r, s, step.src[k], addends[k]); !trouble.empty()) return trouble;
     for (Values& values : arrived_[r][s]) addends.push_back(std::move(values));
     for (const Values& values : addends)
       if (static_cast<std::int64_t>(values.size()) != step.dst.count)
-        return fmt::format("{}: {} elements come, {} are expected", here(), values.size(), step.dst.count);
+        return fmt::format("{}: {} elements arrive, {} are expected", here(), values.size(), step.dst.count);
     for (std::size_t i = 0; i < addends.at(0).size(); ++i) {
       Symbol sum = addends[0][i];
       for (std::size_t a = 1; a < addends.size(); ++a) {
@@ -139,14 +139,14 @@ class Simulation {
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
-  std::vector<std::int64_t> vector_start_;                 // of each rank's input among the symbols
+  std::vector<std::int64_t> vector_start_;                 // number of each rank's first input symbol
   std::int64_t inputs_ = 0;
 };
 
 }  // namespace
 
 std::string find_flaw(const std::vector<Schedule>& ranks) {
-  require(ranks.size() <= most_ranks, "{} ranks are more than the checker's {}", ranks.size(), most_ranks);
+  require(ranks.size() <= most_ranks, "{} ranks exceed the checker's limit of {}", ranks.size(), most_ranks);
   for (const Schedule& schedule : ranks) {
     if (const std::string trouble = find_misshapen(schedule); !trouble.empty()) return trouble;
     if (const std::string trouble = find_hazard(schedule); !trouble.empty()) return trouble;

@@ -1,12 +1,12 @@
-// Proves a schedule, for all its ranks at once, by running it on symbols in one process. Each element of each buffer is the set of
-// ranks that have contributed to it; at the end it must be exactly the set it should be, each rank once. Shown along the way:
+// Proves the schedules of all ranks at once, by running them on symbols in one process. The symbol of an element is the set
+// of ranks that have contributed to it. At the end every output must hold exactly the right set, each rank once. Also:
 //
-//   nothing is read before it is written                 every message that is sent is received, with the same length
-//   no two unordered steps touch the same element        no deadlock, even when every send waits for its receive
-//   every step has a shape that backends can run         the input is left alone, unless it is the output too
+//   nothing is read before it is written                 every message sent is received, with the same length
+//   steps that conflict on an element are ordered        no deadlock, even if every send waits for its receive
+//   every step has a shape that backends can run         the input is unchanged, unless it is also the output
 //
-// Messages from one rank to another are matched in the order in which their steps stand, as on every backend. A barrier's token is a
-// symbol too: it must carry everybody's arrival at the end, and there may do so twice.
+// Messages from one rank to another are matched in the order of their steps, as on every backend. A barrier's token is a
+// symbol too: at the end it must hold the arrival of every rank. An arrival may reach it twice.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,10 +15,10 @@
 
 namespace chorale {
 
-// "" when the schedules (one a rank, in rank order) are proved; else what is wrong, naming the rank, the step and the element.
+// "" if the schedules (one per rank, in rank order) are proved; else the flaw, with its rank, step and element.
 std::string find_flaw(const std::vector<Schedule>& ranks);
 
-// Its parts that need no symbols, in checker_shape.cpp and checker_order.cpp.
+// The parts that need no symbols, in checker_shape.cpp and checker_order.cpp.
 class Flow;
 std::string find_misshapen(const Schedule& schedule);
 std::string find_hazard(const Schedule& schedule);

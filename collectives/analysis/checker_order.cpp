@@ -1,4 +1,4 @@
-// The half of the checker that looks at order alone: hazards within a rank, and deadlock between ranks.
+// The part of the checker that examines order: hazards within a rank, and deadlock between ranks.
 #include <fmt/format.h>
 
 #include "collectives/analysis/checker.hpp"
@@ -7,7 +7,7 @@
 namespace chorale {
 namespace {
 
-// Which steps are over before each step begins: 64 of them a word.
+// Which steps are over before each step begins, 64 per word.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -24,7 +24,7 @@ class Before {
 
 struct Element {
   int writer = -1;
-  std::vector<std::size_t> readers;  // since it was written
+  std::vector<std::size_t> readers;  // since the last write
 };
 
 std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::size_t s) {
@@ -40,8 +40,8 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 
 }  // namespace
 
-// Two steps of a rank that touch the same element, one of them writing, must be ordered by `after`. This looks at every element,
-// while planning looks at ranges: neither believes the other.
+// If two steps of a rank touch the same element and one writes it, `after` must order them. This examines single elements,
+// while planning works with ranges, so neither relies on the other.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());
@@ -50,12 +50,12 @@ std::string find_hazard(const Schedule& schedule) {
     const Step& step = schedule.steps[s];
     for (const int earlier : step.after) {
       if (earlier < 0 || static_cast<std::size_t>(earlier) >= s)
-        return fmt::format("{}: waits for step {}, which does not stand before it", at(schedule, s), earlier);
+        return fmt::format("{}: waits for step {}, which does not come before it", at(schedule, s), earlier);
       before.add(s, static_cast<std::size_t>(earlier));
     }
     if (const std::string trouble = find_outside(lineup, schedule, s); !trouble.empty()) return trouble;
     const auto missing = [&](std::size_t earlier) {
-      return fmt::format("{}: touches what step {} touches, and does not wait for it", at(schedule, s), earlier);
+      return fmt::format("{}: conflicts with step {} and does not wait for it", at(schedule, s), earlier);
     };
     for (const Range& range : step.src)
       for (std::int64_t i = 0; i < range.count; ++i) {
@@ -77,8 +77,8 @@ std::string find_hazard(const Schedule& schedule) {
   return "";
 }
 
-// Under unbuffered sends a send ends only when its receive has begun, and the other way round. Whoever is left when nothing can begin
-// or end any more is deadlocked.
+// Without buffering, a send ends only when its receive has begun, and a receive only when its send has begun. When no step
+// can begin or end any more, the steps that are left are deadlocked.
 std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow) {
   const Flow::Called nothing = [](std::size_t, std::size_t) {};
   const auto [rank, step] = flow.run(false, nothing, nothing);

@@ -1,5 +1,5 @@
-// The part of the checker that looks at one step at a time: whether any backend could run it at all. A backend believes what it is given:
-// it indexes ranks by peers and takes the first range of a list, so a step of another shape would not fail there but do something else.
+// The part of the checker that examines single steps: can a backend run them at all? Backends trust their input. They index
+// ranks by peers and use the first range of a list. So a malformed step would not fail there but silently do something else.
 //
 //   send         to some     one range
 //   recv         from one                            → dst
@@ -19,7 +19,7 @@ namespace {
 std::string strange_peers(const Step& step, const Problem& problem) {
   const std::size_t peers = step.peers.size();
   const bool is_local = step.kind == Kind::reduce || step.kind == Kind::copy;
-  if (is_local && peers > 0) return fmt::format("has {} peers, and moves nothing between ranks", peers);
+  if (is_local && peers > 0) return fmt::format("has {} peers, but moves nothing between ranks", peers);
   if (step.kind == Kind::recv && peers != 1) return fmt::format("receives from {} peers instead of 1", peers);
   if (!is_local && peers == 0) return "has no peer";
   for (const int peer : step.peers) {
@@ -37,15 +37,15 @@ std::string strange_sources(const Step& step) {
   return sources == wanted ? "" : fmt::format("has {} source ranges instead of {}", sources, wanted);
 }
 
-// Steps run in pieces, in any order, and several elements at a time: only what is read and written at the same element stays right.
+// Backends run a step in pieces, in any order, several elements at a time. So a step may overwrite only the element that it
+// reads at the same index.
 std::string strange_result(const Step& step, const Problem& problem, const Lineup& lineup) {
   if (step.kind == Kind::send) return "";
-  if (step.dst.place == Place::input && !problem.in_place)
-    return "writes the input, which is the caller's and not ours to change";
+  if (step.dst.place == Place::input && !problem.in_place) return "writes the input, which belongs to the caller";
   const auto start = [&](const Range& range) { return lineup.at(range.place, range.first); };
   for (const Range& range : step.src)
     if (overlap(problem, range, step.dst) && (start(range) != start(step.dst) || range.count != step.dst.count))
-      return "reads some of the elements it writes, and not just those";
+      return "its source and destination overlap but differ";
   return "";
 }
 

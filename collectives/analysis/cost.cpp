@@ -18,13 +18,13 @@ std::int64_t addends(const Step& step) {
   return step.kind == Kind::reduce ? static_cast<std::int64_t>(step.src.size()) - 1 : 0;
 }
 
-// In the order in which they are dealt with when they happen at the same time: ports and ranks are freed before they are taken.
+// Simultaneous events are handled in this order, so that ports and ranks are freed before they are taken.
 enum class What { arrives, is_in, over, may_begin };
 
 struct Event {
   double time;
   What what;
-  int rank, step;        // of the message's receiver
+  int rank, step;        // for a message: its receiver and the receiving step
   std::size_t transfer;  // the message, or 0
   bool operator>(const Event& other) const {
     return std::tie(time, what, rank, step, transfer) >
@@ -51,7 +51,7 @@ class Simulation {
         own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
         for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
         keep_channels(rank, step);
-        // The next rank first, then around.
+        // Starts with the next rank, then goes around.
         std::rotate(own.messages.begin(),
                     std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
                     own.messages.end());
@@ -80,15 +80,15 @@ class Simulation {
     }
     std::size_t all = 0;
     for (const Schedule& schedule : ranks_) all += schedule.steps.size();
-    require(over_ == all, "{} of {} steps wait for ever: they have no price", all - over_, all);
+    require(over_ == all, "{} of {} steps wait forever, so they have no price", all - over_, all);
     return std::move(result_);
   }
 
  private:
   struct Progress {
-    int missing = 0;                // steps and messages it still waits for, and one for the start
-    std::vector<int> next;          // wait until this is over
-    std::vector<int> behind;        // of its channels: wait until this has begun
+    int missing = 0;                // steps and messages it still waits for, plus one for the start
+    std::vector<int> next;          // steps that wait until this is over
+    std::vector<int> behind;        // steps of its channels that wait until this has begun
     std::vector<Message> messages;  // that it sends
   };
   struct Free {
@@ -101,11 +101,11 @@ class Simulation {
     return static_cast<double>(step_of(m.from, m.send).src.at(0).count * element_bytes_);
   }
 
-  void arrived(double time, int rank, int step) {  // one of the things that this step waits for
+  void arrived(double time, int rank, int step) {  // something that this step waits for has happened
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
-  // Messages from one rank to another are matched in the order of their steps, and so must leave in it.
+  // Messages from one rank to another are matched in the order of their steps, so they must leave in it.
   void keep_channels(int rank, int step) {
     const Step& here = step_of(rank, step);
     for (const int peer : here.peers) {

@@ -53,8 +53,7 @@ class Picture {
 
   std::string description() const {
     return fmt::format(
-        "{} rank{}, a lane each; time runs to the right; {} message{} as arrows; above a lane its sums, below it what it "
-        "sends",
+        "{} rank{}, one lane each; time runs to the right; {} message{} as arrows; sums above each lane, sends below it",
         ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.transfers.size(),
         timeline_.transfers.size() == 1 ? "" : "s");
   }

@@ -36,7 +36,7 @@ class Picture {
   }
 
  private:
-  using From = std::vector<int>;  // whose contributions, sorted
+  using From = std::vector<int>;  // the contributing ranks, sorted
 
   std::string state(const std::vector<std::string>& sent = {}) {
     std::vector<std::string> columns{"rank"};
@@ -46,7 +46,7 @@ class Picture {
     for (int rank = 0; rank < problem_.size; ++rank) {
       std::vector<std::string> cells{std::to_string(rank)};
       const std::vector<From> held = held_by(rank);
-      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // no number, or it would stand at the right
+      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // the space keeps numbers left-aligned
       cells.push_back(sent.empty() ? "" : sent[static_cast<std::size_t>(rank)]);
       table.add(std::move(cells));
     }
@@ -58,12 +58,12 @@ class Picture {
     if (known.empty()) {
       known = sums_.ranks(sum);
       std::sort(known.begin(), known.end());
-      known.erase(std::unique(known.begin(), known.end()), known.end());  // who has come to a barrier may come twice
+      known.erase(std::unique(known.begin(), known.end()), known.end());  // a rank's arrival at a barrier may come twice
     }
     return known;
   }
 
-  // By element of the whole vector; of partial sums the fullest, of what only moves all that is there.
+  // By element of the whole vector: the most complete partial sum, or without sums the sources of all that is there.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -95,7 +95,7 @@ class Picture {
     return fmt::format("{}", fmt::join(from, adds(problem_.what) ? "+" : ","));
   }
 
-  // What each rank sends in this round: its blocks, and to whom.
+  // The blocks that each rank sends in this round, and to which ranks.
   std::vector<std::string> sends_of(int round) {
     std::vector<std::string> sent(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -130,7 +130,7 @@ class Picture {
   Expressions sums_;
   SymbolicRun run_;
   std::map<int, From> from_;  // by sum
-  std::vector<int> blocks_;   // those that have elements
+  std::vector<int> blocks_;   // those that are not empty
 };
 
 }  // namespace

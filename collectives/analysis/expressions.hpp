@@ -1,11 +1,11 @@
-// Sums as trees over the ranks' contributions, equal ones kept once: two are the same bits exactly when their numbers are equal.
+// Sums as trees over the ranks' contributions. Equal trees are stored once, so sums with equal numbers, and no others, have the same bits.
 //
 //   Expressions sums;
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x have the same bits (but for the payload of a NaN), so the term with the lowest rank is written first. A sum of
-// several terms goes from left to right: its types of 16 bits are rounded once at the end, all others after every addition.
+// x + y and y + x have the same bits (except for the payload of a NaN), so the term with the lowest rank comes first. A sum
+// of several terms is added from left to right. 16-bit types are rounded once at the end, all others after every addition.
 #pragma once
 #include <map>
 #include <string>
@@ -23,14 +23,14 @@ class Expressions {
   int leaf(int rank);
   int sum(std::vector<int> terms);
 
-  std::vector<int> ranks(int expression) const;  // whose contributions, in the order in which they are written
+  std::vector<int> ranks(int expression) const;  // the contributing ranks, in the order in which text() writes them
   std::string text(int expression) const;
-  bool in_rank_order(int expression) const;  // what one rank would get by adding one vector after another
+  bool in_rank_order(int expression) const;  // as if one rank added one vector after another
 
  private:
   struct Node {
-    int rank = -1;           // of a leaf; of a sum the lowest
-    std::vector<int> terms;  // none: a leaf
+    int rank = -1;           // of a leaf; for a sum, the lowest
+    std::vector<int> terms;  // empty: a leaf
     bool operator<(const Node& other) const { return std::tie(rank, terms) < std::tie(other.rank, other.terms); }
   };
   int number(Node node);

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Who holds which order of one element of the whole vector.
+// Which ranks hold which order of one element of the whole vector.
 using Holders = std::map<int, std::vector<int>>;  // expression → ranks
 
 std::map<std::int64_t, Holders> holders_of(const std::vector<Schedule>& ranks, Expressions& sums) {

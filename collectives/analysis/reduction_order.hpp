@@ -1,9 +1,9 @@
-// In which order, and with which parentheses, an algorithm adds the ranks' contributions to each element of its output. Floats
-// round, so algorithms with different trees differ in the last bits, and those with the same agree in every bit.
+// The order and the parentheses in which an algorithm adds the ranks' contributions to each element of its output. Floats
+// round, so algorithms with different trees differ in the last bits; those with the same tree agree in every bit.
 //
 //   ring, p = 4                  element of block 0     (r0 + ((r1 + r2) + r3))
 //   recursive doubling, p = 4    every element          ((r0 + r1) + (r2 + r3))
-//   one-shot                     every element          (r0 + r1 + r2 + r3), in rank order, whatever p
+//   one-shot                     every element          (r0 + r1 + r2 + r3), in rank order, for any p
 #pragma once
 #include <string>
 #include <vector>
@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-// By rank and element of its output: an expression in `sums`; −1 where nothing is written.
+// By rank and element of its output: an expression in `sums`; −1 if nothing is written there.
 std::vector<std::vector<int>> reduction_order(const std::vector<Schedule>& ranks, Expressions& sums);
 
-// The algorithms that fit, in classes: all in one class give the same bits for this problem.
+// The algorithms that fit, in classes. All algorithms of a class give the same bits for this problem.
 std::vector<std::vector<const Algorithm*>> bitwise_classes(const Problem& problem, Rounding rounding);
 
-// A line for each stretch of elements with the same order (`most_lines` at most); "" where nothing is added.
+// One line per stretch of elements with the same order, at most `most_lines`; "" if nothing is added.
 std::string describe_reduction_order(const std::vector<Schedule>& ranks, std::size_t most_lines);
 
 }  // namespace chorale

@@ -14,7 +14,7 @@ constexpr int unknown = -1, most = std::numeric_limits<int>::max();
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-// Repeats until nothing changes: a step's round is known once those of all it waits for are.
+// Repeats until nothing changes. A step's round is known once the rounds of all that it waits for are known.
 class Numbering {
  public:
   Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
@@ -43,7 +43,7 @@ class Numbering {
     const auto& steps = ranks_[r].steps;
     auto& round = rounds_.of[r];
     bool moved = false;
-    std::map<int, int> last_sent;  // by mark; `most` while one of its sends has no round yet
+    std::map<int, int> last_sent;  // by round() mark; `most` while one of its sends has no round yet
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool is_send = steps[s].kind == Kind::send;
       if (round[s] == unknown) {
@@ -99,7 +99,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
 
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
   const std::vector<Message> messages = match_messages(ranks);
-  for (const bool follow_marks : {true, false}) {  // marks that contradict one another are of no use
+  for (const bool follow_marks : {true, false}) {  // the second pass ignores marks, which may contradict one another
     Numbering numbering(ranks, messages, follow_marks);
     if (numbering.run()) return numbering.rounds();
   }

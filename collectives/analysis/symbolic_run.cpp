@@ -28,12 +28,12 @@ std::int64_t SymbolicRun::count(int rank, Place place) const {
 }
 
 void SymbolicRun::next_round() {
-  require(round_ < rounds_.count, "there is no round after the {}th", round_);
+  require(round_ < rounds_.count, "there is no round after round {}", round_);
   ++round_;
   play();
 }
 
-// All sends of a round read what the round before left; nothing that overwrites it can come earlier.
+// All sends of a round read what the previous round left. No step that overwrites it can run earlier.
 void SymbolicRun::play() {
   for (const Message& message : rounds_.messages)
     if (rounds_.of[index(message.from)][index(message.send)] == round_)
@@ -49,7 +49,7 @@ SymbolicRun::Values SymbolicRun::read(int rank, const Range& range) const {
   Values values;
   for (std::int64_t i = 0; i < range.count; ++i) {
     values.push_back(at(rank, range.place, range.first + i));
-    require(values.back().element >= 0, "rank {} reads element {}, which nobody wrote", rank, range.first + i);
+    require(values.back().element >= 0, "rank {} reads element {}, which was never written", rank, range.first + i);
   }
   return values;
 }
@@ -59,7 +59,7 @@ void SymbolicRun::store(int rank, int s) {
   std::vector<Values> addends;
   for (const Range& range : step.src) addends.push_back(read(rank, range));
   if (const auto mail = mail_.find({rank, s}); mail != mail_.end()) {
-    std::size_t before_own = 0;  // in rank order: our own among theirs
+    std::size_t before_own = 0;  // in rank order, our own among the others
     for (auto& [from, values] : mail->second)
       addends.insert(from < rank ? addends.begin() + static_cast<std::ptrdiff_t>(before_own++) : addends.end(),
                      std::move(values));

@@ -1,5 +1,5 @@
-// Runs the schedules of all ranks in one process, a round at a time, and remembers for every element of every buffer what it is:
-// which element of the whole vector, and the sum that it holds. It proves nothing: checker.hpp does, and wants to be asked before.
+// Runs the schedules of all ranks in one process, one round at a time. For every element of every buffer it records which
+// element of the whole vector it is, and the sum that it holds. It proves nothing: check the schedules first (checker.hpp).
 #pragma once
 #include <map>
 #include <tuple>
@@ -11,16 +11,16 @@
 namespace chorale {
 
 struct SymbolicValue {
-  std::int64_t element = -1;  // of the contributing ranks' vector; −1: not written yet
+  std::int64_t element = -1;  // its index in the contributing ranks' vector; −1: not written yet
   int sum = -1;
 };
 
 class SymbolicRun {
  public:
-  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // both outlive it; round 0 is over
+  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // both must outlive it; round 0 is over afterwards
 
   const Rounds& rounds() const { return rounds_; }
-  int round() const { return round_; }  // the last that is over
+  int round() const { return round_; }  // the last round that is over
   void next_round();
 
   std::int64_t count(int rank, Place place) const;
@@ -41,7 +41,7 @@ class SymbolicRun {
   int round_ = 0;
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
-  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // to (rank, step), from whom, what
+  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // (rank, step) → sender → what it sent
 };
 
 }  // namespace chorale

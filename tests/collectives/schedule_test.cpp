@@ -109,14 +109,14 @@ TEST_CASE("each kind of mistake is told apart") {
     change(ranks);
     return find_flaw(ranks);
   };
-  CHECK_THAT(broken([](auto& r) { r[0].steps[1].dst.count = 1; }), says("2 elements come, 1 are expected"));
+  CHECK_THAT(broken([](auto& r) { r[0].steps[1].dst.count = 1; }), says("2 elements arrive, 1 are expected"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[3].dst.first = 3; }), says("writes outside its buffer"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].after.clear(); }), says("does not wait for it"));
   CHECK_THAT(broken([](auto& r) { r[1].steps[0].src[0].first = 2; }), says("adds element 2 to element 0"));
   CHECK_THAT(broken([](auto& r) { r[1].steps.pop_back(); }), says("never received"));
   CHECK_THAT(broken([](auto& r) { r[1].steps[3].peers = {1}; }), says("a message to oneself"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].src[0].place = Place::scratch; }), says("reads outside its buffer"));
-  CHECK_THAT(broken([](auto& r) { r[0].steps[0].after = {2}; }), says("does not stand before it"));
+  CHECK_THAT(broken([](auto& r) { r[0].steps[0].after = {2}; }), says("does not come before it"));
 
   Schedule twice(p.at(0)), once(p.at(1));
   twice.send(1, input(0, 4)), twice.recv(1, output(0, 4));
@@ -176,13 +176,13 @@ TEST_CASE("a step of one rank alone that no backend can run is refused too") {
   CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {input(0, 4), input(0, 4)}, .dst = output(0, 4)}),
              says("has 2 source ranges instead of 1"));
   CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {input(0, 2)}, .dst = output(0, 4)}),
-             says("2 elements come, 4 are expected"));
+             says("2 elements arrive, 4 are expected"));
   CHECK_THAT(flaw(false, {.kind = Kind::reduce, .dst = output(0, 4)}), says("reduces nothing"));
   CHECK_THAT(flaw(false, {.kind = Kind::reduce, .src = {input(0, 3)}, .dst = output(0, 4)}),
-             says("3 elements come, 4 are expected"));
+             says("3 elements arrive, 4 are expected"));
   CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {output(0, 4)}, .dst = input(0, 4)}), says("writes the input"));
 
-  const std::string shifted = "reads some of the elements it writes, and not just those";
+  const std::string shifted = "its source and destination overlap but differ";
   CHECK(flaw(false, {.kind = Kind::reduce, .src = {output(1, 2)}, .dst = output(1, 2)}) == "");
   CHECK(flaw(true, {.kind = Kind::reduce, .src = {input(1, 2)}, .dst = output(1, 2)}) == "");
   CHECK_THAT(flaw(false, {.kind = Kind::copy, .src = {output(0, 3)}, .dst = output(1, 3)}), says(shifted));
@@ -207,7 +207,7 @@ TEST_CASE("a message does not overtake another on its way") {
   Schedule first(p.at(0)), second(p.at(1));
   first.recv(1, output(0, 1)), first.send(1, output(0, 1)), first.send(1, input(1, 1));
   second.recv(0, second.scratch(1)), second.recv(0, output(0, 1)), second.send(0, output(0, 1));
-  CHECK_THAT(find_flaw({first, second}), says("waits for ever"));
+  CHECK_THAT(find_flaw({first, second}), says("waits forever"));
 }
 
 TEST_CASE("the bytes sent are those of the closed forms") {
