@@ -1,9 +1,9 @@
 // One subcommand of `chorale`: a row of the table in commands.cpp, and an object that lives for one run of it.
 //
-//   declare   its options, so that they can be set, listed and explained
+//   declare   declares its options, so that they can be set, listed and explained
 //   check     refuses errors before MPI starts: missing files, unwritable folders, layouts that do not fit the ranks.
-//             It must have the same result on every rank: a rank that continued alone would wait in MPI for ever
-//   run       the work; returns the exit code
+//             It must have the same result on every rank: a rank that continued alone would wait in MPI forever
+//   run       does the work; returns the exit code
 #pragma once
 #include <memory>
 #include <string>
@@ -21,36 +21,35 @@ struct Session {
   const std::string& log_level;  // of the console
   Clock& clock;
   const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks, or starts them itself
-  std::string run_name = "";    // in a suite: the name of its folder; the console is then the suite's
+  std::string run_name = "";    // in a suite: the name of its folder; the suite then uses the console, not the run
 };
 
 class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
-  virtual std::vector<Preset> presets() const { return {}; }         // what its --preset NAME stands for
-  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files it reads settings from
+  virtual std::vector<Preset> presets() const { return {}; }         // the values of --preset NAME
+  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files that it reads settings from
   virtual void check(const Launch&) {}
-  virtual bool starts_ranks() const { return false; }  // itself, after check(): MPI is not started for it then
+  virtual bool starts_ranks() const { return false; }  // true if it launches ranks itself; then MPI is not started here
   virtual int run(Session& session) = 0;
 };
 
 struct CommandRow {
   const char* name;
   const char* about;
-  const char* example;  // works as it stands
+  const char* example;  // runs as it is
   bool needs_ranks;     // MPI is started for it
   std::unique_ptr<Command> (*make)();
-  const char* group = "other commands";  // under which --help lists it
+  const char* group = "other commands";  // its heading in --help
 };
 
 const std::vector<CommandRow>& all_commands();
-const CommandRow& find_command(const std::string& name);  // a usage error when there is none
-// The rows by their groups, in the order in which groups first appear.
+const CommandRow& find_command(const std::string& name);  // throws a usage error if there is none
+// The rows by group, in order of first appearance.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
-// A command with all that it can be told: its own options, and those that every command has. Options refer to the fields
-// here.
+// A command with all its options: its own and those that every command has. Options refer to the fields here.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
   std::unique_ptr<Command> command;

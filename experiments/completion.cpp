@@ -1,11 +1,11 @@
-// `chorale completion bash`: the script with which a shell completes commands, options and their values, made of the table
-// of commands and of what each declares.
+// `chorale completion bash`: prints the script with which a shell completes commands, options and their values. It is
+// generated from the table of commands and their declared options.
 //
 //   source <(chorale completion bash)          `make install` puts it where bash looks
 //
-//   chorale train --dtype b⇥                   by the word before: a value of that option, or a file where it takes one
-//   chorale train --la⇥                        the command's options
-//   chorale show all_r⇥                        what the command's own words may be, and files
+//   chorale train --dtype b⇥                   completes a value of the option before the word, or a file name
+//   chorale train --la⇥                        completes an option of the command
+//   chorale show all_r⇥                        completes the command's own words, and files
 #include <fmt/format.h>
 
 #include "experiments/command.hpp"
@@ -15,8 +15,8 @@
 namespace chorale {
 namespace {
 
-// $current, $previous and $command are set; =, which bash makes a word of its own, is stepped over. Of a list, a,b,c, the
-// last is completed.
+// Sets $current, $previous and $command. Bash splits off = as a word, so it is skipped. In a list a,b,c the last element is
+// completed.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
@@ -50,20 +50,21 @@ std::string values_of(const Command& command, const Option& option) {
   if (!words.empty()) return from_words(words);
   if (takes_files(option)) return R"(COMPREPLY=($(compgen -f -- "$current")))";
   if (option.metavar == "DIR") return R"(COMPREPLY=($(compgen -d -- "$current")))";
-  return ":";  // a number, or a text of one's own
+  return ":";  // a number or free text
 }
 
 class Completion final : public Command {
  public:
   void declare(Options& options) override {
-    options.add_positional("shell", shells_, "bash; zsh takes the same after its bashcompinit")
+    options.add_positional("shell", shells_, "bash or zsh; zsh loads its bashcompinit for this")
         .words("SHELL")
         .suggest({"bash", "zsh"});
   }
 
   void check(const Launch&) override {
     if (shells_ != std::vector<std::string>{"bash"} && shells_ != std::vector<std::string>{"zsh"})
-      usage_error("completion wants a shell", fmt::format("\"{}\" was given; bash and zsh are known", join(shells_, " ")),
+      usage_error("completion needs the name of a shell",
+                  fmt::format("\"{}\" was given; bash and zsh are supported", join(shells_, " ")),
                   "source <(chorale completion bash)");
   }
 

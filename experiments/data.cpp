@@ -1,7 +1,7 @@
-// `chorale data`: what training reads, made and looked at.
+// `chorale data`: makes and shows training data.
 //
-//   tokenize TEXT     its tokens, as a file of llm.c's form          train-bpe TEXT   a vocabulary learnt from it
-//   show FILE.bin     what a file of tokens holds                    floor            the entropy of the synthetic language
+//   tokenize TEXT     writes its tokens in llm.c's file format       train-bpe TEXT   learns a vocabulary from it
+//   show FILE.bin     shows the contents of a token file             floor            the entropy of the synthetic language
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,15 +29,16 @@ class Data final : public Command {
     options.add_positional("action", words_, "tokenize TEXT, train-bpe TEXT, show FILE.bin, or floor")
         .words("ACTION FILE")
         .suggest(names());
-    options.add("out", out_, "the file to write; none: the text's name, ending in .bin or .bpe").words("FILE");
+    options.add("out", out_, "the file to write; default: the name of the text, ending in .bin or .bpe").words("FILE");
     options
         .add("tokenizer", tokenizer_,
-             "bytes, a file of train-bpe, or a folder of Hugging Face's; tokenize takes bytes unless told, show prints no "
+             "bytes, a file of train-bpe, or a Hugging Face model folder; by default tokenize uses bytes, show prints no "
              "text")
         .words("bytes|FILE|DIR");
-    options.add("vocabulary", vocabulary_, "tokens to learn, or of the synthetic language").range(32, 1 << 24);
-    options.add("seed", seed_, "of the synthetic language").range(0, 1e15);
-    options.add("sequence", sequence_, "tokens of a sample, whose floor is wanted").range(1, 1 << 20);
+    options.add("vocabulary", vocabulary_, "size of the vocabulary to learn, or of the synthetic language")
+        .range(32, 1 << 24);
+    options.add("seed", seed_, "seed of the synthetic language").range(0, 1e15);
+    options.add("sequence", sequence_, "tokens per sample, for the floor").range(1, 1 << 20);
   }
 
   void check(const Launch&) override {
@@ -45,12 +46,12 @@ class Data final : public Command {
     const std::string action = words_.empty() ? "" : words_[0];
     row_ = std::find_if(std::begin(actions), std::end(actions), [&](const Action& row) { return row.name == action; });
     if (row_ == std::end(actions)) {
-      usage_error(action.empty() ? "data wants to know what to do" : fmt::format("data cannot {}", escape_control(action)),
-                  "it knows " + join(known, ", "), did_you_mean(action, known, "for example: chorale data floor"));
+      usage_error(action.empty() ? "data needs an action" : fmt::format("unknown action \"{}\"", escape_control(action)),
+                  "the actions are " + join(known, ", "), did_you_mean(action, known, "for example: chorale data floor"));
     }
     const std::size_t wanted = row_->wants_file ? 2 : 1;
     if (words_.size() != wanted)
-      usage_error(fmt::format("data {} wants {}", action, row_->wants_file ? "one file" : "no file"),
+      usage_error(fmt::format("data {} takes {}", action, row_->wants_file ? "one file" : "no file"),
                   fmt::format("{} were given", words_.size() - 1),
                   fmt::format("chorale data {}{}", action, row_->wants_file ? " FILE" : ""));
     if (!row_->ending) return;
@@ -69,7 +70,7 @@ class Data final : public Command {
   struct Action {
     std::string_view name;
     bool wants_file;
-    const char* ending;  // of what it writes
+    const char* ending;  // of the file that it writes
     void (Data::*work)(Session&);
   };
   static const Action actions[4];
@@ -92,7 +93,7 @@ class Data final : public Command {
     }
     tokens.insert(tokens.begin(), tokenizer.opening().begin(), tokenizer.opening().end());
     write_tokens(out_, tokens);
-    fmt::print("{}: {} tokens of {}, {:.2f} bytes a token\n", out_, tokens.size(), human_bytes(std::ssize(text)),
+    fmt::print("{}: {} tokens from {}, {:.2f} bytes per token\n", out_, tokens.size(), human_bytes(std::ssize(text)),
                static_cast<double>(text.size()) / static_cast<double>(tokens.size()));
   }
 
@@ -107,7 +108,7 @@ class Data final : public Command {
     write_whole(out_, std::as_bytes(std::span(json)));
     fmt::print("{}: {} tokens\n", out_, tokenizer.vocabulary());
     if (tokenizer.vocabulary() < vocabulary_)
-      fmt::print("no other pair comes twice in {}: a longer text would give {}\n", words_[1], vocabulary_);
+      fmt::print("no other pair occurs twice in {}; {} tokens need a longer text\n", words_[1], vocabulary_);
   }
 
   void show(Session&) {
@@ -128,11 +129,11 @@ class Data final : public Command {
     order.resize(
         std::min<std::size_t>(10, order.size() - static_cast<std::size_t>(std::count(seen.begin(), seen.end(), 0))));
 
-    fmt::print(
-        "{}\n  tokens        {}\n  distinct      {}\n  largest       {}: a model of vocabulary {} or more can read it\n",
-        source.name(), tokens.size(), std::count_if(seen.begin(), seen.end(), [](auto n) { return n > 0; }),
-        source.vocabulary() - 1, source.vocabulary());
-    fmt::print("  entropy       {:.4f} nats a token, were each drawn alone\n", nats / static_cast<double>(tokens.size()));
+    fmt::print("{}\n  tokens        {}\n  distinct      {}\n  largest       {}: a model needs a vocabulary of {} or more\n",
+               source.name(), tokens.size(), std::count_if(seen.begin(), seen.end(), [](auto n) { return n > 0; }),
+               source.vocabulary() - 1, source.vocabulary());
+    fmt::print("  entropy       {:.4f} nats per token, if each were drawn independently\n",
+               nats / static_cast<double>(tokens.size()));
     fmt::print("  most frequent\n");
     for (const std::int32_t token : order)
       fmt::print("  {:>10}  {:>10}{}\n", token, seen[static_cast<std::size_t>(token)],
@@ -144,12 +145,12 @@ class Data final : public Command {
 
   void floor(Session&) {
     const SyntheticLanguage language(vocabulary_, static_cast<std::uint64_t>(seed_));
-    fmt::print("the synthetic language: {} tokens, seed {}; {} titles, {} classes\nnats a token\n", vocabulary_, seed_,
+    fmt::print("the synthetic language: {} tokens, seed {}; {} titles, {} classes\nnats per token\n", vocabulary_, seed_,
                language.titles(), language.classes());
-    fmt::print("  {:.6f}  each token as likely as any other: where training starts\n", std::log(vocabulary_));
+    fmt::print("  {:.6f}  all tokens equally likely: where training starts\n", std::log(vocabulary_));
     fmt::print("  {:.6f}  a model that sees only the last token\n", language.without_attention());
-    fmt::print("  {:.6f}  the floor, with samples of {} tokens\n", language.floor(sequence_), sequence_);
-    fmt::print("  {:.6f}  the entropy rate: the floor of endless texts\n", language.entropy_rate());
+    fmt::print("  {:.6f}  the floor for samples of {} tokens\n", language.floor(sequence_), sequence_);
+    fmt::print("  {:.6f}  the entropy rate: the floor for endless texts\n", language.entropy_rate());
   }
 
   std::vector<std::string> words_;

@@ -1,5 +1,4 @@
-// `chorale export`: the weights of a run as a folder that Hugging Face's transformers, and everything that reads its
-// format, can load.
+// `chorale export`: writes the weights of a run as a folder in the format of Hugging Face's transformers.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,10 +13,11 @@ namespace {
 class Export final : public Command {
  public:
   void declare(Options& o) override {
-    o.add("load", load_, "a run, its checkpoints or one of them").words("DIR");
+    o.add("load", load_, "a run, its checkpoints or one checkpoint").words("DIR");
     o.add("out", out_, "the folder to make").words("DIR");
-    o.add("tokenizer", tokenizer_, "to put beside the weights; left out: the one kept with the run").words("bytes|FILE|DIR");
-    o.add("dtype", dtype_, "of the numbers in it").one_of({"f32", "bf16", "f16"});
+    o.add("tokenizer", tokenizer_, "tokenizer to put beside the weights; default: the one kept with the run")
+        .words("bytes|FILE|DIR");
+    o.add("dtype", dtype_, "type of the exported weights").one_of({"f32", "bf16", "f16"});
   }
 
   void check(const Launch&) override {
@@ -25,7 +25,7 @@ class Export final : public Command {
       usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
                   "chorale export --load runs/latest --out model");
     if (std::filesystem::exists(out_) && !(std::filesystem::is_directory(out_) && std::filesystem::is_empty(out_)))
-      usage_error("the folder to export to is there already", out_, "name another with --out, or remove it first");
+      usage_error("the folder to export to already exists", out_, "name another with --out, or remove it first");
   }
 
   int run(Session& session) override {
@@ -41,7 +41,7 @@ class Export final : public Command {
     log.info("{}: a {} model of {:.2f} million parameters in {}", out_, model.shape.family,
              static_cast<double>(model.shape.parameters()) / 1e6, dtype_);
     if (tokenizer.empty())
-      log.info("without a tokenizer: the run has none, and --tokenizer names none");
+      log.info("without a tokenizer: the run kept none, and --tokenizer is not given");
     else
       log.info("with the tokenizer of {}", tokenizer);
     return 0;

@@ -1,4 +1,4 @@
-// `chorale generate`: text from a trained model, token by token.
+// `chorale generate`: generates text with a trained model, token by token.
 //
 //   build/chorale generate --load runs/latest --tokenizer data/english.bpe --prompt "The art of" --tokens 100
 //   mpirun -n 4 build/chorale generate --load runs/latest --layout tp2.pp2      a model that is too large for one rank
@@ -27,19 +27,21 @@ namespace {
 class Generate final : public Command {
  public:
   void declare(Options& o) override {
-    o.add("load", load_, "a run, a checkpoint, or a folder of Hugging Face's").words("DIR");
-    o.add("prompt", prompt_, "what the text begins with; with no tokenizer: numbers, as in 5,7,9");
-    o.add("tokenizer", tokenizer_name_, "left out: the one kept with the model; none: tokens are shown as numbers")
+    o.add("load", load_, "a run, a checkpoint, or a Hugging Face model folder").words("DIR");
+    o.add("prompt", prompt_, "start of the text; without a tokenizer: token numbers, as in 5,7,9");
+    o.add("tokenizer", tokenizer_name_, "default: the one kept with the model; none: show tokens as numbers")
         .words("bytes|none|FILE|DIR");
-    o.add("tokens", tokens_, "how many").range(1, 1e9);
-    o.add("samples", samples_, "how many texts, the seed one higher for each; 0: one for each replica").range(0, 1e9);
-    o.add("temperature", sampling_.temperature, "below 1 likelier, above 1 wilder; 0: always the likeliest").range(0, 1e3);
-    o.add("top-k", sampling_.top_k, "only the k likeliest; 0: all").range(0, 1e9);
-    o.add("top-p", sampling_.top_p, "only the fewest that reach this probability").range(0, 1);
-    o.add("seed", seed_, "another text for each").range(0, 9e18);
-    o.add("dtype", dtype_, "to compute with").one_of({"f32", "bf16", "f16", "f64"});
+    o.add("tokens", tokens_, "tokens to generate per text").range(1, 1e9);
+    o.add("samples", samples_, "number of texts, each with the next seed; 0: one per replica").range(0, 1e9);
+    o.add("temperature", sampling_.temperature,
+          "below 1 more predictable, above 1 more random; 0: always the likeliest token")
+        .range(0, 1e3);
+    o.add("top-k", sampling_.top_k, "sample from the k likeliest tokens; 0: from all").range(0, 1e9);
+    o.add("top-p", sampling_.top_p, "sample from the fewest tokens that together reach this probability").range(0, 1);
+    o.add("seed", seed_, "seed of the sampling").range(0, 9e18);
+    o.add("dtype", dtype_, "type to compute in").one_of({"f32", "bf16", "f16", "f64"});
     o.add("numerics", numerics_, "fast or exact").one_of({"fast", "exact"});
-    o.add("threads", threads_, "of a rank; 0: its share of the cores").range(0, 4096);
+    o.add("threads", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
     layout_flags_.declare_layout(o);
     memory_.declare(o);
     device_.declare(o);
@@ -53,9 +55,10 @@ class Generate final : public Command {
     require_generates(layout);
     if (samples_ == 0) samples_ = layout.replicas();
     if (samples_ < layout.replicas())
-      usage_error("there are more replicas than texts", fmt::format("{} and --samples {}", to_string(layout), samples_),
+      usage_error("the layout has more replicas than there are texts",
+                  fmt::format("{} and --samples {}", to_string(layout), samples_),
                   fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
-    // One of each replica at a time goes through the stages: as many as any schedule wants.
+    // Each replica has one text per stage in flight, enough micro-batches for any pipeline schedule.
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,
                    {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});
@@ -91,7 +94,7 @@ class Generate final : public Command {
   }
 
  private:
-  // Before anything is allocated. A damaged checkpoint does not tell its shape at a glance: nothing is planned then.
+  // Called before anything is allocated. The shape of a damaged checkpoint may be unknown; then nothing is checked.
   void require_room_for(const Layout& layout, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     const auto shape = shape_stored_in(load_);
@@ -108,8 +111,8 @@ class Generate final : public Command {
                      "generate in a smaller --dtype, or with a smaller model"));
   }
 
-  // Text `first` and those after it, one on each replica. Replicas go along even where no text is left: they may need one
-  // another's weights.
+  // Generates text `first` and the next ones, one per replica. A replica without a text takes part too, because replicas may
+  // need each other's weights.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
     const bool prints = generator.mesh().world().rank() == 0;
@@ -138,7 +141,7 @@ class Generate final : public Command {
     if (kept.empty()) return;
     try {
       tokenizer_ = Tokenizer::named(kept);
-    } catch (const Error& error) {  // numbers will do
+    } catch (const Error& error) {  // tokens can still be shown as numbers
       unread_ = fmt::format("; {}", trim(split(error.what(), '\n').at(0)));
     }
   }
@@ -156,7 +159,7 @@ class Generate final : public Command {
         ids_.push_back(std::stoi(word, &read));
       } catch (const std::exception&) {}
       if (read == 0 || read != word.size())
-        usage_error("the prompt is text and there is no tokenizer", fmt::format("\"{}\" is no number{}", word, unread_),
+        usage_error("the prompt is text, but there is no tokenizer", fmt::format("\"{}\" is not a number{}", word, unread_),
                     "give --tokenizer bytes or the file that made the training data");
     }
   }
@@ -172,11 +175,11 @@ class Generate final : public Command {
     return text;
   }
 
-  // Bytes go out as they are: a character may be more than one token.
+  // Writes raw bytes, because a character may span several tokens.
   static void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (std::fflush(stdout) != 0)
-      throw Error(Exit::runtime, "the text cannot be written", std::strerror(errno), "free some space where it goes");
+      throw Error(Exit::runtime, "the text cannot be written", std::strerror(errno), "free some space at its destination");
   }
 
   train::LayoutFlags layout_flags_;

@@ -1,5 +1,5 @@
-// `chorale info`: what is built in, what works on this machine and, for what does not, why. Under mpirun it also shows
-// where the ranks run; with --run-dir it keeps all of that as a record.
+// `chorale info`: shows what is built in, what works on this machine, and why the rest does not. Under mpirun it also shows
+// where the ranks run. With --run-dir it keeps all of that as a record.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -64,7 +64,7 @@ Json describe_devices() {
     found["why_none"] = why_none;
   else
     found["auto_backend"] = best_backend(true, joins_here);
-  found["buffers"] = "direct on nccl, staged through pinned host memory on shm; mpi and ucx say above which it is";
+  found["buffers"] = "direct on nccl, staged through pinned host memory on shm; for mpi and ucx see the list of backends";
   return found;
 }
 
@@ -82,7 +82,7 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
   return all;
 }
 
-// JSON keeps numbers, with the unit in their name; people get words.
+// JSON has numbers, with the unit in their names. Text has human-readable values.
 std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);
@@ -128,12 +128,12 @@ void print_as_text(const Json& all) {
 class Info final : public Command {
  public:
   void declare(Options& options) override {
-    options.add("format", format_, "how to print").one_of({"text", "json"});
+    options.add("format", format_, "output format").one_of({"text", "json"});
     options.add("run-dir", run_dir_, "keep a record in a new folder below this one").words("DIR");
   }
 
   void check(const Launch&) override {
-    if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank: each keeps a log there
+    if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank, because each writes a log there
   }
 
   int run(Session& session) override {

@@ -32,7 +32,7 @@ bool has_tokenizer(const fs::path& folder) {
 std::string tokenizer_beside(const fs::path& model) {
   if (model.empty()) return "";
   std::error_code nowhere;
-  const fs::path path = fs::weakly_canonical(model, nowhere);  // runs/latest may be another run soon
+  const fs::path path = fs::weakly_canonical(model, nowhere);  // runs/latest may soon point to another run
   if (has_tokenizer(path)) return path.string();
   for (const fs::path& run : {path, path.parent_path(), path.parent_path().parent_path()})
     if (fs::exists(run / "checkpoints") && has_tokenizer(run / "tokenizer")) return (run / "tokenizer").string();
@@ -42,7 +42,7 @@ std::string tokenizer_beside(const fs::path& model) {
 void require_tokenizer(const std::string& name, std::int64_t vocabulary) {
   const std::int64_t tokens = Tokenizer::named(name).vocabulary();
   if (tokens > vocabulary)
-    usage_error("the tokenizer makes tokens that the model does not have",
+    usage_error("the tokenizer has more tokens than the model",
                 fmt::format("{} has {} tokens, the model {}", name, tokens, vocabulary),
                 "name the tokenizer that made the data, or train with a larger --vocab-size");
 }
@@ -57,9 +57,10 @@ void keep_tokenizer(const std::string& name, const fs::path& folder, std::int64_
     for (const char* file : files_of_tokenizers)
       if (fs::exists(fs::path(name) / file)) write_file(folder / file, config_text(fs::path(name) / file, "--tokenizer"));
   const bool whole = fs::exists(folder / "tokenizer.json"), of_gpt2 = fs::exists(folder / "vocab.json");
-  if (fs::exists(folder / "tokenizer_config.json") || !(whole || of_gpt2)) return;  // a tokenizer.model is the family's own
-  // Without a configuration transformers takes the class of the model's family, whose special tokens this vocabulary may
-  // lack.
+  if (fs::exists(folder / "tokenizer_config.json") || !(whole || of_gpt2))
+    return;  // a tokenizer.model belongs to the model's family
+  // Without a configuration, transformers uses the tokenizer class of the model's family. This vocabulary may lack its
+  // special tokens.
   const nlohmann::ordered_json config = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "GPT2Tokenizer"},
                                          {"clean_up_tokenization_spaces", false},
                                          {"model_max_length", positions}};

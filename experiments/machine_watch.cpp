@@ -61,7 +61,7 @@ void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const st
     return std::pair(a.busy(), a.cores + a.stolen) < std::pair(b.busy(), b.cores + b.stolen);
   });
   if (!speaks_ || worst == work.end() || !worst->busy()) return;
-  log.warn("{} {} busy: {}: times vary more than on a quiet machine",
+  log.warn("{} {} busy: {}; times vary more than on a quiet machine",
            ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, worst->text());
   speaks_ = false;  // once
 }
@@ -71,7 +71,7 @@ void MachineWatch::warn(Log& log) { say(log, first_look_, "is"); }
 std::vector<OtherWork> MachineWatch::finish(Log& log) {
   const std::vector<RankReading> ranks = gathered();
   const bool long_enough =
-      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // for the kernel's ticks to mean much
+      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // else the kernel's ticks are too coarse
   if (long_enough) say(log, ranks, "was");
   return other_work(ranks);
 }
@@ -79,8 +79,8 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
   std::vector<double> load, others, stolen;
   for (const OtherWork& work : ranks) load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen);
-  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks that ran or waited on its host at the start");
-  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of its host that other programs kept at work");
+  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on its host at the start");
+  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of its host that other programs used");
   recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's time that the hypervisor took");
 }
 

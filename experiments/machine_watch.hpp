@@ -3,8 +3,8 @@
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
-//   …                                 what is measured
-//   watch.finish(log)                 what they did since; warns unless that was done before
+//   …                                 the measured work
+//   watch.finish(log)                 measures the time since; warns unless it has already warned
 #pragma once
 #include <string>
 #include <vector>
@@ -16,13 +16,13 @@
 
 namespace chorale {
 
-// Two readings of a rank. Ranks of one kernel read the same machine.
+// Two readings of a rank. Ranks with equal `kernel` read the same machine.
 struct RankReading {
   std::string kernel, host;
   int cores = 1;
   MachineReading before, after;
 };
-// For each rank, its machine's work without that of the ranks which run there.
+// For each rank, the work on its machine except the work of our ranks.
 std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
 
 class MachineWatch {
@@ -37,7 +37,7 @@ class MachineWatch {
 
   const mpi::Runtime& runtime_;
   Clock& clock_;
-  bool speaks_;  // in a suite, the suite does
+  bool speaks_;  // false for a run in a suite, where the suite itself warns
   MachineReading before_;
   std::vector<RankReading> first_look_;
 };

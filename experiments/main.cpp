@@ -1,6 +1,6 @@
-// The program `chorale`: finds the subcommand, resolves its options, refuses what cannot be before MPI starts, then runs it
-// under whatever launched us. Usage errors are printed once; any other error by the rank it happened on, which then ends
-// all of them.
+// The program `chorale`: finds the subcommand, resolves its options, refuses errors before MPI starts, then runs the command
+// under any launcher. A usage error is printed once. Any other error is printed by the rank on which it happened, which then
+// ends all ranks.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,13 +30,13 @@ namespace {
 std::string overview() {
   std::string text =
       "make run                                  # or: mpirun -np 4 build/chorale info\n\n"
-      "Chorale: parallel training under MPI, its collectives, and what they cost.\n\n";
+      "Chorale: parallel training under MPI, its collectives and their costs.\n\n";
   for (const auto& [group, rows] : commands_by_group()) {
     text += group + "\n";
     for (const CommandRow* row : rows) text += fmt::format("  {:<10} {}\n", row->name, row->about);
     text += "\n";
   }
-  return text + "`chorale COMMAND --help` shows each with an example.\n";
+  return text + "`chorale COMMAND --help` explains a command, with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
@@ -47,12 +47,13 @@ chorale {}: {}.
 {}
 Every option can also be set by CHORALE_NAME=… in the environment or name = … in a --config file.
 {})";
-  const char* words = "Megatron-LM's names are taken too, or refused with what to use instead: docs/other_programs.md.\n";
+  const char* words = "Megatron-LM's names are accepted too, or refused with a replacement: docs/other_programs.md.\n";
   return fmt::format(fmt::runtime(layout), row.example, row.name, row.about, options.help_text(),
                      options.foreign_words().empty() ? "" : words);
 }
 
-// Names known to any command: CHORALE_ variables may be meant for another one, for DevicePlugin, or for the collectives.
+// Option names of all commands. A CHORALE_ variable may be meant for another command, for DevicePlugin, or for the
+// collectives.
 std::vector<std::string> names_of_all_commands() {
   std::vector<std::string> names{"cuda-plugin", "cuda-aware", "timeout"};
   for (const CommandRow& row : all_commands())
@@ -83,8 +84,8 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   resolve(declared.options, arguments, variables, names_of_all_commands(), command->presets(), command->foreign());
   if (!row.needs_ranks && launch.size > 1)
-    usage_error(fmt::format("{} is the work of one process", row.name),
-                fmt::format("{} started {} of it", launch.launcher, launch.size), "run it without a launcher");
+    usage_error(fmt::format("{} runs as one process", row.name),
+                fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
   command->check(launch);
 
   SystemClock clock;
@@ -97,8 +98,8 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
   return command->run(session);
 }
 
-// The first process of a launcher to ask gets the word, until it leaves: the name of an abstract socket can be had once, and
-// goes with its owner.
+// Chooses the process that prints: the first child of a launcher to bind this abstract socket gets a valid descriptor. The
+// name stays taken until that process ends.
 Descriptor ask_for_the_word() {
   Descriptor word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -109,8 +110,8 @@ Descriptor ask_for_the_word() {
   return word;
 }
 
-// As a rule every rank finds the same usage error on its own: one of each host prints it. All stay a moment, so that the
-// launcher, which ends the job when the first rank leaves, finds it said.
+// Usually every rank finds the same usage error, so one rank per host prints it. All ranks then stay a moment, because the
+// launcher ends the job when the first rank leaves.
 int refuse(const Launch& launch, const Error& error) {
   const Descriptor word = launch.size > 1 ? ask_for_the_word() : Descriptor();
   if (launch.size == 1 || word) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
@@ -124,19 +125,19 @@ int guarded(const std::vector<std::string>& words) {
   try {
     const int code = run(launch, words, runtime);
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
-      throw Error(Exit::runtime, "the output cannot be written", std::strerror(errno), "free some space where it goes");
+      throw Error(Exit::runtime, "the output cannot be written", std::strerror(errno), "free some space at its destination");
     return code;
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     if (runtime && dynamic_cast<const NoRoom*>(&error)) {
       if (launch.rank == 0) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
-      runtime.reset();  // no launcher need sound the alarm
+      runtime.reset();  // finalizes MPI, so that the launcher reports no crash
       return exit_code_of(error);
     }
     const bool usage = ours && ours->exit() == Exit::usage;
     if (usage && !runtime) return refuse(launch, *ours);
     const Descriptor word = usage ? ask_for_the_word() : Descriptor();
-    if (usage && !word) SystemClock().sleep(0.4);  // who has it says the same, and ends all
+    if (usage && !word) SystemClock().sleep(0.4);  // the rank that has the word prints the same error and ends all ranks
     if (runtime) runtime->abort(error);
     std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
     return exit_code_of(error);

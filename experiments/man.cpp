@@ -1,5 +1,4 @@
-// `chorale man`: the manual as a page for man, made of the table of commands and of what each declares, so that nothing is
-// kept by hand.
+// `chorale man`: prints the manual page, generated from the table of commands and their declared options.
 //
 //   chorale man > chorale.1; man ./chorale.1          `make install` puts it where man looks
 #include <fmt/format.h>
@@ -11,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Text that troff prints as it stands: no escapes, no hyphens for minus signs, no requests at the beginning of a line.
+// Text that troff prints unchanged: backslashes, minus signs and requests at the beginning of a line are escaped.
 std::string plain(const std::string& text) {
   std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text)
@@ -24,7 +23,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-// As it is called where it was installed, not from the folder it was built in.
+// An example for the installed program, without the build folder.
 std::string example(std::string command) {
   constexpr std::string_view built_in = "build/";
   if (const auto at = command.find(built_in); at != std::string::npos) command.erase(at, built_in.size());
@@ -48,7 +47,7 @@ class Man final : public Command {
 
   int run(Session&) override {
     fmt::print(".TH CHORALE 1 \"\" \"chorale {}\" \"User Commands\"\n", plain(version));
-    fmt::print(".SH NAME\nchorale \\- parallel training under MPI, its collectives, and what they cost\n");
+    fmt::print(".SH NAME\nchorale \\- parallel training under MPI, its collectives and their costs\n");
     fmt::print(".SH SYNOPSIS\n.B chorale\n.I COMMAND\n.RI [ OPTION \" ...]\"\n.br\n");
     fmt::print(".B mpirun \\-n\n.I RANKS\n.B chorale\n.I COMMAND\n.RI [ OPTION \" ...]\"\n");
     fmt::print(".SH COMMANDS\n");
@@ -62,10 +61,10 @@ class Man final : public Command {
 
  private:
   static constexpr const char* the_rest = R"(.SH CONFIGURATION
-A value is taken from the command line, else from the environment, else from the file that
-.B \-\-config
-names, else from the file of another program, else from the preset, else it is the default.
-Records keep where each came from.
+A value comes from the first of these sources that has one: the command line, the environment, the file given by
+.BR \-\-config ,
+the file of another program, the preset, the default.
+Records keep the source of each value.
 .SH ENVIRONMENT
 .TP
 .BI CHORALE_ NAME
@@ -77,14 +76,14 @@ of the command, with underscores for hyphens: CHORALE_RUN_DIR.
 The CUDA plugin to load, instead of the one beside the program.
 .TP
 .B CHORALE_CUDA_AWARE
-The backends whose libraries take buffers on a device themselves: mpi, ucx, mpi,ucx or none; else the libraries are asked.
+The backends whose libraries are CUDA-aware: mpi, ucx, mpi,ucx or none. If unset, the libraries are asked.
 .TP
 .B CHORALE_TIMEOUT
-A rank that waits for another gives up when nothing has moved for so many seconds (600); 0 is no limit.
+A rank that waits for another gives up when nothing has moved for this many seconds (default 600); 0: no limit.
 .SH FILES
 .TP
 .I runs/latest/run.h5
-The record of the newest run, netCDF\-4. Beside it stand
+The record of the newest run, netCDF\-4. Beside it are
 .IR metrics.jsonl ,
 .IR config.toml ,
 .I log/
@@ -93,13 +92,13 @@ and
 .SH EXIT STATUS
 .TP
 0
-All went well.
+Success.
 .TP
 1
 Something failed while running.
 .TP
 2
-What was asked for cannot be; nothing was started.
+The request cannot be fulfilled; nothing was started.
 .TP
 3
 A check failed.

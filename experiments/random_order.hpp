@@ -14,7 +14,7 @@ inline std::vector<std::size_t> in_order(std::size_t count) {
   return order;
 }
 
-// Fisher and Yates. The same generator gives the same order everywhere, which std::shuffle does not promise.
+// Fisher–Yates. The same generator gives the same order everywhere, unlike std::shuffle.
 inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64& random) {
   std::vector<std::size_t> order = in_order(count);
   for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);

@@ -17,7 +17,7 @@
 namespace chorale {
 namespace {
 
-// Ranks of one host share cores when their sets overlap; each then takes its part of them.
+// Ranks of one host share cores if their core sets overlap. Each then gets its part of them.
 void share_cores(std::vector<RankFacts>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<int>& cpus = ranks[r].cpus;
@@ -70,10 +70,11 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   recorder.texts("ranks", "cpuset", "rank", cpusets);
   recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
   recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
-  recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1", "its share of its cores");
-  recorder.numbers("ranks", "pid", {"rank"}, column_of(ranks, &RankFacts::pid), "1", "process");
+  recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1",
+                   "threads: its share of its cores");
+  recorder.numbers("ranks", "pid", {"rank"}, column_of(ranks, &RankFacts::pid), "1", "process id");
   recorder.numbers("ranks", "clock_offset", {"rank"}, column_of(ranks, &RankFacts::clock_offset), "s",
-                   "add to its clock to read rank 0's");
+                   "its clock + clock_offset = rank 0's clock");
 }
 
 }  // namespace

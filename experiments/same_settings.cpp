@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// A line each, first that of the command itself. Text in TOML has no newlines, so lines of ranks meet.
+// One line per setting, after one for the command. TOML texts have no newlines, so lines of different ranks correspond.
 std::vector<std::string> lines_of(const Options& options) {
   std::vector<std::string> lines = split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
   for (std::string& line : lines)
@@ -19,7 +19,7 @@ std::vector<std::string> lines_of(const Options& options) {
   return lines;
 }
 
-// The first setting that is another here than on rank 0, or "".
+// The first setting that differs from rank 0's, or "".
 std::string difference(const Options& options, const std::string& theirs, int rank) {
   const std::vector<std::string> mine = lines_of(options), first = split(theirs, '\n');
   const auto [here, there] = std::mismatch(mine.begin(), mine.end(), first.begin(), first.end());
@@ -38,11 +38,12 @@ void require_same_settings(const Options& options, std::optional<mpi::Runtime>& 
     if (found.empty()) found = text;
   found = mpi::broadcast(runtime->world(), found);
   if (found.empty()) return;
-  runtime.reset();  // all ranks are here: nobody is left waiting, and the error is printed like any that all of them find
+  runtime.reset();  // safe because all ranks are here; the error is then printed once, like other usage errors
   const std::string key = found.substr(0, found.find(' '));
   usage_error(fmt::format("ranks differ in {}", key), found,
-              key == "command" ? "start one command on all of them"
-                               : fmt::format("give all the same: look for --{} or its variable on some hosts only", key));
+              key == "command"
+                  ? "start the same command on all ranks"
+                  : fmt::format("give all ranks the same --{}; its variable may be set on some hosts only", key));
 }
 
 }  // namespace chorale

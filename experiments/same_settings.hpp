@@ -1,5 +1,5 @@
-// Every rank goes by rank 0's settings: a rank that resolved others (a variable set on one host only, another file) would
-// compute another thing, or wait for ever. It is refused when all have started.
+// Checks that all ranks resolved the same settings. They differ if, say, a variable is set on one host only. Such a rank
+// would compute something else, or wait forever.
 #pragma once
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace chorale {
 
-// Collective. Where ranks differ, MPI is ended in order on all of them and all throw one usage error: the setting, both
-// values, the rank.
+// Collective. If ranks differ, all ranks finalize MPI and throw the same usage error, with the setting, both values and the
+// rank.
 void require_same_settings(const Options& options, std::optional<mpi::Runtime>& runtime);
 
 }  // namespace chorale

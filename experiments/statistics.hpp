@@ -21,47 +21,47 @@ namespace chorale {
 struct Summary {
   double median = 0, ci_low = 0, ci_high = 0;
   double p5 = 0, p95 = 0;
-  bool has_interval = true;  // fewer than six samples have none of 95 %: they give their extremes
+  bool has_interval = true;  // false with fewer than six samples: ci_low and ci_high are then the extremes
 };
 
-// The interval lies between two order statistics: of n samples, j lie below the true median as heads fall in n tosses of a
-// coin (Le Boudec, "Performance Evaluation", 2010). It assumes that samples are independent, and nothing about their
+// The interval lies between two order statistics: the number of samples below the true median is distributed like the heads
+// in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). It assumes independent samples, and nothing about their
 // distribution.
 Summary summarize(std::vector<double> samples);
 
 inline constexpr std::size_t fewest_blocks = 6;  // in a comparison
 inline constexpr double significant = 0.05;      // a p-value below it counts as a difference
 
-// What one kind of run measured: a number for each block, by the block's name.
+// The results of one kind of run: one number per block, by the block's name.
 using ByBlock = std::map<std::string, double>;
 Summary summarize(const ByBlock& blocks);
 
 struct Contrast {
-  std::size_t blocks = 0;  // compared; of launches without a partner, those of the side that has fewer
+  std::size_t blocks = 0;  // number of pairs; if unpaired, the launches of the side with fewer
   bool paired = false;
-  double ratio = 1, low = 1, high = 1;  // other over one: the geometric mean, and its 95 % interval; NaN where it is unknown
-  double p = 1;  // how probable so large a difference would be, either way, if there were none; NaN where it is unknown
+  double ratio = 1, low = 1, high = 1;  // other / one: the geometric mean and its 95 % interval; NaN if unknown
+  double p = 1;                         // two-sided p-value; NaN if unknown
   bool enough() const { return blocks >= fewest_blocks; }
 };
 
-// Blocks of the same name are partners. Numbers must be positive, or their ratio is unknown.
+// Pairs blocks of the same name. Numbers must be positive, or their ratio is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
 // One in twenty comparisons looks like a difference by chance. Holm's correction (1979) raises the p-values of all
-// comparisons that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN stays
-// out of it.
+// comparisons that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN is
+// ignored.
 void correct_by_holm(std::vector<double>& p);
 
-// The p-value of each kind's distance from the first. The first was chosen by the same numbers, so the correction counts
+// The p-value of each kind's difference from the first. The first was chosen by the same numbers, so the correction counts
 // all pairs, not only those with the first.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// The p-value of the first being ahead of all others. This needs no correction: the test against the nearest rival holds
-// although the first was chosen by its numbers (Hung & Fithian 2019).
+// The p-value for the first being ahead of all others. It needs no correction: the test against the nearest rival is valid
+// even though the first was chosen by its numbers (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
-// Student's distribution: the probability of a value at least as far from 0 as t, on either side; and the t whose
-// probability is p.
+// Student's distribution: the two-sided probability of a value at least as far from 0 as t, and the t whose probability is
+// p.
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 

@@ -49,7 +49,7 @@ class Data(unittest.TestCase):
             self.assertIn(part, result.stderr)
 
     def test_bytes_are_tokens(self):
-        self.assertIn("1.00 bytes a token", self.done("tokenize", self.book))
+        self.assertIn("1.00 bytes per token", self.done("tokenize", self.book))
         self.assertEqual(bytes(tokens_of(f"{self.folder}/book.bin")), text.encode())
         self.assertEqual(sorted(os.listdir(self.folder)), ["book.bin", "book.txt"])  # and nothing unfinished
 
@@ -77,7 +77,7 @@ class Data(unittest.TestCase):
         self.refused("show", f"{self.folder}/book.bin", "--tokenizer", "bytes", says=["at position", "vocabulary has 256"])
 
     def test_a_short_text_gives_what_it_has(self):
-        self.assertIn("no other pair comes twice", self.done("train-bpe", self.book, "--vocabulary", "100000"))
+        self.assertIn("no other pair occurs twice", self.done("train-bpe", self.book, "--vocabulary", "100000"))
 
     def test_the_floor_is_printed(self):
         lines = self.done("floor", "--vocabulary", "480", "--seed", "7").splitlines()[2:]
@@ -88,10 +88,10 @@ class Data(unittest.TestCase):
         self.assertNotEqual(self.done("floor"), self.done("floor", "--seed", "2"))
 
     def test_what_cannot_be_is_refused(self):
-        self.refused(says=["what to do", "tokenize, train-bpe, show, floor"])
+        self.refused(says=["data needs an action", "tokenize, train-bpe, show, floor"])
         self.refused("tokenise", self.book, says=['did you mean "tokenize"?'])
-        self.refused("tokenize", says=["wants one file", "0 were given"])
-        self.refused("floor", self.book, says=["wants no file"])
+        self.refused("tokenize", says=["takes one file", "0 were given"])
+        self.refused("floor", self.book, says=["takes no file"])
         self.refused("tokenize", f"{self.folder}/no.txt", says=["No such file"])
         self.refused("tokenize", self.book, "--out", self.book, says=["would overwrite its source"])
         self.refused("tokenize", self.book, "--out", f"{self.folder}/no/book.bin",

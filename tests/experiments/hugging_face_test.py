@@ -179,7 +179,7 @@ class HuggingFace(unittest.TestCase):
             file.write('{"model": {"type": "Unigram"}}')
         self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need none
         self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
-                     says=['"the" is no number', "not a supported byte-level tokenizer"])
+                     says=['"the" is not a number', "not a supported byte-level tokenizer"])
 
     def test_pickles_are_not_opened(self):
         model = self.model("--preset", "tiny", "--num-layers", "1")

@@ -157,7 +157,7 @@ class Train(unittest.TestCase):
         os.mkdir(there)
         self.assertEqual(start([chorale, "export", "--load", run, "--out", there]).returncode, 0)  # empty: nothing is lost
         files = sorted(os.listdir(there))
-        self.refused("export", "--load", run, "--out", there, says=["is there already", there, "name another with --out"])
+        self.refused("export", "--load", run, "--out", there, says=["already exists", there, "name another with --out"])
         self.assertEqual(sorted(os.listdir(there)), files)
 
     def test_what_cannot_be_trained_is_refused(self):
@@ -272,7 +272,7 @@ class Train(unittest.TestCase):
             self.assertIn(says, result.stderr)
         result = ranks(3, chorale, "export", "--load", run, "--out", f"{self.folder}/hf")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("export is the work of one process", result.stderr)
+        self.assertIn("export runs as one process", result.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/hf"))
 
     # 0.94 million parameters in f32: 15.1 MB of states on every replica, a quarter of that with ZeRO-3 or on tp × pp.
