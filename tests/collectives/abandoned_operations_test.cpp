@@ -1,4 +1,4 @@
-// The order in which a rank gives up, against operations and groups that only say what is done to them.
+// The order of events when a rank gives up. The operations and groups here only record what is done to them.
 #include "collectives/abandoned_operations.hpp"
 
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ struct Failed final : Operation {
     return true;
   }
   Said& said;
-  int writes, reads;  // how often the answer is yes
+  int writes, reads;  // how often the answer is true
 };
 
 struct Peers final : Group {
@@ -44,7 +44,7 @@ struct Peers final : Group {
   Said& said;
 };
 
-// The first call made here fails when the second is under way.
+// The first call prepared fails once the second is in flight.
 struct Doomed final : Operation {
   Doomed(Said& s, int n, int& o) : said(s), name(std::to_string(n)), others(o) {}
   void start(const Run&) override {}
@@ -98,7 +98,7 @@ TEST_CASE("a rank closes when nothing is written any more, and returns when noth
   CHECK(said.back() == "freed");
 }
 
-TEST_CASE("what peers may still read when patience ends is never freed") {
+TEST_CASE("memory that peers may still read at the time limit is never freed") {
   Said said;
   Peers peers(said);
   VirtualClock clock;
@@ -114,7 +114,7 @@ TEST_CASE("what peers may still read when patience ends is never freed") {
   CHECK(said.back() != "freed");
 }
 
-TEST_CASE("a rank whose memory may still be written when patience ends does not go on") {
+TEST_CASE("a rank whose memory may still be written at the time limit ends itself") {
   Said said;
   Peers peers(said);
   VirtualClock clock;
@@ -132,7 +132,7 @@ TEST_CASE("a rank whose memory may still be written when patience ends does not 
   CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::runtime));
 }
 
-TEST_CASE("a call that is waited for is abandoned before the rank closes when another call fails") {
+TEST_CASE("when a call fails, the other calls in flight are abandoned before the rank closes") {
   Said said;
   VirtualClock clock;
   float x[] = {1, 1}, y[] = {1, 1};

@@ -1,4 +1,4 @@
-// What single algorithms promise beyond being right: how much they send, in how many messages, to whom.
+// Properties of single algorithms besides right results: how much they send, in how many messages, to which ranks.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -27,7 +27,7 @@ using Matrix = std::vector<std::vector<std::int64_t>>;
 
 }  // namespace
 
-TEST_CASE("an all_to_all of any sizes is proved, in place too") {
+TEST_CASE("an all_to_all with blocks of any size is proved, in place too") {
   const std::vector<Matrix> matrices{
       {{3}},
       {{0, 5}, {2, 0}},
@@ -64,7 +64,7 @@ TEST_CASE("an all_to_all that mixes up places or sources is noticed") {
   CHECK_THAT(find_flaw(wrong_source), says("rank 0, output element 4"));
 }
 
-TEST_CASE("an arrival may be told twice in a barrier, a contribution to a sum may not") {
+TEST_CASE("a barrier may count an arrival twice, a sum may not count a contribution twice") {
   const Problem barrier = even(Collective::barrier, 1, 2), sum = even(Collective::all_reduce, 1, 2);
   const auto twice = [](const Problem& p) {
     std::vector<Schedule> ranks{Schedule(p.at(0)), Schedule(p.at(1))};
@@ -83,7 +83,7 @@ TEST_CASE("an arrival may be told twice in a barrier, a contribution to a sum ma
   CHECK_THAT(find_flaw(alone), says("1 of 2 contributions"));
 }
 
-TEST_CASE("messages and elements sent are those of the closed forms") {
+TEST_CASE("messages and elements sent match the closed forms") {
   for (const int p : {1, 2, 3, 5, 8, 13}) {
     const std::int64_t n = 60 * p, block = n / p;
     const auto ranks = [&](Collective what, const char* name) {
@@ -118,7 +118,7 @@ TEST_CASE("messages and elements sent are those of the closed forms") {
   }
 }
 
-TEST_CASE("of two complementary trees nobody is inside both, and neither is deeper than it must be") {
+TEST_CASE("two complementary trees share no inner node, and both have minimal depth") {
   for (int size = 1; size <= 130; ++size)
     for (const int tree : {0, 1}) {
       int roots = 0;
@@ -158,7 +158,7 @@ TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector betw
   }
 }
 
-TEST_CASE("a pairwise exchange begins a round when the one before is over") {
+TEST_CASE("a pairwise exchange begins a round when the previous one is over") {
   const auto ranks = plan_all_ranks(named(Collective::all_to_all, "pairwise"), even(Collective::all_to_all, 3, 3));
   CHECK(ranks[0].describe() ==
         "   0  copy                       input[0..1) → output[0..1)\n"

@@ -1,4 +1,5 @@
-// Calls that are long in flight while others pass, and calls that must leave no trace. Each was once wrong on some backend.
+// Calls that stay in flight while others complete, and calls that must leave no trace. Each case once failed on some
+// backend.
 #include <cstring>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// The tags and letters of messages tell few calls apart: newer ones must wait until the old one is over.
+// Tags and letters distinguish only a few calls, so newer calls must wait until the old one is over.
 std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   c.check_calls(compared);
   c.choose(Collective::all_reduce, "ring");
@@ -27,7 +28,7 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
-// Who gives up tells his peers, and they answer none of his calls any more: not those either that were in flight beside the one that failed.
+// When a rank gives up, all its calls on the group fail, also those in flight beside the failed one.
 std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());
@@ -42,7 +43,7 @@ std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   return said.find("gave up") != std::string::npos ? "" : "a call of a group that gave up: " + said;
 }
 
-// Of MPI's own collectives a blocking call and a nonblocking one do not meet.
+// In MPI, a blocking and a nonblocking collective do not match each other.
 std::string blocking_and_started_calls_meet(Communicator& c) {
   for (const char* algorithm : {"auto", "native"}) {
     if (std::strcmp(algorithm, "native") == 0 && !c.transport().has_native(Collective::all_reduce)) continue;
@@ -61,11 +62,11 @@ std::string blocking_and_started_calls_meet(Communicator& c) {
   return "";
 }
 
-// An address cannot tell where an empty block lies.
+// The address of an empty block has no meaning.
 std::string empty_blocks_beside_the_output(Communicator& c) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), 0);
   counts[0] = 32;
-  std::vector<float> both(64, 7);  // the output, and right behind it the input
+  std::vector<float> both(64, 7);  // the output, directly followed by the input
   const Slice output{both.data(), 32, DType::f32}, input{both.data() + 32, c.rank() == 0 ? 32 : 0, DType::f32};
   c.all_gather(input, output, counts);
   return both[0] == 7 && both[31] == 7 ? "" : "the block did not arrive";
@@ -79,12 +80,12 @@ std::string a_refused_call_leaves_the_group_alone(Communicator& c) {
     if (said.find("does not fit") == std::string::npos) return "refused with: " + said;
     c.choose(Collective::all_gather, "ring");
   }
-  c.clock().sleep(c.rank() == 0 ? 0.02 : 0);  // the others look around for trouble
+  c.clock().sleep(c.rank() == 0 ? 0.02 : 0);  // meanwhile the other ranks check for errors
   c.all_gather(slice_of(own), slice_of(all));
   return all.back() == 1 ? "" : "the next call is wrong";
 }
 
-// In place the larger of the two vectors decides how much room a stand-in for ordinary memory takes.
+// In place, a stand-in for ordinary memory must hold the larger of the two vectors.
 std::string an_uneven_exchange_in_place(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   std::vector<std::int64_t> given(p, c.rank() == 0 ? 5000 : 3), taken(p, 3);
@@ -95,7 +96,7 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
     for (const std::int64_t count : counts) sum += count;
     return sum;
   };
-  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // where a stand-in too small would spill
+  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // a stand-in that is too small would spill into this
   std::memset(fence.data(), 1, 1 << 18);
   c.all_to_all({x.data(), total(given), DType::f32}, {x.data(), total(taken), DType::f32}, given, taken);
   for (int i = 0; i < 1 << 18; ++i)
@@ -103,7 +104,7 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
   return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? "" : "wrong blocks came";
 }
 
-// Both directions at once, more than may be in flight, and the group dropped before anybody waits.
+// Sends in both directions, more than may be in flight at once. The group is dropped before any wait.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";
@@ -131,12 +132,13 @@ const Check checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// Ten minutes pass in thirty seconds, so that ranks that wait for one another for ever say so soon.
+// Ten minutes pass in thirty seconds, so ranks that wait for one another forever soon report it.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };
 
-// Each begins a call there before the next one does. Then all but the last wait here for the last, who waits there for their next steps.
+// Each rank starts a call `there` before the next rank does. Then all but the last wait `here` for the last rank, which
+// waits `there` for their next steps.
 std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
   there.choose("ring");
   std::vector<float> x(3000, 1), token(1);

@@ -48,15 +48,15 @@ TEST_CASE("in a chain cut into chunks, one is passed on while the next comes in"
         "   4  send         to 2          output[1..3)  after 1\n"
         "   5  send         to 2          output[3..5)  after 3\n");
   CHECK(cut_into_chunks(ranks[1], 1).describe() == ranks[1].describe());
-  CHECK(cut_into_chunks(ranks[1], 9).steps.size() == 10);  // five elements are five chunks
+  CHECK(cut_into_chunks(ranks[1], 9).steps.size() == 10);  // five elements give at most five chunks
   CHECK_THROWS_WITH(cut_into_chunks(ranks[1], 0), says("cannot be cut into 0 chunks"));
 }
 
-TEST_CASE("a chunk waits for the chunks whose elements it touches, however they are cut") {
+TEST_CASE("a chunk waits for every chunk whose elements it touches, however they are cut") {
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));
-  s.send(1, output(4, 4));  // its first chunk is part of the third of four that come
+  s.send(1, output(4, 4));  // its first chunk is part of the third of four incoming chunks
   const Schedule cut = cut_into_chunks(s, 4);
   REQUIRE(cut.steps.size() == 8);
   for (const Step& step : cut.steps)
@@ -68,7 +68,7 @@ TEST_CASE("a chunk waits for the chunks whose elements it touches, however they 
     }
 }
 
-TEST_CASE("an order that an algorithm asks for is kept chunk by chunk") {
+TEST_CASE("an order that an algorithm requests is kept chunk by chunk") {
   const auto whole = plan_all_ranks(named(Collective::all_to_all, "pairwise"), even(Collective::all_to_all, 24, 3));
   const Schedule cut = cut_into_chunks(whole[0], 2);
   int ordered = 0;

@@ -12,7 +12,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Every algorithm on odd lengths, in place and not; the types and operators take turns.
+// Every algorithm on odd lengths, in place and not. The types and operators alternate.
 std::string try_all(Communicator& c, Allocator& memory, int stride) {
   const int p = c.size();
   std::size_t turn = 0;
@@ -68,9 +68,9 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
     if (auto* mapped =
-            dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // also with the kernel reading ordinary memory
+            dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // also with ordinary memory read by the kernel
       mapped->reach().copied_up_to = 0;
-      c.choose("auto");  // forgets what was prepared
+      c.choose("auto");  // discards prepared operations
       const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(read == "");
       mapped->reach().slice_bytes = 12000;  // and in slices, on some ranks or on all
@@ -85,8 +85,8 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
 
 namespace {
 
-// Each mistake on a world of its own, for a group in which calls differ can do nothing more. Every rank must say what is wrong,
-// naming itself and the call, and none may wait for long.
+// Makes each mistake on a world of its own, because a group whose calls differ cannot be used any more. Every rank must get
+// an error that names ranks and the call, and none may wait long.
 template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;
@@ -98,7 +98,7 @@ void every_rank_is_told(const char* words, Mistake&& mistake) {
     const double started = clock.seconds();
     try {
       mistake(c, Slice{x.data(), 64, DType::f32}, Slice{y.data(), 64, DType::f32});
-      c.barrier();  // whoever had nothing to wait for learns of it here
+      c.barrier();  // a rank that did not have to wait gets the error here
     } catch (const std::exception& error) {
       said = error.what();
     }
@@ -150,7 +150,7 @@ TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
   });
 }
 
-TEST_CASE("the first ranks of a launch are a world of their own on every backend", "[spmd]") {
+TEST_CASE("the first ranks of a launch can form a world of their own on every backend", "[spmd]") {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
     if (!joins_hosts(backend)) continue;

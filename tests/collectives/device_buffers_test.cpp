@@ -1,5 +1,5 @@
-// Collectives on device buffers over backends that reach host memory alone: everything is as on the host, by copies. Under `make test` once
-// with memory that stands for a device's, and once on the emulated GPU.
+// Device buffers over backends that reach host memory only: staged, everything works as on the host. `make test` runs this
+// once with memory that stands for a device's, and once on the emulated GPU.
 #include "tests/collectives/device_checks.hpp"
 
 using namespace chorale;

@@ -1,5 +1,5 @@
-// What every backend must do with buffers on a device, whether it reaches them or has them staged: right results by every algorithm, many
-// calls in flight, and buffers that are mixed refused on every rank.
+// Checks of device buffers on every backend, direct or staged: right results with every algorithm, many calls in flight, and
+// an error on every rank if buffers are mixed.
 #pragma once
 #include "src/memory/device_plugin.hpp"
 #include "tests/collectives/far_trial.hpp"
@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-// A GPU, where the plugin finds one (an emulated one serves a single thread), else memory that stands for it.
+// A GPU, if the plugin finds one (the emulated one serves a single thread); otherwise memory that stands for it.
 inline std::shared_ptr<Memory> some_device(bool single_thread) {
   const DevicePlugin plugin;
   std::string why_none;
@@ -17,7 +17,7 @@ inline std::shared_ptr<Memory> some_device(bool single_thread) {
   return cuda_memory(plugin, 0);
 }
 
-// The backend's own device, or one whose buffers it has to stage.
+// The backend's own device, or a device whose buffers it must stage.
 struct FarDevice {
   explicit FarDevice(Communicator& c)
       : own(some_device(c.backend() != "threads")),
@@ -47,12 +47,12 @@ inline std::string every_algorithm(Communicator& c) {
         const bool blocks_of_one_size = algorithm.what == Collective::gather || algorithm.what == Collective::scatter;
         if (algorithm.what == Collective::barrier || (blocks_of_one_size && (in_place || count % p != 0))) continue;
         if (algorithm.what == Collective::broadcast && !in_place) continue;
-        if (count == 0 && in_place) continue;  // of empty buffers no address tells
+        if (count == 0 && in_place) continue;  // the address of an empty buffer has no meaning
         if (!fits(algorithm, problem)) continue;
         c.choose(algorithm.what, turn % 5 == 0 && c.transport().has_native(algorithm.what) ? "native" : algorithm.name);
         FarTrial trial(problem, dtype, op, device.allocator);
         for (int again = 0; again < 2; ++again) {
-          if (again == 1 && in_place) break;  // its input is gone
+          if (again == 1 && in_place) break;  // its input was overwritten
           c.run(trial.call());
           if (const std::string wrong = trial.trouble(); !wrong.empty()) return fmt::format("{} {}", algorithm.name, wrong);
         }
@@ -79,7 +79,7 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
-// Calls on buffers that are copied first and on others follow one another; a library's own are matched by their order.
+// Alternates calls on staged and on direct buffers. A library matches its native calls by their order.
 inline std::string calls_of_both_kinds(Communicator& c) {
   FarDevice device(c);
   if (c.transport().has_native(Collective::all_reduce)) c.choose("native");
@@ -100,7 +100,7 @@ inline std::string calls_of_both_kinds(Communicator& c) {
   return std::ranges::count(sums, c.size()) == std::ssize(sums) ? "" : "a sum of host buffers is wrong";
 }
 
-// One rank, or all, mix host and device buffers; afterwards the world goes on.
+// One rank, or every rank, mixes host and device buffers; afterwards the world still works.
 inline std::string mixed_buffers(Communicator& c) {
   if (c.size() < 2) return "";
   FarDevice device(c);
@@ -113,7 +113,7 @@ inline std::string mixed_buffers(Communicator& c) {
     Communicator group = c.split(0, c.rank());
     const std::string said = thrown_by([&] {
       group.all_reduce(input, output);
-      group.barrier();  // who is through already learns it here
+      group.barrier();  // ranks whose call succeeded get the error here
     });
     return said.find(words) != std::string::npos ? "" : "mixed buffers: " + said;
   };
@@ -122,14 +122,14 @@ inline std::string mixed_buffers(Communicator& c) {
   wrong +=
       refused(near, on_device, "mixes host and device buffers\n  the input is on host, the output on cuda:0\n  copy one");
   wrong += refused(near, odd_one ? on_device : near, "rank");
-  std::vector<float> long_host(1 << 20, 1);  // staged, it is cut into pieces, of which none may stay in flight
+  std::vector<float> long_host(1 << 20, 1);  // staged in pieces, none of which may stay in flight
   const Buffer long_far = device.allocator.allocate(4 << 20, Category::workspace);
   const Slice cut = odd_one ? Slice{long_far.data(), 1 << 20, DType::f32, device.memory().device()}
                             : Slice{long_host.data(), 1 << 20, DType::f32};
   wrong += refused(cut, cut, "rank");
   float one = 1;
   c.all_reduce({&one, 1, DType::f32});
-  return one == static_cast<float>(c.size()) ? wrong : "the world does not go on";
+  return one == static_cast<float>(c.size()) ? wrong : "the world no longer works";
 }
 
 constexpr Check device_checks[] = {{"every algorithm on device buffers", every_algorithm},

@@ -5,7 +5,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: how many ranks there are limits only algorithms that add all their numbers at once", "[gpu]") {
+TEST_CASE("device: the number of ranks limits only algorithms that add all ranks' data at once", "[gpu]") {
   const DevicePlugin plugin;
   std::string why_none;
   if (cuda_devices(plugin, &why_none).empty()) return;

@@ -1,4 +1,4 @@
-// Collectives without end, for tests that kill them: TEST_BACKEND says on what.
+// Endless collectives, for tests that kill them. TEST_BACKEND names the backend.
 #include <cstdio>
 
 #include "collectives/communicator.hpp"

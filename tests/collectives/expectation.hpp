@@ -1,5 +1,5 @@
-// What a collective must give: inputs are small whole numbers hashed from (rank, index), so that sums and products are exact in every
-// type and every order, and the expected output of any rank can be computed alone.
+// The expected results of collectives. Inputs are small whole numbers hashed from (rank, index). So sums and products are
+// exact in every type and order, and any rank can compute another's expected output.
 #pragma once
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ inline int value_at(int rank, std::int64_t index, Redop op) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank) * 1000003u + static_cast<std::uint64_t>(index)) * 0x9E3779B97F4A7C15u;
   const int small = static_cast<int>(hash >> 61);                              // 0 … 7
-  return op == Redop::prod ? 1 + (small == 0) : op == Redop::avg ? 8 : small;  // an average of equals is exact
+  return op == Redop::prod ? 1 + (small == 0) : op == Redop::avg ? 8 : small;  // avg: all equal, so exact
 }
 
 inline int expected_at(const Problem& p, Redop op, std::int64_t element) {
@@ -45,7 +45,7 @@ double got(const void* data, std::int64_t index) {
     return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-// The rank and index of the input that output element i comes from, where nothing is reduced.
+// The rank and index of the input that output element i comes from, for collectives that do not reduce.
 inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   if (p.what == Collective::broadcast) return {p.root, i};
   if (p.what == Collective::scatter) return {p.root, p.blocks.first(p.rank) + i};
@@ -55,10 +55,10 @@ inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   return {from, i - blocks.first(from)};
 }
 
-// The buffers of one call on one rank, filled; and, once it is over, what is wrong with the result ("" when all is right).
+// The filled buffers of one call on one rank. After the call, trouble() says what is wrong with the result ("" if nothing).
 class Trial {
  public:
-  // `all` are the problems of all ranks, where they are not `problem.at(rank)`.
+  // `all`: the problems of all ranks, if they differ from `problem.at(rank)`.
   Trial(const Problem& problem, DType dtype, Redop op, Allocator& allocator, std::vector<Problem> all = {})
       : problem_(problem), dtype_(dtype), op_(op), all_(std::move(all)) {
     const Problem& p = problem_;
@@ -79,7 +79,7 @@ class Trial {
     return {place(problem_.in_place ? in_ : out_, problem_.output_home()), problem_.output_count(), dtype_};
   }
   Call call() const {
-    const Slice given = problem_.what == Collective::broadcast ? output() : input();  // one buffer, in place on all ranks
+    const Slice given = problem_.what == Collective::broadcast ? output() : input();  // one buffer on all ranks
     return {problem_.what, given, output(), op_, problem_.root};
   }
 
@@ -104,7 +104,7 @@ class Trial {
     const Problem& p = problem_;
     if (reduces(p.what)) return expected_at(p, op_, p.output_home() + i);
     auto [from, index] = origin(p, i);
-    if (p.what == Collective::all_to_all)  // the sender's block for us starts where its own counts say
+    if (p.what == Collective::all_to_all)  // our block starts where the sender's counts say
       index += (all_.empty() ? p : all_[static_cast<std::size_t>(from)]).blocks.first(p.rank);
     return value_at(from, index, op_);
   }

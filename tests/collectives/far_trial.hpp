@@ -1,4 +1,5 @@
-// A Trial (expectation.hpp) whose buffers are on a device: filled on the host, copied there, and looked at here once the call is over.
+// A Trial (expectation.hpp) with buffers on a device. The input is filled on the host and copied there; trouble() copies the
+// result back and checks it.
 #pragma once
 #include "tests/collectives/expectation.hpp"
 

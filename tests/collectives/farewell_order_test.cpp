@@ -1,4 +1,4 @@
-// What a call that failed leaves behind: messages may still come for the memory that its operation made, so that goes last.
+// After a failed call, messages may still arrive in its operation's memory, so that memory is freed last.
 #include "collectives/backends/message/operation.hpp"
 #include "collectives/staged_operation.hpp"
 #include "tests/collectives/messages.hpp"
@@ -56,7 +56,7 @@ Plan sum_of(int size) {
 
 }  // namespace
 
-TEST_CASE("stand-ins of a staged call outlive the operation on them") {
+TEST_CASE("stand-ins of a staged call outlive its operation") {
   Order order;
   Lender memory(order);
   Ledger ledger;

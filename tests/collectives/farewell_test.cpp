@@ -1,6 +1,6 @@
-// The two ranks of a pair leave at the same moment: neither may touch the other's board once that may be taken down. One of them is
-// stopped where it has just found the other's board, until the other has left and cleared away. Boards that are taken down here are
-// painted over, and kept to see whether the paint is still whole at the end.
+// The two ranks of a pair leave at the same moment. Neither may touch the other's board once it may be taken down. One rank
+// is stopped just after it found the other's board, until the other has left and taken down its boards. Here, boards taken
+// down are filled with a pattern and kept, to check at the end that the pattern is intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -53,14 +53,14 @@ class PlainReach final : public Reach {
   Allocator& memory() override { return allocator_; }
 
   Graveyard graveyard;
-  std::function<void()> found;  // called whenever a board of another rank is
+  std::function<void()> found;  // called whenever another rank's board is mapped
 
  private:
   Ledger ledger_;
   Allocator allocator_{graveyard, ledger_};
 };
 
-// Two ranks of a group, and what they stand on.
+// One rank of the group of two, with its memory.
 struct Side {
   PlainReach* reach = new PlainReach;
   std::shared_ptr<Boards> boards = std::make_shared<Boards>(std::unique_ptr<Reach>(reach));
@@ -69,7 +69,7 @@ struct Side {
 
   void leave() {
     pair.reset();
-    boards->put_up(2);  // clears away the boards that all have left, and its own at once
+    boards->put_up(2);  // takes down the boards that all members have left; the new board is freed at once
   }
 };
 
@@ -82,12 +82,12 @@ struct Two {
     a.group = std::make_unique<MappedGroup>(a.boards, Membership{{0, 1}, 0, 1, offers}, std::move(first));
     b.group = std::make_unique<MappedGroup>(b.boards, Membership{{0, 1}, 1, 1, offers}, std::move(second));
   }
-  ~Two() { a.group.reset(), b.group.reset(); }  // before either's boards go
+  ~Two() { a.group.reset(), b.group.reset(); }  // before the boards of either
 };
 
 }  // namespace
 
-TEST_CASE("two ranks of a pair that leave at once leave each other's boards alone, and none up") {
+TEST_CASE("when two ranks of a pair leave at once, no board is touched after its end and none stays up") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);
@@ -98,11 +98,11 @@ TEST_CASE("two ranks of a pair that leave at once leave each other's boards alon
   b.leave();
   for (const Side* side : {&a, &b}) {
     CHECK(side->reach->graveyard.left_alone());
-    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's, and one a leave()
+    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's board, and one per leave()
   }
 }
 
-TEST_CASE("a rank of a pair that leaves before the other has come keeps nobody's board up") {
+TEST_CASE("when a rank leaves a pair that the other has not created yet, no board stays up") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);

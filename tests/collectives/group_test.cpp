@@ -1,5 +1,5 @@
-// What a Communicator promises beside right sums: groups, messages between two ranks, many calls in flight, requests that move about,
-// counted traffic, and errors that end a group and nothing else.
+// Properties of a Communicator besides right sums: groups, messages between two ranks, many calls in flight, moved requests,
+// counted traffic, and errors that end one group only.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -13,7 +13,7 @@ using namespace chorale::test;
 
 namespace {
 
-// The world ranks of a group's members, as its own all_gather finds them.
+// The world ranks of a group's members, by the group's own all_gather.
 std::vector<std::int32_t> members_of(Communicator& group, int world_rank) {
   std::int32_t mine = world_rank;
   std::vector<std::int32_t> all(static_cast<std::size_t>(group.size()));
@@ -26,7 +26,7 @@ std::string groups_by_color_and_key(Communicator& c) {
   for (int again = 0; again < 20; ++again) {
     const bool outside = rank % 3 == 2;
     Communicator group = c.split(outside ? -1 : rank % 3, -rank);  // highest first
-    if (static_cast<bool>(group) == outside) return "a negative color is of no group";
+    if (static_cast<bool>(group) == outside) return "a negative color got a group, or another color got none";
     std::vector<std::int32_t> wanted;
     for (int r = p - 1; r >= 0; --r)
       if (r % 3 == rank % 3) wanted.push_back(r);
@@ -37,14 +37,14 @@ std::string groups_by_color_and_key(Communicator& c) {
     const auto middle = wanted.begin() + (group.size() + 1) / 2;
     if (members_of(part, rank) != (half == 0 ? std::vector(wanted.begin(), middle) : std::vector(middle, wanted.end())))
       return "a group of a group has other members than its color";
-    std::int32_t one = 1, sum = 0;  // what it was split from goes on
+    std::int32_t one = 1, sum = 0;  // the parent still works
     group.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});
     if (sum != group.size()) return "a group that was split sums wrongly";
   }
   return "";
 }
 
-// Message i from one rank to another, of a size of its own, holds values that say so.
+// Message i from one rank to another. Each has its own size and values that identify it.
 std::vector<std::int32_t> message(int from, int to, int i) {
   constexpr std::size_t sizes[] = {1, 5000, 3, 0, 200000, 17};
   std::vector<std::int32_t> values(sizes[static_cast<std::size_t>(i)]);
@@ -71,13 +71,13 @@ std::string messages_in_flight(Communicator& c) {
       requests.push_back(c.start_send(slice(sent[static_cast<std::size_t>(at)]), peer));
       requests.push_back(c.start_recv(slice(got[static_cast<std::size_t>(at)]), peer));
     }
-  c.barrier();  // they do not hinder what comes after them
+  c.barrier();  // they do not delay calls that follow
   std::rotate(requests.begin(), requests.begin() + rank, requests.end() - rank);
   for (Request& request : requests) request.wait();
-  return got == wanted ? "" : "messages came out of order, or with other contents";
+  return got == wanted ? "" : "messages arrived out of order or with wrong contents";
 }
 
-// The receiver comes late, and by then the sender's group is gone but for the message.
+// The receiver comes late; by then the sender's handle of the group is gone.
 std::string a_message_outlives_its_group(Communicator& c) {
   if (c.size() < 2) return "";
   for (const std::size_t count : {std::size_t{4}, std::size_t{300000}}) {
@@ -96,7 +96,7 @@ std::string a_message_outlives_its_group(Communicator& c) {
     group.reset();
     if (sending) sending->wait();
     c.barrier();
-    if (values != std::vector<std::int32_t>(count, 7)) return "a message from a group that was dropped is lost";
+    if (values != std::vector<std::int32_t>(count, 7)) return "a message from a dropped group is lost";
   }
   return "";
 }
@@ -113,7 +113,7 @@ std::string many_in_flight(Communicator& c) {
       requests.push_back(c.start(trials.back().call()));
     }
     std::int32_t one = 1, sum = 0;
-    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // overtakes none of them
+    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // does not overtake them
     if (sum != c.size()) return "a call beside many in flight sums wrongly";
     std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each in its own order
     for (Request& request : requests) request.wait();
@@ -126,14 +126,14 @@ std::string many_in_flight(Communicator& c) {
 std::string requests_move(Communicator& c) {
   Request nothing;
   nothing.wait();
-  if (!nothing.test()) return "a request for nothing is not over";
+  if (!nothing.test()) return "an empty request is not over";
   std::vector<std::int32_t> a(500, 1), b(90000, 1), d(3, 1);
   {
     Request first = c.start_all_reduce(slice(a));
     Request second = c.start_all_reduce(slice(b));
     Request moved(std::move(first));
-    if (!first.test()) return "what was moved from is still in flight";  // NOLINT: that is the question
-    second = std::move(moved);                                           // neither is lost
+    if (!first.test()) return "a request that was moved from is still in flight";  // that is what is tested
+    second = std::move(moved);                                                     // neither call is lost
     second.wait();
     if (a.front() != c.size()) return "a request that was moved did not wait";
     Request dropped = c.start_all_reduce(slice(d));
@@ -165,7 +165,7 @@ std::string traffic_is_what_schedules_say(Communicator& c) {
   if (!c.transport().has_native(Collective::all_reduce)) return "";
   c.choose(Collective::all_reduce, "native");
   c.all_reduce(slice(x), Redop::max);
-  return c.traffic().bytes_sent == -1 ? "" : "nobody can know what a native call sends";
+  return c.traffic().bytes_sent == -1 ? "" : "the traffic of a native call is not reported as unknown";
 }
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
@@ -181,10 +181,10 @@ std::string choices_that_cannot_be(Communicator& c) {
     return "0 chunks are not refused";
   c.choose("ring");
   const Call call{Collective::all_reduce, slice(x), slice(x)};
-  if (c.choice(call).algorithm != "ring") return "ring was asked for, and is not run";
+  if (c.choice(call).algorithm != "ring") return "ring was chosen, but is not run";
   c.choose(Collective::all_reduce, "auto");
   if (c.choice(call).why == "requested by name") return "auto does not undo a choice";
-  c.all_reduce(slice(x));  // none of these has hurt the group
+  c.all_reduce(slice(x));  // the group still works
   if (x[99] != c.size()) return "a sum is wrong after choices that were refused";
 
   Communicator lonely = c.split(0, 0), odd = c.split(0, 0);
@@ -201,7 +201,7 @@ std::string choices_that_cannot_be(Communicator& c) {
   return says(said, "all_gather recursive_doubling does not fit") ? "" : "does not fit: " + said;
 }
 
-// One rank gives up; all of the group learn of it and get no further with it, while the world goes on.
+// One rank gives up. All ranks of the group get an error from every later call there, but the world still works.
 std::string a_group_that_failed_stays_so(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());
@@ -211,15 +211,15 @@ std::string a_group_that_failed_stays_so(Communicator& c) {
     group.broadcast(slice(x), gives_up ? -1 : 0);
     group.barrier();
   });
-  if (first == "nothing") return "the mistake of a rank was not noticed";
+  if (first == "nothing") return "the mistake of one rank was not detected";
   for (const std::string& said : {thrown_by([&] { group.barrier(); }), thrown_by([&] { group.start_barrier().wait(); })})
     if (!says(said, "rank")) return "after that a barrier: " + said;
   std::vector<std::int32_t> ones(100, 1);
   c.all_reduce(slice(ones));
-  return ones[0] == c.size() ? "" : "the world does not go on";
+  return ones[0] == c.size() ? "" : "the world no longer works";
 }
 
-// More ranks than anybody has cores for: waiting must let the others run.
+// More ranks than cores: a waiting rank must let the others run.
 std::string sums_of_a_crowd(Communicator& c) {
   for (const Algorithm& algorithm : all_algorithms()) {
     Problem problem = Problem::even(algorithm.what, 64 * 3, c.size(), c.size() / 2, algorithm.what == Collective::broadcast);

@@ -1,5 +1,5 @@
-// Every algorithm, taken in groups of messages, ends and gives what it must, where a group waits for all of its messages on both ends,
-// as NCCL's do.
+// Every algorithm in groups of messages ends with the right result, if a group waits for all its messages at both ends as
+// NCCL's groups do.
 #include "collectives/backends/message/groups.hpp"
 
 #include <deque>
@@ -14,7 +14,7 @@ using namespace chorale::test;
 
 namespace {
 
-// One rank: its buffers, and how far it is.
+// One rank: its buffers and its progress.
 struct Player {
   Player(const Plan& plan, const std::vector<Schedule>& ranks, Allocator& heap)
       : trial(plan.problem, plan.dtype, plan.op, heap),
@@ -46,13 +46,13 @@ struct Player {
   Buffer workspace;
   void* bases[3];
   std::size_t group = 0;
-  std::size_t delivered = 0;  // of the group's messages
+  std::size_t delivered = 0;  // how many of the group's messages
   bool posted = false;
 };
 
-// Posts each rank's group, and delivers what both ends have posted; "" when all ranks came through.
+// Posts each rank's group and delivers messages that both ends have posted; "" if all ranks finish with the right result.
 std::string play(std::vector<Player>& players) {
-  std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted, from and to
+  std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted; key: from and to
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < players.size(); ++r) {
@@ -122,8 +122,9 @@ TEST_CASE("every algorithm in groups of messages ends, with the right result") {
   CHECK(cases > 2000);
 }
 
-// Rank 0 could take its second message together with the first; but rank 1 sends it only when it has what rank 0 sends after the first.
-TEST_CASE("a receive that hangs on what this rank sends later is in a later group") {
+// Rank 0 could take its second message together with the first. But rank 1 sends it only after it received what rank 0 sends
+// after its first.
+TEST_CASE("a receive that depends on a later send of this rank is in a later group") {
   const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 3).at(rank)); };
   std::vector<Schedule> ranks{schedule(0), schedule(1), schedule(2)};
   ranks[0].recv(2, output(0, 1));

@@ -1,5 +1,5 @@
-// What a program of one's own gets from the interface itself: buffers of another size are refused, an empty communicator says so, every
-// collective has a form that is started, a world has a time limit that can be set, and "auto" opens one.
+// The interface for user programs: buffers of a wrong size are refused, calls on an empty communicator fail with a clear
+// error, every collective has a started form, a world's time limit can be set, and "auto" opens a world.
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -33,7 +33,7 @@ std::string other_sizes_are_refused(Communicator& c) {
   };
   using enum Collective;
   const std::tuple<std::string, std::string, bool> cases[] = {
-      // what is said, what should be, and whether the root alone finds it
+      // the message, the expected words, and whether only the root finds the mistake
       {said(all_gather, 10, 9 * p), wanted("input", 10, 9), false},
       {said(all_gather, 6, 5 * p, fives), wanted("input", 6, 5), false},
       {said(all_reduce, 10, 11), wanted("output", 11, 10), false},
@@ -71,7 +71,7 @@ std::string an_empty_communicator_says_so(Communicator& c) {
   return "";
 }
 
-// All at once, so that none is waited for before the next begins; the counts are gone by then.
+// Starts all calls before it waits for any. The counts have been destroyed by then.
 std::string every_collective_can_be_started(Communicator& c) {
   const int p = c.size();
   std::vector<Trial> trials;
@@ -114,7 +114,7 @@ constexpr Check checks[] = {
     {"started forms", every_collective_can_be_started},
 };
 
-// Time passes when somebody sleeps; another thread may look.
+// Time passes when a thread sleeps; other threads may read it.
 class SharedClock final : public Clock {
  public:
   double seconds() const override { return now_; }
@@ -125,7 +125,7 @@ class SharedClock final : public Clock {
   std::atomic<double> now_{0};
 };
 
-// Rank 1 comes to a barrier when rank 0 has waited `pause` seconds there. Gives what rank 0's barrier throws.
+// Rank 1 comes to a barrier after rank 0 has waited there for `pause` seconds. Returns what rank 0's barrier throws.
 std::string barrier_after(double pause, const WorldOptions& options) {
   ThreadWorld world(2);
   SharedClock patience;
@@ -151,7 +151,7 @@ std::string barrier_after(double pause, const WorldOptions& options) {
 TEST_CASE("the interface keeps its promises on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5}); }
 TEST_CASE("the interface keeps its promises on every backend", "[spmd]") { on_every_backend(checks); }
 
-TEST_CASE("a world's time limit is the program's, and the environment's before that", "[threads]") {
+TEST_CASE("a world's time limit is set by the program, and the environment overrides it", "[threads]") {
   CHECK(barrier_after(1000, {}).find("the limit is 600.0 s") != std::string::npos);
   CHECK(barrier_after(1000, {.timeout_seconds = 30}).find("the limit is 30.0 s") != std::string::npos);
   CHECK(barrier_after(1000, {.timeout_seconds = 2000}) == "nothing");
@@ -169,7 +169,7 @@ TEST_CASE("a world's time limit is the program's, and the environment's before t
     CHECK(with_environment(nonsense).find("is not a number of seconds\n  CHORALE_TIMEOUT=") != std::string::npos);
 }
 
-TEST_CASE("auto opens a world on one host by what is fastest there", "[spmd]") {
+TEST_CASE("auto opens a world on one host with the fastest backend", "[spmd]") {
   SystemClock clock;
   Communicator c = open_world("auto", world(), clock);
   const bool right = c.backend() == (joins_here(backend_named("shm"))   ? "shm"

@@ -15,7 +15,7 @@ theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prt
 
 
 def status_of(pid):
-    """What the kernel says of a process after its name: state, parent, …; None when it is gone."""
+    """The fields of /proc/PID/stat after the name: state, parent, …; None if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()
@@ -24,7 +24,7 @@ def status_of(pid):
 
 
 def children_of(pid):
-    """Every process below pid, as the kernel tells."""
+    """All descendants of process pid."""
     parents = {}
     for child in filter(str.isdigit, os.listdir("/proc")):
         if fields := status_of(child):
@@ -41,7 +41,7 @@ def runs(pid):
 
 
 def files_of(pids, folder):
-    """What the processes have open or mapped in places for things that pass, and what lies in their own temporary folder."""
+    """Temporary files that the processes have open or mapped, and all files in their own temporary folder."""
     found = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
     for pid in pids:
         with open(f"/proc/{pid}/maps") as maps:
@@ -72,7 +72,7 @@ class Killed(unittest.TestCase):
                 waited = time.monotonic()
                 while (left := [pid for pid in everybody if runs(pid)]) and time.monotonic() - waited < 5 * limit:
                     time.sleep(0.05)
-                self.assertEqual(left, [], "processes go on")
+                self.assertEqual(left, [], "processes still run")
                 self.assertEqual([file for file in files | files_of([], folder) if os.path.exists(file)], [])
                 self.assertNotEqual(job.returncode, 0)
             finally:

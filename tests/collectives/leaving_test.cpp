@@ -1,4 +1,5 @@
-// Ranks that leave before the others: whoever waits for one that left is told who, and at once; what a rank sent before it left still arrives.
+// Ranks that leave early. A rank that waits for one that left gets an error at once, which names that rank. Data sent before
+// leaving still arrive.
 #include <sched.h>
 
 #include <vector>
@@ -12,7 +13,7 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// The last rank leaves the group, and the others make the call, which must fail with its name.
+// The last rank leaves the group. The others make the call, which must fail with that rank's number.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
   group.barrier();
@@ -36,7 +37,7 @@ std::string a_started_call(Communicator& c) {
   return without_the_last(c, c.size() - 1, [&] { c.start_all_gather(slice_of(x), slice_of(all)).wait(); });
 }
 
-// A caller that only ever tests is told as well. Without that it would test for ever, so it stops at some point.
+// A caller that only calls test() gets the error too. Otherwise it would test forever, so the loop has a limit.
 std::string a_tested_call(Communicator& c) {
   std::vector<float> x(100, 1);
   if (c.size() == 1) return "";
@@ -49,10 +50,10 @@ std::string a_tested_call(Communicator& c) {
 
 std::string a_group(Communicator& c) {
   if (c.size() == 1) return "";
-  Communicator group = c.split(0, -c.rank());  // the other way round: errors name ranks of the world
+  Communicator group = c.split(0, -c.rank());  // in reverse order, since errors name world ranks
   std::vector<float> x(100, 1);
   const std::string trouble = without_the_last(group, 0, [&] { group.broadcast(slice_of(x), group.size() - 1); });
-  c.barrier();  // the world goes on
+  c.barrier();  // the world still works
   return trouble;
 }
 
@@ -65,7 +66,7 @@ std::string a_message(Communicator& c) {
   return trouble;
 }
 
-// Its receivers look around for trouble before they come to what was sent.
+// The receivers check for errors before they receive what was sent.
 std::string what_was_sent_arrives(Communicator& c) {
   if (c.size() == 1) return "";
   Communicator group = c.split(0, c.rank());
@@ -94,10 +95,12 @@ constexpr Check checks[] = {{"a rank leaves the world", the_world},
 
 }  // namespace
 
-TEST_CASE("who waits for a rank that has left is told: threads", "[threads]") { on_thread_worlds(checks, {2, 3, 5}); }
-TEST_CASE("who waits for a rank that has left is told: backends", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("a rank that waits for one that has left gets an error: threads", "[threads]") {
+  on_thread_worlds(checks, {2, 3, 5});
+}
+TEST_CASE("a rank that waits for one that has left gets an error: backends", "[spmd]") { on_every_backend(checks); }
 
-// For leaving_test.py: no rank waits for another in the last broadcast, of which each takes itself for the root.
+// For leaving_test.py. In the last broadcast every rank takes itself for the root, so no rank waits.
 TEST_CASE("broadcasts from everywhere", "[.last-broadcast]") {
   SystemClock clock;
   Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);

@@ -1,10 +1,10 @@
-// Explores what ranks can tell one another by letters: every order in which a few ranks may go on, ask and read, and in which letters may
-// arrive. The books and lines are the real ones; the mail between them is ours, and so is the choice of what happens next.
+// Explores every order in which a few ranks can advance, ask and read letters, and in which letters can arrive. CallBook and
+// ServiceLine are the real ones. The mail between them belongs to the test, which chooses what happens next.
 //
-//   rank 0   join ── call ── leave ── join ── call ──▶          at each point any rank that can go on may go on, any rank that waits in a
-//   rank 1   join ── call ── leave ── join ── call ──▶          call may ask, or read any one of the letters under way to it
+//   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
+//   rank 1   join ── call ── leave ── join ── call ──▶          a rank waiting in a call may ask, or read a letter to it
 //
-// Many orders lead to the same state, and each state is gone on from once.
+// Many orders lead to the same state, and each state is explored once.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ struct Post {
     Letter letter;
   };
   std::vector<Sent> under_way;
-  std::vector<std::deque<Letter>> arrived;  // of each rank
+  std::vector<std::deque<Letter>> arrived;  // by rank
 };
 
 class TestMail final : public Mail {
@@ -44,19 +44,19 @@ class TestMail final : public Mail {
   const int rank_;
 };
 
-// What a rank does next. A call is over once all members, or all that it waits for, have begun the same one.
+// A rank's next act. A call is over once all ranks that it waits for have begun the same call.
 struct Act {
   enum Kind { join, call, leave } kind;
   int group;
   std::uint64_t signature = 0;  // of a call
-  int waits_for = -1;           // a rank of the world; −1: for all members
+  int waits_for = -1;           // a world rank; −1: all members
 };
 
 struct Play {
-  std::vector<std::vector<int>> groups;   // members
-  std::vector<std::vector<Act>> scripts;  // of each rank
-  int asks = 3;                           // at most, of all ranks together; each at most once in a call
-  std::vector<int> parents = {};          // of each group: −1, or of a pair the group it belongs to
+  std::vector<std::vector<int>> groups;   // members of each
+  std::vector<std::vector<Act>> scripts;  // by rank
+  int asks = 3;                           // limit for all ranks together; each asks at most once per call
+  std::vector<int> parents = {};          // by group: −1, or a pair's parent group
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
 
@@ -73,7 +73,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int letter = -1;  // of those under way; −1: what came earlier
+    int letter = -1;  // index in under_way; −1: letters that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -118,16 +118,16 @@ class Stage {
       rank.gave_up = error.what();
       book.poison(error.what());
       book.close();
-      for (std::size_t g = rank.books.size(); g-- > 0;)  // it leaves its other groups in peace, a pair before its parent
+      for (std::size_t g = rank.books.size(); g-- > 0;)  // it leaves its other groups regularly, a pair before its parent
         if (rank.books[g] && rank.books[g].get() != &book) noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
       rank.leave_all();
     }
   }
 
-  // What the rest follows from: where each rank is, which letters it keeps, and which are under way.
+  // The state that determines all further events: each rank's position, the letters it keeps, and those under way.
   std::string state() const {
     std::multiset<std::string> letters;
-    for (const Post::Sent& sent : post_.under_way)  // nothing follows from what goes to a rank at its end
+    for (const Post::Sent& sent : post_.under_way)  // letters to a rank that has ended have no effect
       if (!over(sent.to)) letters.insert(name_of(sent.to, sent.letter));
     std::string all = fmt::format("{} {}", asks_, fmt::join(letters, ""));
     for (int r = 0; r < size(); ++r) {
@@ -143,7 +143,8 @@ class Stage {
   const std::string& gave_up(int rank) const { return of(rank).gave_up; }
   bool over(int rank) const { return of(rank).over(play_, rank); }
 
-  // What is still under way arrives now that no group is left: nothing of it may be kept, and nobody be waited for.
+  // Delivers the letters still under way after all groups have ended. Returns how many are kept, plus ranks that still miss
+  // a farewell; both must be 0.
   std::size_t kept() {
     std::size_t kept = 0;
     for (Rank& rank : ranks_) rank.leave_all();
@@ -154,7 +155,7 @@ class Stage {
     }
     return kept;
   }
-  int noticed() const { return noticed_; }  // how often a rank that had left, or was leaving, heard that calls differed
+  int noticed() const { return noticed_; }  // how often a rank that had left, or was leaving, detected different calls
 
  private:
   struct Rank {
@@ -164,7 +165,7 @@ class Stage {
           offers(groups),
           sequence(groups) {}
     std::unique_ptr<ServiceLine> line;
-    std::vector<std::unique_ptr<CallBook>> books;  // of each group; a pair's goes before its parent's
+    std::vector<std::unique_ptr<CallBook>> books;  // by group; a pair's is destroyed before its parent's
     std::vector<std::vector<std::int64_t>> offers;
     std::vector<std::uint64_t> sequence;
     std::size_t next = 0;
@@ -188,7 +189,7 @@ class Stage {
     return error.what();
   }
 
-  // A farewell comes after what its sender wrote before. Other letters come in any order, which is more than MPI would do.
+  // A farewell arrives after its sender's earlier letters. Other letters arrive in any order, which is more than MPI allows.
   bool is_ahead(int letter) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(letter)];
     return sent.letter.kind == Letter::Kind::farewell &&
@@ -206,7 +207,7 @@ class Stage {
     const auto g = static_cast<std::size_t>(act.group);
     if (act.kind != Act::join) return met(r, act);
     if (play_.parent(act.group) >= 0) return true;
-    if (!of(r).offers[g].empty()) return true;  // the others have come, and so has this rank
+    if (!of(r).offers[g].empty()) return true;  // the members have met already
     return std::all_of(play_.groups[g].begin(), play_.groups[g].end(), [&](int member) {
       const Rank& other = of(member);
       return !other.over(play_, member) && other.act(play_, member).kind == Act::join &&
@@ -214,7 +215,7 @@ class Stage {
     });
   }
 
-  // Whether those whom a call waits for have begun the same one.
+  // Whether the ranks that a call waits for have begun the same one.
   bool met(int r, const Act& act) const {
     if (act.kind != Act::call || !of(r).waits) return true;
     const auto& members = play_.groups[static_cast<std::size_t>(act.group)];
@@ -258,7 +259,7 @@ class Stage {
     ++rank.next;
   }
 
-  // All groups have one id, which is as bad as it can be: only their incarnations differ.
+  // All groups have the same id, the worst case: only their incarnations differ.
   Membership membership(int r, int group) const {
     const auto& members = play_.groups[static_cast<std::size_t>(group)];
     const int self = static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());
@@ -278,13 +279,13 @@ class Stage {
   Post post_;
   int asks_ = 0, noticed_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // of each group and rank: histories of its calls
+  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // by group and rank: histories of the calls
 };
 
-// Calls `at_end` wherever nothing more can happen, and returns how many states there are.
+// Calls `at_end` in every state without further events. Returns the number of states.
 inline std::size_t explore(const Play& play, const std::function<void(Stage&)>& at_end) {
   std::set<std::string> seen;
-  std::vector<std::vector<Stage::Event>> open{{}};  // states, by the events that lead there
+  std::vector<std::vector<Stage::Event>> open{{}};  // states, as the events that lead there
   while (!open.empty()) {
     const std::vector<Stage::Event> past = std::move(open.back());
     open.pop_back();

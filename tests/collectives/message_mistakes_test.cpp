@@ -1,4 +1,4 @@
-// What ranks are told over messages when their calls differ or one gives up, and that nothing of it reaches a later world.
+// Errors over messages when calls differ or a rank gives up, and that no trace of them reaches a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/messages.hpp"
 
@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Every rank makes a call of its own; the first whose call fails gives up, as a communicator does.
+// Every rank makes a call. A rank whose call fails gives up, as a communicator does.
 std::string thrown_by(Group& group, const Plan& plan) {
   GroupCall call(group, plan);
   try {
@@ -20,7 +20,7 @@ std::string thrown_by(Group& group, const Plan& plan) {
   return "nothing";
 }
 
-// Long enough for what was sent before a barrier to be found.
+// Reads letters for that time, so that it finds all letters sent before a barrier.
 std::string heard(CallBook& book, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
@@ -57,16 +57,16 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
       REQUIRE_ALL(named_ranks);
     };
     check(odd_one ? all_gather : all_reduce(Redop::sum), "called all_");
-    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, other sums
-    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // nobody sends anything
+    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, a different operator
+    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // no rank sends anything
     Plan longer =
         plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
-    longer.signature = 0;  // not compared, and still no corruption
+    longer.signature = 0;  // not compared, but still no corruption
     check(longer, " bytes from rank ");
   }
 }
 
-TEST_CASE("who receives sees the difference, also when the sender has gone on", "[spmd][messages]") {
+TEST_CASE("the receiver detects a different call even if the sender has moved on", "[spmd][messages]") {
   const int size = world().size();
   const bool is_root = world().rank() == 0;
   for (const Line& line : open_all()) {
@@ -87,7 +87,7 @@ TEST_CASE("who receives sees the difference, also when the sender has gone on", 
   }
 }
 
-TEST_CASE("why a rank gave up is told in its words, whoever else gives up for that", "[spmd][messages]") {
+TEST_CASE("the first rank's reason for giving up is passed on unchanged", "[spmd][messages]") {
   const bool is_first = world().rank() == 0;
   ServiceLine line(world().world());
   CallBook book(line, everybody(line));
@@ -100,8 +100,8 @@ TEST_CASE("why a rank gave up is told in its words, whoever else gives up for th
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH gives the number of a communicator that was freed to the next, and with it whatever nobody has received.
-TEST_CASE("letters that nobody read do not reach the next world", "[spmd][messages]") {
+// MPICH reuses the number of a freed communicator, together with messages that were never received.
+TEST_CASE("unread letters do not reach the next world", "[spmd][messages]") {
   {
     ServiceLine line(world().world());
     CallBook book(line, everybody(line));
@@ -114,7 +114,7 @@ TEST_CASE("letters that nobody read do not reach the next world", "[spmd][messag
   REQUIRE_ALL(heard(book, 0.05) == "nothing");
 }
 
-TEST_CASE("messages that nobody took do not reach the next world", "[spmd][messages]") {
+TEST_CASE("unreceived messages do not reach the next world", "[spmd][messages]") {
   const int size = world().size();
   const bool is_root = world().rank() == 0;
   const Plan plan = plan_of(&named(Collective::broadcast, "direct"), Problem::even(Collective::broadcast, 4, size));

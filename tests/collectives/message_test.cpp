@@ -1,4 +1,4 @@
-// What comes out of collectives over messages, and that calls in flight do not disturb one another.
+// Results of collectives over messages, and that calls in flight do not disturb one another.
 #include "collectives/communicator.hpp"
 #include "tests/collectives/messages.hpp"
 
@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs the plan twice, as callers do, and tells what came out wrong.
+// Runs the plan twice, as callers do; returns what is wrong.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
   GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {
@@ -42,7 +42,7 @@ TEST_CASE("every algorithm gives exact results over messages, in place and out o
   }
 }
 
-TEST_CASE("native collectives over MPI mean what ours mean", "[spmd][messages]") {
+TEST_CASE("native collectives over MPI give the same results as ours", "[spmd][messages]") {
   const int size = world().size();
   const auto transport = backend_named("mpi").open(world());
   const auto group = join_all(*transport, 1);
@@ -74,7 +74,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
   for (const Line& line : open_all()) {
     const auto all = join_all(*line.transport, 1);
     std::vector<Plan> plans;
-    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two that only their sequence tells apart
+    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two differ only in their sequence
 
       plans.push_back(plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
     std::vector<std::unique_ptr<GroupCall>> calls;
@@ -86,11 +86,11 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
       Plan plan = plan_of(&named(Collective::all_gather, "bruck"), gather);
       plan.problem.rank = gather.rank;
       calls.insert(calls.begin() + rank % 3,
-                   std::make_unique<GroupCall>(*some, plan));  // each rank starts it at another time
+                   std::make_unique<GroupCall>(*some, plan));  // each rank starts it at a different time
     }
     std::uint64_t sequence = 0;
     bool right = true;
-    for (int again = 0; again < 20; ++again) {  // further than the sequence's bits in MPI's tags
+    for (int again = 0; again < 20; ++again) {  // exceeds the sequence's bits in MPI's tags
       std::vector<Operation*> running;
       for (const auto& call : calls) {
         call->start(call->plan.problem.what == Collective::all_gather ? static_cast<std::uint64_t>(again) + 1 : ++sequence);
@@ -104,7 +104,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
   }
 }
 
-TEST_CASE("a one-shot sum over messages is made in rank order, our own contribution too", "[spmd][messages]") {
+TEST_CASE("a one-shot sum over messages adds in rank order, including our own contribution", "[spmd][messages]") {
   const int size = world().size();
   constexpr std::int64_t count = 100;
   std::vector<std::vector<float>> inputs(static_cast<std::size_t>(size), std::vector<float>(count));
@@ -127,7 +127,7 @@ TEST_CASE("a one-shot sum over messages is made in rank order, our own contribut
   }
 }
 
-TEST_CASE("sends and receives over messages meet their partners, whatever else is in flight", "[spmd][messages]") {
+TEST_CASE("sends and receives over messages match their partners, whatever else is in flight", "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   SystemClock clock;
   for (const Line& line : open_all()) {
@@ -137,10 +137,10 @@ TEST_CASE("sends and receives over messages meet their partners, whatever else i
     const auto slice = [](std::vector<std::int64_t>& of, int first, int n) {
       return Slice{of.data() + first, n, DType::i64};
     };
-    // Its messages may come before those of the sends, or after.
+    // The all_reduce is started before the messages on some ranks, and after them on others.
     std::vector<Request> requests;
     if (rank % 2 == 0) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
-    for (int message = 0; message < 2; ++message)  // two each way, in their order
+    for (int message = 0; message < 2; ++message)  // two in each direction, in order
       for (int peer = 0; peer < size; ++peer) {
         if (peer == rank) continue;
         requests.push_back(c.start_recv(slice(got, 2 * peer + message, 1), peer));

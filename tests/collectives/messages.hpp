@@ -1,4 +1,4 @@
-// What tests of the backends that carry messages share: their groups, plans, and calls with buffers whose results are known.
+// Helpers for tests of the backends that send messages: groups, plans, and calls with known results.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ struct Line {
   std::unique_ptr<Transport> transport;
 };
 
-// The backends that carry messages, where they work.
+// The backends that send messages and work here.
 inline std::vector<Line> open_all() {
   std::vector<Line> lines;
   for (const Backend& backend : all_backends())
@@ -32,7 +32,7 @@ inline std::vector<int> ranks(int first, int last) {
   return all;
 }
 
-// Makes a group, on all ranks of the world at once; a rank that is no member gets none.
+// Creates a group; collective over the world. A rank that is not a member gets null.
 inline std::unique_ptr<Group> join(Transport& transport, const std::vector<int>& members, std::uint32_t id) {
   const auto all = transport.exchange(transport.offer(static_cast<int>(members.size())));
   const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
@@ -46,7 +46,7 @@ inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
   return join(transport, ranks(0, world().size()), id);
 }
 
-// All ranks, in the next group of a line that all have used alike.
+// All ranks, as the next group of a line on which all have joined equally many groups.
 inline Membership everybody(ServiceLine& line) {
   const auto number = static_cast<std::int64_t>(line.next_number());
   return {ranks(0, world().size()), world().rank(), 1,
@@ -62,14 +62,14 @@ inline Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dt
   return plan;
 }
 
-// Small enough that every sum and product of 8 ranks is exact in every type.
+// Values so small that every sum and product of 8 ranks is exact in every type.
 inline std::int64_t value(Redop op, int rank, std::int64_t index) {
   const std::uint32_t bits =
       Random{.seed = 7, .site = static_cast<std::uint32_t>(rank)}.bits(static_cast<std::uint64_t>(index));
   return op == Redop::prod ? 1 + bits % 2 : bits % 5;
 }
 
-// What element `index` of the whole vector must become. An all_to_all is looked at from the rank that takes.
+// The expected value of element `index` of the whole vector. For an all_to_all, `index` counts the receiver's vector.
 inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   const Problem& p = plan.problem;
   const auto owner = [&](const Blocks& blocks) {
@@ -79,7 +79,7 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   };
   if (p.what == Collective::broadcast || p.what == Collective::scatter) return value(plan.op, p.root, index);
   if (p.takes_block()) return value(plan.op, owner(p.blocks), index);
-  if (p.what == Collective::all_to_all) {  // blocks of one size
+  if (p.what == Collective::all_to_all) {  // equal blocks
     const int from = owner(p.taken);
     return value(plan.op, from, p.blocks.first(p.rank) + index - p.taken.first(from));
   }
@@ -94,7 +94,7 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   return all;
 }
 
-// One call on a group, with its buffers. In place, both are one vector; behind every buffer lies a byte that nobody may write.
+// One call on a group, with its buffers. In place, both are one vector. Each buffer ends with a byte that no rank may write.
 struct GroupCall {
   GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;

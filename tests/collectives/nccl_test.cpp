@@ -1,4 +1,5 @@
-// The backend nccl, whole: on the emulated GPU and NCCL (tests/cuda/emulation) under `make test`, else on real ones, where they are.
+// The whole backend nccl: on the emulated GPU and NCCL (tests/cuda/emulation) under `make test`, otherwise on real ones if
+// there are any.
 #include <cstdlib>
 
 #include "collectives/backends/transport.hpp"
@@ -8,7 +9,7 @@
 namespace chorale::test {
 namespace {
 
-// Groups, messages between two ranks, and barriers, on host buffers, which are staged the other way round.
+// Groups, sums, averages and barriers on host buffers, which nccl stages through the device.
 std::string host_buffers(Communicator& c) {
   std::int32_t one = c.rank() + 1, sum = 0;
   c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});
@@ -49,7 +50,7 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// Calls that differ hang in NCCL, and are found by letters; then the group is aborted, and the world goes on.
+// Calls that differ hang in NCCL and are detected by letters. Then the group is aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";
   std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
@@ -72,7 +73,7 @@ std::string calls_that_differ(Communicator& c) {
 
 Slice floats_at(const Buffer& buffer) { return {buffer.data(), buffer.bytes() / 4, DType::f32, buffer.device()}; }
 
-// (That memory goes while a communicator still knows it, the emulation finds.)
+// (The emulation itself detects memory that is freed while a communicator has it registered.)
 std::string memory_is_registered_once(Communicator& c) {
   auto* const known_to = registrations();
   if (!known_to) return "";
@@ -100,7 +101,7 @@ std::string memory_is_registered_once(Communicator& c) {
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";
 }
 
-// Ranks lend buffers of any size, some of which would share a block and some would not.
+// Ranks pass buffers of different sizes. Some would share a block, some would have their own.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);
@@ -114,7 +115,7 @@ std::string sizes_that_differ(Communicator& c) {
   return "";
 }
 
-// Of another allocator than the world's: nothing of such a call may be registered, its workspace neither.
+// Buffers from another allocator than the world's: neither they nor the call's workspace may be registered.
 std::string memory_of_somebody_else(Communicator& c) {
   if (!registrations()) return "";
   const auto memory = cuda_memory(DevicePlugin(), 0);
@@ -128,13 +129,13 @@ std::string memory_of_somebody_else(Communicator& c) {
       FarTrial trial(problem, DType::f32, Redop::sum, *from);
       c.run(trial.call());
       if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
-      if (from == &other && registrations()(trial.output().data) > 0) return "somebody else's memory is registered";
+      if (from == &other && registrations()(trial.output().data) > 0) return "memory of another allocator is registered";
     }
   }
   return "";
 }
 
-// What the device has yet to do with memory that was given back must not reach who has it next: host buffers cross to it beside all streams.
+// Pending device work on freed memory must not reach its next owner: host buffers are copied there outside of all streams.
 std::string memory_that_is_lent_again(Communicator& c) {
   auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
   if (!hold) return "";
@@ -154,7 +155,7 @@ std::string memory_that_cannot_be_registered(Communicator& c) {
   const Buffer buffer = c.allocator().allocate(4000, Category::comm);
   const std::int64_t ever = registrations()(nullptr);
   c.all_reduce(floats_at(buffer));
-  if (registrations()(nullptr) != ever) return "memory is registered all the same";
+  if (registrations()(nullptr) != ever) return "memory is registered nevertheless";
   const std::string said = c.transport().about_memory();
   return said == fmt::format("not registered with NCCL, which has none for rank {}", c.size() - 1) ? "" : said;
 }
@@ -180,7 +181,7 @@ TEST_CASE("the backend nccl keeps its promises", "[spmd][nccl]") {
     }
 }
 
-TEST_CASE("where NCCL lends one rank no memory that can be registered, nobody registers any", "[spmd][nccl]") {
+TEST_CASE("if NCCL has no memory for one rank, no rank registers any", "[spmd][nccl]") {
   SystemClock clock;
   if (!registrations()) return;
   if (world().rank() == world().size() - 1) setenv("EMULATED_NCCL_LENDS", "no", 1);

@@ -1,5 +1,5 @@
-// An algorithm that is in no table: a group runs it when it is chosen, hands it on to the groups that are split off, and
-// leaves it for another.
+// An algorithm outside the table. A group runs it once chosen, passes it on to groups split from it, and can switch to
+// another.
 #include <atomic>
 
 #include "collectives/algorithms.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<int> planned = 0;
 
-// All to rank 0, which adds them up and sends the sum back.
+// All ranks send to rank 0, which adds the vectors and sends the sum back.
 Schedule star(const Problem& p) {
   ++planned;
   const std::int64_t n = p.blocks.total();
@@ -29,11 +29,11 @@ Schedule star(const Problem& p) {
 }
 const Algorithm mine{Collective::all_reduce, "star", star, "by way of rank 0"};
 
-// The sum of 1 + rank over the group, and whether our function was asked for it.
+// Sums 1 + rank over the group, and checks whether our function planned the call.
 std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   const int before = planned;
-  group.barrier();  // nobody plans before all have looked
+  group.barrier();  // no rank plans before all have read `planned`
   std::vector<std::int64_t> x(10, 1 + group.rank());
   const Slice slice{x.data(), 10, DType::i64};
   const std::string name = group.choice({Collective::all_reduce, slice, slice}).algorithm;

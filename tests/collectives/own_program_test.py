@@ -1,5 +1,5 @@
-"""The program in docs/library.md is the file in examples/. It builds with the command given there and with the installed
-library, and runs on every backend; so does tests/client/, which makes random calls."""
+"""The program in docs/library.md equals the file in examples/. It builds with the command given there and with the installed
+library, and runs on every backend. So does tests/client/, which makes random calls."""
 import os
 import re
 import shutil
@@ -67,7 +67,7 @@ class OwnProgram(unittest.TestCase):
             self.the_plugin_is_found_beside_the_library(folder, command, home)
 
     def only_chorale_is_on_the_path(self, package):
-        """A program may have folders called src and collectives."""
+        """The include path must expose only chorale/: a user's program may have folders called src and collectives."""
         flags = start(["pkg-config", "--cflags-only-I", package]).stdout.split()
         ours = [flag[2:] for flag in flags if "chorale" in os.listdir(flag[2:])]
         self.assertEqual(len(ours), 1, flags)
@@ -89,7 +89,7 @@ class OwnProgram(unittest.TestCase):
                                      rf"^{backend}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
-        """The emulated one is put where an install puts the real one; the program lies elsewhere."""
+        """The emulated plugin is put where an install puts the real one; the program is elsewhere."""
         with open(f"{folder}/plugin.cpp", "w") as program:
             program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", "
                           "chorale::DevicePlugin().why_not()); }\n")

@@ -1,4 +1,4 @@
-// What tests of schedules share: an algorithm by its name, and all ranks' schedules, cut into chunks if wished.
+// Helpers for tests of schedules: finds an algorithm by name, and cuts all ranks' schedules into chunks.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,5 @@
-// Random programs of collectives: no deadlock, right results. SEQUENCES says how many (100, in `make test-all` 300), BACKENDS on which backends (all);
-// a failing program is made as short as it still fails before it is shown.
+// Random programs of collectives: no deadlock, right results. SEQUENCES sets how many (100; in `make test-all` 300),
+// BACKENDS on which backends (all). A failing program is shortened as far as it still fails before it is shown.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Arbitrary<Act> {
 
 namespace {
 
-// Checks a property of random programs, and says itself what failed, with the shortest program found.
+// Checks a property of random programs. Prints a failure itself, with the shortest program found.
 template <class Property>
 bool holds(Property&& property) {
   const std::string how = "max_size=40 max_success=" + environment("SEQUENCES", thorough() ? "300" : "100") +
@@ -71,7 +71,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd]") {
     const std::vector<std::string> wanted = split(environment("BACKENDS", backend.name), ',');
     if (!joins_hosts(backend) || std::find(wanted.begin(), wanted.end(), backend.name) == wanted.end()) continue;
     INFO(backend.name);
-    // Rank 0 makes the programs and all play them; an empty one ends it.
+    // Rank 0 generates the programs and all ranks play them; an empty one ends the test.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));
     if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().slice_bytes = 5000;
     const auto play = [&](const std::vector<Act>& acts) {

@@ -1,4 +1,5 @@
-// What only the emulated NCCL tells: how many communicators know the memory at a place; at none, how many registrations there ever were.
+// A query of the emulated NCCL. For an address: how many communicators have registered its memory. For null: how many
+// registrations there have been.
 #pragma once
 #include <cstdint>
 

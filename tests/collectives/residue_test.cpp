@@ -1,14 +1,14 @@
-// A call can be over while the library still holds some of what it sent, because the receiver is slow and its socket is full. The sender
-// moves that on whatever it waits for next, or the receiver would wait for ever.
+// A call can be over while the library still holds some of its data, because the receiver is slow and its socket is full.
+// The sender must make progress in whatever it waits for next. Otherwise the receiver would wait forever.
 //
-//   rank 0   sends ───────────────────▶ over      waits for all ranks, over MPI: moves UCX too
+//   rank 0   sends ───────────────────▶ over      waits for all ranks over MPI: UCX must make progress too
 //   rank 1             comes late, receives …     waits for all ranks
 #include "tests/collectives/worlds.hpp"
 
 namespace chorale::test {
 namespace {
 
-// A message more in each round, so that in one of them the last message is the one that the socket takes a part of.
+// Each round sends one message more than the last. So in one round the socket takes only part of the last message.
 std::string reaches_a_late_rank(Communicator& c) {
   constexpr std::int64_t count = 1500;
   constexpr int rounds = 100;
@@ -22,7 +22,7 @@ std::string reaches_a_late_rank(Communicator& c) {
     if (c.rank() == 1) {
       clock.sleep(0.02);
       for (int m = 0; m < messages; ++m) c.start_recv(slice, 0).wait();
-      if (x != std::vector<float>(count, static_cast<float>(messages))) trouble = "other numbers came";
+      if (x != std::vector<float>(count, static_cast<float>(messages))) trouble = "wrong values arrived";
     }
     mpi::sleep_until_all(world().world(), clock);
   }

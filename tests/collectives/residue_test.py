@@ -1,4 +1,4 @@
-"""The C++ test of the same name where it matters: over TCP, with sockets that hold little."""
+"""Runs the C++ test of the same name in its critical case: over TCP, with small socket buffers."""
 import os
 import unittest
 

@@ -12,7 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// What a step must wait for, found by comparing it with every step before it: the plain way, which planning must agree with.
+// The steps that a step must wait for, found by comparing it with every earlier step. Planning must agree with this plain
+// method.
 std::vector<int> waits_by_comparison(const Schedule& schedule, std::size_t step) {
   std::vector<int> after;
   std::vector<bool> implied(step, false);
@@ -71,7 +72,7 @@ TEST_CASE("a step removed from any algorithm is noticed") {
         auto broken = whole;
         auto& steps = broken[rank].steps;
         steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(step));
-        for (Step& later : steps) {  // those that waited for it wait for nothing; the others still for whom they meant
+        for (Step& later : steps) {  // waits for the removed step are dropped, the other waits keep their targets
           std::erase(later.after, static_cast<int>(step));
           for (int& before : later.after) before -= before > static_cast<int>(step);
         }
@@ -81,11 +82,11 @@ TEST_CASE("a step removed from any algorithm is noticed") {
   }
 }
 
-TEST_CASE("a step waits for what it must, and names no more than that") {
+TEST_CASE("a step names exactly the steps that it must wait for") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const bool in_place : {false, true})
       for (const int chunks : {1, 3}) {
-        if (algorithm.name == std::string("pairwise")) continue;  // it has an order of its own
+        if (algorithm.name == std::string("pairwise")) continue;  // it requests more order than its data need
         const auto ranks = cut_all(plan_all_ranks(algorithm, even(algorithm.what, 37, 4, in_place)), chunks);
         INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << chunks << " chunks"
                                      << (in_place ? ", in place" : ""));
@@ -101,7 +102,7 @@ TEST_CASE("a step waits for what it must, and names no more than that") {
       }
 }
 
-TEST_CASE("each kind of mistake is told apart") {
+TEST_CASE("each kind of mistake has its own message") {
   const Problem p = even(Collective::all_reduce, 4, 2);
   const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), p);
   const auto broken = [&](auto change) {
@@ -160,7 +161,7 @@ TEST_CASE("a step that no backend can run is refused, by rank, step and element"
   CHECK_THAT(broken(recv, [](Step& s) { s.dst.place = Place::input; }), says("writes the input"));
 }
 
-TEST_CASE("a step of one rank alone that no backend can run is refused too") {
+TEST_CASE("a local step that no backend can run is refused too") {
   const auto flaw = [](bool in_place, Step step) {
     Schedule s(even(Collective::all_reduce, 4, 1, in_place));
     s.copy(input(0, 4), output(0, 4));
@@ -190,7 +191,7 @@ TEST_CASE("a step of one rank alone that no backend can run is refused too") {
   CHECK_THAT(flaw(true, {.kind = Kind::reduce, .src = {input(0, 3)}, .dst = output(0, 4)}), says(shifted));
 }
 
-TEST_CASE("two ranks that send before they receive, and wait for the send, are a deadlock") {
+TEST_CASE("two ranks that send first, and wait for the send before they receive, are a deadlock") {
   const Problem p = even(Collective::all_reduce, 1, 2);
   std::vector<Schedule> ranks{Schedule(p.at(0)), Schedule(p.at(1))};
   for (int r = 0; r < 2; ++r) {
@@ -202,7 +203,7 @@ TEST_CASE("two ranks that send before they receive, and wait for the send, are a
   CHECK_THAT(find_flaw(ranks), says("deadlock when sends wait for their receives"));
 }
 
-TEST_CASE("a message does not overtake another on its way") {
+TEST_CASE("a message does not overtake an earlier one") {
   const Problem p = even(Collective::all_reduce, 2, 2);
   Schedule first(p.at(0)), second(p.at(1));
   first.recv(1, output(0, 1)), first.send(1, output(0, 1)), first.send(1, input(1, 1));
@@ -210,7 +211,7 @@ TEST_CASE("a message does not overtake another on its way") {
   CHECK_THAT(find_flaw({first, second}), says("waits forever"));
 }
 
-TEST_CASE("the bytes sent are those of the closed forms") {
+TEST_CASE("the number of elements sent matches the closed forms") {
   const std::int64_t n = 5040;
   for (const int p : {1, 2, 3, 5, 8}) {
     const auto sent = [&](Collective what, const char* name) {
@@ -250,7 +251,7 @@ TEST_CASE("in place, a block and its place in the whole vector are the same memo
   CHECK_FALSE(overlap(scatter, output(0, 3), input(0, 3)));
 }
 
-TEST_CASE("what lies where it belongs already is not copied") {
+TEST_CASE("data that are already in place are not copied") {
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != Collective::all_gather) continue;
     for (const bool in_place : {false, true}) {

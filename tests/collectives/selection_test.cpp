@@ -41,13 +41,13 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
   CHECK((chosen(selector, 0) == "one_shot" && chosen(selector, 64) == "one_shot" && chosen(selector, 500) == "one_shot"));
   CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
-  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // the form of the call comes first
+  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place or not counts before the size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
   CHECK(selector.price("shm").beta == 2e-9);
 }
 
-TEST_CASE("what was not measured is priced: other ranks, backends, machines, and algorithms that do not fit") {
+TEST_CASE("the cost model decides what was not measured: other ranks, backends, machines, algorithms that do not fit") {
   const auto says_model = [](const Choice& choice) { return choice.why.find("by the cost model") != std::string::npos; };
   const Selector selector(table());
   CHECK(says_model(selector.choose("shm", all_reduce(5), 64, true)));
@@ -60,13 +60,12 @@ TEST_CASE("what was not measured is priced: other ranks, backends, machines, and
   CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64, true)));
 }
 
-TEST_CASE("native is chosen where it was fastest, and passed over where its results would differ") {
+TEST_CASE("native is chosen if it was fastest, but not if its results would differ") {
   TuningTable t = table();
   t.choices[1].algorithm = "native";
   const Selector selector(t);
   CHECK(selector.choose("shm", all_reduce(4), 4096, true).algorithm == "native");
-  CHECK(selector.choose("shm", all_reduce(4), 4096, false).algorithm ==
-        "one_shot");  // of the sizes that are left the nearest
+  CHECK(selector.choose("shm", all_reduce(4), 4096, false).algorithm == "one_shot");  // the nearest of the remaining sizes
   using enum DType;
   using enum Redop;
   const auto agrees = [](Collective what, DType dtype, Redop op, std::int64_t count = 100) {
@@ -81,7 +80,7 @@ TEST_CASE("native is chosen where it was fastest, and passed over where its resu
   CHECK((agrees(Collective::all_gather, u8, sum, 2147483647) && !agrees(Collective::all_gather, u8, sum, 2147483648)));
 }
 
-TEST_CASE("the cost model chooses something that fits for every collective, and changes its mind with the size") {
+TEST_CASE("the cost model chooses a fitting algorithm for every collective, depending on the size") {
   const Selector selector;
   for (const char* backend : {"shm", "mpi", "ucx", "nccl", "threads"})
     for (const int size : {1, 2, 3, 4, 7, 16, 100})
@@ -120,7 +119,7 @@ TEST_CASE("a tuning table is written whole and read back") {
   CHECK_THROWS_WITH(write_tuning("/proc/none/x.json", table()), says("cannot be written"));
 }
 
-TEST_CASE("auto takes the preferred backend of those that work, and MPI where nothing else does") {
+TEST_CASE("auto takes the preferred backend among those that work, and MPI if no other does") {
   const auto best = [](bool on_device, const std::vector<std::string>& working) {
     return best_backend(on_device, [&](const Backend& row) { return std::ranges::count(working, row.name) > 0; });
   };

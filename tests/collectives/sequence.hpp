@@ -1,5 +1,6 @@
-// A random program of collectives, the same on all ranks: calls on groups that overlap, some waited for at once, some much later and
-// in another order on each rank; groups that are split off and dropped on the way; messages between two ranks.
+// A random program of collectives, equal on all ranks. It makes calls on overlapping groups, and messages between two ranks.
+// Some calls are waited for at once, some later, in an order of each rank's own. Groups are split off and dropped on the
+// way.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace chorale::test {
 
-// A few random numbers, from which everything else follows, so that any numbers make a program and a shorter one is easy to find.
+// A few random numbers that determine an act. Any numbers form a program, so a failing one is easily shortened.
 struct Act {
   std::uint8_t what = 0, group = 0, algorithm = 0, dtype = 0, op = 0, root = 0, how = 0;
   std::uint16_t count = 0;
@@ -19,8 +20,8 @@ class Performance {
  public:
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
-  // Plays the program on this rank; "" when every result was right. What is wrong is also said at once: other ranks may wait for what
-  // this one then never does.
+  // Plays the program on this rank; "" if every result was right. Trouble is printed at once, because other ranks may wait
+  // for a call that this one never makes.
   std::string play(const std::vector<Act>& acts) {
     std::string trouble;
     try {
@@ -37,20 +38,20 @@ class Performance {
  private:
   struct Pending {
     Trial trial;
-    Request request;  // goes first
+    Request request;  // destroyed first
   };
 
   std::string play(const Act& act) {
     std::size_t g = act.group % groups_.size();
     Communicator& group = groups_[g];
-    if (act.what % 16 == 15 && groups_.size() < 6) {  // every rank of the parent, also those that get no group
+    if (act.what % 16 == 15 && groups_.size() < 6) {  // on every rank of the parent, even those that get no group
       if (group)
         groups_.push_back(group.split(color_of(act, group.rank()), act.how & 8 ? -group.rank() : 0));
       else
         groups_.push_back(Communicator(nullptr));
       return "";
     }
-    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size()) {  // what is in flight keeps it alive
+    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size()) {  // calls in flight keep it alive
       groups_.pop_back();
       return "";
     }
@@ -95,7 +96,7 @@ class Performance {
       group.choose(problem.what, able[pick]->name, 1 + act.algorithm / 64);
   }
 
-  // From one rank of the group to another; what is sent is a broadcast's input.
+  // A message from one rank of the group to another. Its values are those of a broadcast's input.
   std::string message(const Act& act, Communicator& group) {
     const int p = group.size(), from = act.root % p, to = (from + 1 + act.op % (p - 1)) % p;
     if (group.rank() != from && group.rank() != to) return "";
@@ -122,7 +123,7 @@ class Performance {
     return trial.trouble();
   }
 
-  // Each rank in an order of its own.
+  // Each rank waits in its own order.
   std::string wait_for_one() {
     const int rank = groups_[0].rank();
     const auto which =
@@ -137,7 +138,7 @@ class Performance {
   Ledger ledger_;
   Allocator ordinary_{heap_, ledger_};
   std::vector<Communicator> groups_;
-  std::vector<Pending> pending_;  // dies first: its requests need the groups
+  std::vector<Pending> pending_;  // destroyed first: its requests need the groups
 };
 
 }  // namespace chorale::test

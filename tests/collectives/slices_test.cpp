@@ -1,5 +1,6 @@
-// Calls on ordinary buffers that mapped memory takes in slices: lengths around their borders, every algorithm, ordinary buffers on some
-// ranks or on all, for the input or the output alone, several calls in flight, and no more symmetric memory than the slices need.
+// Calls that mapped memory takes in slices because of ordinary buffers: lengths around slice borders, every algorithm,
+// ordinary buffers on some or all ranks, for input or output only, and several calls in flight. Symmetric memory may grow by
+// the slices' stand-ins only.
 #include <list>
 #include <numeric>
 
@@ -13,7 +14,7 @@ using namespace chorale::test;
 
 namespace {
 
-// The ranks of an mpirun on mapped memory, with ordinary memory beside it.
+// A world on mapped memory, with ordinary memory beside it.
 struct Host {
   explicit Host(std::int64_t slice_bytes) { reach().slice_bytes = slice_bytes; }
   mapped::Reach& reach() { return dynamic_cast<mapped::MappedTransport&>(c.transport()).reach(); }
@@ -69,10 +70,10 @@ TEST_CASE("a slice may be one element", "[spmd]") {
   }
 }
 
-TEST_CASE("the input alone may be ordinary, or the output", "[spmd]") {
+TEST_CASE("only the input, or only the output, may be ordinary", "[spmd]") {
   Host host(4096);
   constexpr std::int64_t count = 10001;
-  for (const int which : {0, 1, 2}) {  // the last: it depends on the rank
+  for (const int which : {0, 1, 2}) {  // 2: depends on the rank
     const bool input_symmetric = (which == 2 ? host.c.rank() : which) % 2 == 0;
     const Buffer in = host.memory(input_symmetric).allocate(count * 8, Category::workspace);
     const Buffer out = host.memory(!input_symmetric).allocate(count * 8, Category::workspace);
@@ -87,7 +88,7 @@ TEST_CASE("the input alone may be ordinary, or the output", "[spmd]") {
   }
 }
 
-TEST_CASE("calls in slices fly beside one another and beside others", "[spmd]") {
+TEST_CASE("calls in slices run beside each other and beside other calls", "[spmd]") {
   Host host(2000);
   std::list<Trial> trials;
   std::vector<Request> requests;
@@ -101,7 +102,7 @@ TEST_CASE("calls in slices fly beside one another and beside others", "[spmd]") 
     trials.emplace_back(problem_for(host.c, what, count, turn, false), DType::f32, Redop::sum, host.memory(symmetric));
     requests.push_back(host.c.start(trials.back().call()));
   }
-  for (std::size_t r = 0; r < requests.size(); ++r)  // each rank in an order of its own
+  for (std::size_t r = 0; r < requests.size(); ++r)  // each rank in its own order
     requests[(r * 5 + static_cast<std::size_t>(host.c.rank())) % requests.size()].wait();
   std::string wrong;
   for (const Trial& trial : trials)

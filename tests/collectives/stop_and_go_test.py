@@ -16,7 +16,7 @@ from programs import backends, finish, launch, spawn, tests_run
 
 runs = int(os.environ.get("RUNS", "1"))
 seed = int(os.environ.get("SEED", "1"))
-disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds, after which a run is left in peace and must end by itself
+disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds; then the run must end undisturbed
 
 
 def children_of(pid):
@@ -28,7 +28,7 @@ def children_of(pid):
 
 
 def disturb(job, draw):
-    """Stops one rank after another for some milliseconds, as a scheduler does that has better things to do."""
+    """Stops one rank after another for some milliseconds, as a busy scheduler does."""
     until = time.monotonic() + disturbed
     while job.poll() is None and time.monotonic() < until:
         if ranks := children_of(job.pid):

@@ -1,4 +1,5 @@
-// Collectives whose blocks are given: of any sizes, zeros among them, in place or not, one after another and all in flight at once.
+// Collectives with given block sizes: any sizes including zero, in place or not, one call after another and all in flight at
+// once.
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/planning.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -21,7 +22,7 @@ std::int64_t block_size(int shape, int rank, int size) {
   }
 }
 
-// A call with its counts, which must live as long as it does.
+// A call with its counts, which must outlive it.
 struct UnevenCall {
   Trial trial;
   Sizes counts, taken;
@@ -69,7 +70,7 @@ std::string blocks_of_any_sizes(Communicator& c) {
         else
           c.run(one.call());
       }
-      while (!requests.empty()) {  // the last first
+      while (!requests.empty()) {  // in reverse order
         requests.back().wait();
         requests.pop_back();
       }
@@ -86,9 +87,9 @@ std::string blocks_of_any_sizes(Communicator& c) {
 std::int64_t matrix(int shape, int from, int to) {
   switch (shape) {
     case 0: return (from * 3 + to * 5) % 7;
-    case 1: return from == 0 ? 0 : to;   // rank 0 gives nothing
-    case 2: return to == 0 ? 1000 : 0;   // only rank 0 gets anything
-    case 3: return from == to ? 50 : 0;  // everybody keeps what he has
+    case 1: return from == 0 ? 0 : to;   // rank 0 sends nothing
+    case 2: return to == 0 ? 1000 : 0;   // only rank 0 receives
+    case 3: return from == to ? 50 : 0;  // every rank sends only to itself
     case 4: return 0;
     default: return (from + 1) * (to + 2) * 300;
   }
@@ -117,7 +118,7 @@ std::string exchanges_of_any_sizes(Communicator& c) {
       c.choose(Collective::all_to_all, name, at_once ? 2 : 1);
       std::vector<UnevenCall> calls;
       for (int shape = 0; shape <= shapes; ++shape)
-        for (const bool in_place : {false, true, c.rank() % 2 == 1})  // the last: some ranks are, some are not
+        for (const bool in_place : {false, true, c.rank() % 2 == 1})  // the third value differs between ranks
           calls.push_back(exchange(c, shape, in_place, ++turn));
       std::vector<Request> requests;
       for (UnevenCall& one : calls) {
@@ -132,7 +133,7 @@ std::string exchanges_of_any_sizes(Communicator& c) {
   return trouble;
 }
 
-// Rank 0's own row and column are even, those of the others are not.
+// Rank 0's own row and column are even; those of the other ranks are not. All must refuse.
 std::string bruck_is_refused_alike(Communicator& c) {
   const int p = c.size();
   if (p < 3) return "";

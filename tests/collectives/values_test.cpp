@@ -1,5 +1,5 @@
-// What the bits of a reduction are, on every algorithm: min and max of NaN, infinities and both zeros from any rank, the same bits on
-// all ranks whatever the values, averages in every type, and 16-bit floats that are rounded once for each sum.
+// The bits of reductions, with every algorithm: min and max of NaN, infinities and both zeros from any rank; the same bits
+// on all ranks for any values; averages in every type; 16-bit floats rounded once per sum.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// One rank holds the odd value, all others the usual one; every rank is the one in its turn.
+// One rank holds the odd value, all others the usual one. Each rank takes its turn.
 struct Oddity {
   float odd, usual;
 };
@@ -32,7 +32,7 @@ Bytes odd_values(int rank, int size) {
       T value(static_cast<T>(turn == rank ? oddity.odd : oddity.usual));
       std::uint64_t bits = 0;
       std::memcpy(&bits, static_cast<const void*>(&value), sizeof value);
-      if (std::isnan(static_cast<double>(value))) bits |= 5;  // a payload that must not show
+      if (std::isnan(static_cast<double>(value))) bits |= 5;  // a NaN payload that must not appear in the result
       bytes.insert(bytes.end(), reinterpret_cast<const std::byte*>(&bits),
                    reinterpret_cast<const std::byte*>(&bits) + sizeof value);
     }
@@ -40,7 +40,7 @@ Bytes odd_values(int rank, int size) {
 }
 
 std::string extremes_of_odd_values(Communicator& c) {
-  if (c.size() == 1) return "";  // nothing is compared
+  if (c.size() == 1) return "";  // no comparison takes place
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != Collective::all_reduce) continue;
     c.choose(algorithm.what, algorithm.name);
@@ -68,7 +68,8 @@ std::string extremes_of_odd_values(Communicator& c) {
   return "";
 }
 
-// Sums of such values differ with every order, so ranks agree only if each element is summed once, or alike.
+// Sums of such values depend on the order, so ranks agree only if each element is summed once, or in the same order
+// everywhere.
 Bytes random_floats(DType dtype, std::int64_t count, int rank) {
   Bytes bytes(static_cast<std::size_t>(count * size_of(dtype)));
   const Random random{.seed = 3, .site = static_cast<std::uint32_t>(rank)};
@@ -98,14 +99,14 @@ std::string same_bits_on_all_ranks(Communicator& c) {
         c.all_gather({x.data(), bytes, DType::u8}, {all.data(), bytes * c.size(), DType::u8});
         for (int r = 0; r < c.size(); ++r)
           if (std::memcmp(all.data() + r * bytes, x.data(), x.size()) != 0)
-            return fmt::format("{} of {} by {}: ranks {} and {} have other bits", redop_names[static_cast<std::size_t>(op)],
-                               name_of(dtype), algorithm.name, c.rank(), r);
+            return fmt::format("{} of {} by {}: ranks {} and {} have different bits",
+                               redop_names[static_cast<std::size_t>(op)], name_of(dtype), algorithm.name, c.rank(), r);
       }
   }
   return "";
 }
 
-// Rank r gives 3r − 7 (a byte: 3r): the sum divides badly, and integers are cut towards zero.
+// Rank r contributes 3r − 7 (for u8: 3r). The sum is not divisible in general, and integers are truncated toward zero.
 std::string averages_in_every_type(Communicator& c) {
   const int p = c.size();
   const std::int64_t count = 2 * p + 1;
@@ -117,7 +118,7 @@ std::string averages_in_every_type(Communicator& c) {
     for (const DType dtype : all_dtypes) {
       Problem problem = Problem::even(algorithm.what, count, p, p - 1);
       problem.rank = c.rank();
-      Trial trial(problem, dtype, Redop::avg, c.allocator());  // its buffers
+      Trial trial(problem, dtype, Redop::avg, c.allocator());  // for its buffers
       const int shift = dtype == DType::u8 ? 0 : 7;
       int sum = 0;
       for (int r = 0; r < p; ++r) sum += 3 * r - shift;
@@ -140,8 +141,9 @@ std::string averages_in_every_type(Communicator& c) {
   return "";
 }
 
-// Rank 0 gives 1, the others half of its last bit: one half is lost in a 16-bit sum with 1, two together are not. Who adds all at once
-// rounds once; around a ring block b's sum begins at rank b + 1 and is rounded at every hop until it ends at rank b.
+// Rank 0 contributes 1, the others half of its last bit. A 16-bit sum with 1 loses one half, but not two together. Adding
+// all at once rounds once. In a ring, block b's sum starts at rank b + 1 and is rounded at every hop until it ends at rank
+// b.
 template <class T>
 float given_half(int rank) {
   return rank == 0 ? 1.0f : std::is_same_v<T, f16> ? 0x1p-11f : 0x1p-8f;
@@ -182,7 +184,7 @@ constexpr Check checks[] = {
     {"min and max of odd values", extremes_of_odd_values},
     {"the same bits on all ranks", same_bits_on_all_ranks},
     {"averages in every type", averages_in_every_type},
-    {"halves are rounded once a sum", halves_are_rounded_once_a_sum},
+    {"halves are rounded once per sum", halves_are_rounded_once_a_sum},
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
-// What a call on a device's buffers asks of the host: nothing, however much the device still has to do before they are ready; and it touches
-// them no sooner. The emulated device's default stream is held, as if a long kernel were ahead, while a call is started and polled.
+// A call on device buffers never blocks the host, however much work the device has before they are ready. It touches the
+// buffers only after that work. The emulated device's default stream is held, as if by a long kernel, while a call is
+// started and polled.
 #include "tests/collectives/device_checks.hpp"
 
 namespace chorale::test {
 namespace {
 
-constexpr std::int64_t count = 300'000;  // f32: staged, it goes in pieces
+constexpr std::int64_t count = 300'000;  // f32; staged in pieces
 
 std::string waits_for_nothing(Communicator& c) {
   const DevicePlugin plugin;
@@ -26,13 +27,13 @@ std::string waits_for_nothing(Communicator& c) {
   c.choose(Collective::all_reduce, "ring");
   const Call call{Collective::all_reduce, slice(x), slice(y), Redop::avg};
   memory.copy_in(x.data(), ones.data(), x.bytes());
-  c.run(call);  // what it needs is made
+  c.run(call);  // allocates what later calls reuse
   if (!is_all(y, 1)) return "an average is wrong";
   memory.copy_in(y.data(), twos.data(), y.bytes());
 
   hold(true);
   memory.clear(x.data(), x.bytes());
-  memory.copy(z.data(), y.data(), y.bytes());  // reads what the call will write
+  memory.copy(z.data(), y.data(), y.bytes());  // reads the buffer that the call will write
   const std::int64_t before = waits();
   Request request = c.start(call);
   bool early = false;
@@ -41,15 +42,15 @@ std::string waits_for_nothing(Communicator& c) {
   while (!request.test()) {}
   if (early) return "a call was over while the device was held";
   if (waits() != before) return fmt::format("a call waited {} times", waits() - before);
-  if (!is_all(y, 0)) return "what was asked before the call is not in its result";
-  return is_all(z, 2) ? "" : "the result was written before the device was through with the buffer";
+  if (!is_all(y, 0)) return "work enqueued before the call is missing in its result";
+  return is_all(z, 2) ? "" : "the result was written before earlier device work had read the buffer";
 }
 
 constexpr Check held[] = {{"calls on a device that is held", waits_for_nothing}};
 
 }  // namespace
 
-TEST_CASE("a call on device buffers waits neither when it is started nor when it is polled", "[spmd][device]") {
+TEST_CASE("a call on device buffers blocks neither when started nor when polled", "[spmd][device]") {
   const DevicePlugin plugin;
   if (!plugin.find<void(bool)>("chorale_emulated_hold")) return;
   on_every_backend(held);

@@ -1,5 +1,5 @@
-// Tests of what every backend must do: a check is handed the communicator of a whole world, and says what is wrong ("" when all is
-// right). It goes on after a mistake wherever it can, so that the other ranks are not left waiting.
+// Runs checks on every backend. A check gets the communicator of a whole world and says what is wrong ("" if nothing). It
+// continues after a mistake if it can, so that no other rank is left waiting.
 #pragma once
 #include <fmt/core.h>
 
@@ -19,7 +19,7 @@ struct Check {
   std::string (*body)(Communicator& world);
 };
 
-// What is wrong is also said at once: other ranks may wait for what this one then never does.
+// Prints the trouble at once, because other ranks may wait for a call that this one never makes.
 inline std::string trouble_of(const Check& check, Communicator world) try {
   const std::string trouble = check.body(world);
   if (!trouble.empty()) fmt::print(stderr, "{}: {}\n", check.name, trouble);
@@ -28,7 +28,7 @@ inline std::string trouble_of(const Check& check, Communicator world) try {
   return error.what();
 }
 
-// What the call throws; "nothing" when it returns.
+// The message that the call throws; "nothing" if it returns.
 template <class Make>
 std::string thrown_by(Make&& call) try {
   call();
@@ -50,10 +50,11 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
     }
 }
 
-// Whether a backend joins processes, works here, and lends memory that a test may write to. (nccl lends a device's: nccl_test.cpp.)
+// Whether a backend joins processes, works here, and has memory that a test may write to. (nccl has only device memory:
+// nccl_test.cpp.)
 inline bool joins_hosts(const Backend& backend) { return backend.open && !backend.devices_only && probe(backend).works; }
 
-// In an [spmd] test: over every such backend.
+// For [spmd] tests: runs the checks on every such backend.
 inline void on_every_backend(std::span<const Check> checks) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
