@@ -1,5 +1,5 @@
-// One random call of a collective on one rank: its parameters, drawn alike on all ranks of the group; its buffers, between
-// guards; and, when it is over, what is wrong with what came ("" when all is right).
+// One random collective call on one rank. Its parameters are equal on all ranks of the group. Its buffers lie between
+// guards. Afterwards, trouble() says what is wrong with the result ("" if nothing).
 #pragma once
 #include <fmt/format.h>
 
@@ -19,13 +19,13 @@ inline std::int64_t below(Random& random, std::int64_t n) {
 }
 
 struct Drawn {
-  std::uint64_t number;  // of the call: its values follow from it
+  std::uint64_t number;  // of the call; determines its values
   Collective what;
   DType dtype;
   Redop op;
   int root;
   bool in_place, uneven;
-  std::vector<std::vector<std::int64_t>> blocks;  // [from][to] of an all_to_all; else blocks[0]: one a rank
+  std::vector<std::vector<std::int64_t>> blocks;  // [from][to] of an all_to_all; otherwise blocks[0], one per rank
 };
 
 // Most calls are small, and some are large; blocks may be empty.
@@ -58,8 +58,7 @@ inline Drawn draw(Random& random, int ranks, std::int64_t most) {
   return d;
 }
 
-// Elements of memory that is the world's or the program's own, at some distance from its start, with guards before and
-// behind.
+// A buffer in the world's or the program's own memory, at some distance from its start, with guards before and behind.
 class Room {
  public:
   Room(std::int64_t bytes, Communicator& world, Random& random) : before_(64 + 8 * below(random, 9)), bytes_(bytes) {
@@ -94,7 +93,7 @@ class Trial {
       : d_(std::move(drawn)), rank_(group.rank()), ranks_(group.size()) {
     const auto me = static_cast<std::size_t>(rank_);
     const bool exchange = d_.what == Collective::all_to_all;
-    if (exchange && d_.uneven && own() % 2 == 0) d_.in_place = !d_.in_place;  // each rank as it likes
+    if (exchange && d_.uneven && own() % 2 == 0) d_.in_place = !d_.in_place;  // each rank decides for itself
     counts_ = d_.blocks[exchange ? me : 0];
     for (const auto& row : d_.blocks) taken_.push_back(row[me]);
     total_ = sum(counts_);
@@ -118,7 +117,7 @@ class Trial {
     visit(d_.dtype, [&]<class T>(Type<T>) { fill<T>(); });
   }
 
-  // The vectors of counts are gone when this returns, and so may be.
+  // The vectors of counts die when this returns, as the interface allows.
   Request start(Communicator& group) {
     return call([&](const Call& c) { return group.start(c); });
   }
@@ -153,7 +152,7 @@ class Trial {
     return make({d_.what, input(), output(), d_.op, d_.root, counts, exchange ? Counts(taken) : Counts()});
   }
 
-  // In place a block lies at its home in the vector.
+  // In place, a block is at its own place in the vector.
   unsigned char* place(std::size_t room, bool is_block) {
     return rooms_[std::min(room, rooms_.size() - 1)].data() + (d_.in_place && is_block ? home_ * size_of(d_.dtype) : 0);
   }
@@ -166,7 +165,7 @@ class Trial {
     for (std::int64_t i = 0; i < in_; ++i) x[i] = input_value<T>(d_.number, rank_, i, d_.op);
   }
 
-  // Where element i of the output comes from: a rank, and a place in its input.
+  // The origin of output element i: a rank, and an index in its input.
   std::pair<int, std::int64_t> origin(std::int64_t i) const {
     if (d_.what == Collective::broadcast) return {d_.root, i};
     if (d_.what == Collective::scatter) return {d_.root, home_ + i};
@@ -189,7 +188,7 @@ class Trial {
 
   template <class T>
   std::string compared() {
-    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // elsewhere nobody says what is there
+    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // undefined on the other ranks
     const T* const y = static_cast<const T*>(output().data);
     for (std::int64_t i = 0; has_output && i < out_; ++i)
       if (const T right = wanted<T>(i); !same_bits(y[i], right))

@@ -1,14 +1,13 @@
-// A program of one's own that makes random calls, checks every element, and says how many there were.
+// A user program that makes random calls, checks every element, and prints how many calls there were.
 //
 //   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
 //   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; calls of up to MOST elements (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
-// A round is up to 28 calls in flight at once, on the world and on groups of it, some of which live for the round only, and
-// messages between ranks among them; now and then a call that blocks. Each rank waits for them in an order of its own: by
-// wait, test, poll, or by dropping the request. What must be alike on all ranks of a group is drawn from a generator that
-// they share.
+// A round starts up to 28 calls on the world and on its groups, some of which live for the round only. Messages between
+// ranks and now and then a blocking call are among them. Each rank waits for its calls in an order of its own: by wait, by
+// test, or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr int most_at_once = 28;
 
-// Of ours those that fit any number of ranks; MPI's own only where its results are ours.
+// Chooses among our algorithms that fit any number of ranks, and MPI's own if its results equal ours.
 void choose(Communicator& group, Random& shared, const Drawn& drawn) {
   const char* const names[] = {"auto", "auto", "ring", "direct", "binomial_tree"};
   const std::string name = names[below(shared, 5)];
@@ -53,7 +52,7 @@ class Client {
 
   void round() {
     const std::uint64_t seed = shared_();
-    const int color = static_cast<int>((seed >> (8 + world_.rank())) & 3) - 1;  // −1: of no group
+    const int color = static_cast<int>((seed >> (8 + world_.rank())) & 3) - 1;  // −1: no group
     const bool is_passing = shared_() % 3 == 0;
     Communicator passing = is_passing ? world_.split(color, world_.rank()) : Communicator(nullptr);
     const std::int64_t calls = 1 + below(shared_, most_at_once);
@@ -66,7 +65,7 @@ class Client {
       Communicator& group = which < 3 ? groups_[which] : which == 4 && is_passing ? passing : world_;
       one(group, number + which, may_be_large ? most_ : std::min<std::int64_t>(most_, 20'000));
     }
-    if (own_() % 2 == 0) passing = Communicator(nullptr);  // what is in flight keeps it
+    if (own_() % 2 == 0) passing = Communicator(nullptr);  // calls in flight keep the group alive
     finish();
   }
 
@@ -78,7 +77,7 @@ class Client {
     Trial* trial;
   };
 
-  // What the ranks of the group must have alike follows from the call's number.
+  // Decisions that the group's ranks must share follow from the call's number.
   void one(Communicator& group, std::uint64_t number, std::int64_t most) {
     Random shared(number * 31 + static_cast<std::uint64_t>(group.size()));
     if (group.size() > 1 && shared() % 6 == 0) return exchange(group, shared, most);
@@ -91,7 +90,7 @@ class Client {
     if (own_() % 4 == 0) world_.poll();
   }
 
-  // Every rank sends to the one some places on, and receives.
+  // Every rank sends to the rank `step` places on, and receives from the one `step` places back.
   void exchange(Communicator& group, Random& shared, std::int64_t most) {
     const int p = group.size(), rank = group.rank(), step = 1 + static_cast<int>(below(shared, p - 1));
     const int to = (rank + step) % p, from = (rank - step + p) % p;
@@ -134,7 +133,7 @@ class Client {
   std::vector<std::unique_ptr<Trial>> trials_;
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<std::unique_ptr<std::pair<std::vector<std::int64_t>, Message*>>> arrivals_;
-  std::vector<Pending> pending_;  // last, so that it goes first: peers may still be at the buffers
+  std::vector<Pending> pending_;  // last, so that it is destroyed first: peers may still access the buffers
 };
 
 }  // namespace
@@ -142,7 +141,7 @@ class Client {
 int main(int argc, char** argv) {
   return mpi::run_ranks([&](const mpi::Runtime& runtime) {
     if (argc < 4)
-      usage_error("a backend, a seed and a number of rounds are wanted", "", "for example: random_calls shm 7 40");
+      usage_error("three arguments are needed: backend, seed, number of rounds", "", "for example: random_calls shm 7 40");
     SystemClock clock;
     Communicator world = open_world(argv[1], runtime, clock);
     Client client(world, static_cast<std::uint64_t>(std::atoll(argv[2])), argc > 4 ? std::atoll(argv[4]) : 2'500'000);

@@ -1,6 +1,6 @@
-// The values that a random client sends, and what must come of them. An input element is a hash of (call, rank, place), so
-// any rank can compute what another gave. Integers and u8 take their whole range, since ours wrap; floats are whole numbers
-// so small that every partial sum and product is exact; min and max also meet NaN, infinities and zeros of both signs.
+// The values that a random client sends, and the expected results. An input element is a hash of (call, rank, place), so any
+// rank can compute another's input. Integers and u8 take their whole range, since sums wrap. Floats are small whole numbers,
+// so every partial sum and product is exact. For min and max there are also NaN, infinities and zeros of both signs.
 #pragma once
 #include <chorale/chorale.hpp>
 #include <cmath>
@@ -20,7 +20,7 @@ inline std::uint64_t mixed(std::uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-// What floats of 16 bits are computed in.
+// The type in which 16-bit floats are computed.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -58,7 +58,7 @@ T combined(Redop op, T a, T b) {
   }
 }
 
-// What a collective that sums must give at a place of the whole vector.
+// The expected result of a reduction, at a place of the whole vector.
 template <class T>
 T reduced_value(std::uint64_t call, int ranks, std::int64_t place, Redop op) {
   T result = input_value<T>(call, 0, place, op);

@@ -10,7 +10,7 @@ hosts = "tests/hosts/hosts"
 
 
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
-                     "the emulated hosts work only with Open MPI's mpirun")
+                     "the emulated hosts need Open MPI's mpirun")
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -19,7 +19,7 @@ class Hosts(unittest.TestCase):
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 
     def train(self, layout, backend, runs, meanwhile="", ranks=2, limit=300):
-        """A short training on two hosts; meanwhile a shell command runs on the switch, which finds the output in $said."""
+        """Trains briefly on two hosts. The command `meanwhile` runs on the switch; $said holds the training's output."""
         command = f"""
             set -e
             said={runs}/said; touch $said
