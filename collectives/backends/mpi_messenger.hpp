@@ -6,7 +6,7 @@
 // The hash covers the group's incarnation and its calls so far (CallBook::mark). So if a group takes over the id of an
 // earlier one, the two do not match each other's messages.
 //
-// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight, so a rank posts the receives
+// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight. So a rank posts the receives
 // of call s + 16 only after those of call s are over. A peer may be any number of calls ahead, but it has sent all messages
 // of call s before. MPI matches the messages of two ranks in the order of sending.
 #pragma once

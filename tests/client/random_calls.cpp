@@ -6,8 +6,8 @@
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
 // A round starts up to 28 calls on the world and on its groups, some of which live for the round only. Messages between
-// ranks and now and then a blocking call are among them. Each rank waits for its calls in an order of its own: by wait, by
-// test, or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
+// ranks and now and then a blocking call are among them. Each rank waits for its calls in its own order: by wait, by test,
+// or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -100,8 +100,9 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
   std::memset(fence.data(), 1, 1 << 18);
   c.all_to_all({x.data(), total(given), DType::f32}, {x.data(), total(taken), DType::f32}, given, taken);
   for (int i = 0; i < 1 << 18; ++i)
-    if (static_cast<const char*>(fence.data())[i] != 1) return "memory beside it was overwritten";
-  return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? "" : "wrong blocks came";
+    if (static_cast<const char*>(fence.data())[i] != 1) return "memory beside the stand-in was overwritten";
+  return x[0] == 0 && x[static_cast<std::size_t>(total(taken)) - 1] == static_cast<float>(p - 1) ? ""
+                                                                                                 : "wrong blocks arrived";
 }
 
 // Sends in both directions, more than may be in flight at once. The group is dropped before any wait.
@@ -190,7 +191,7 @@ TEST_CASE("worlds beside each other end in any order", "[threads]") {
           Communicator part = there.split(0, me.rank());
           float x = 1;
           part.all_reduce({&x, 1, DType::f32});
-          me.check(x == 2, "a group of the world that stayed sums to {}", x);
+          me.check(x == 2, "a group of the remaining world sums to {}", x);
         }) == "");
 }
 

@@ -13,7 +13,7 @@ std::string nobody_copies(Communicator& c) {
   return said.find("use_device was not called") != std::string::npos ? "" : said;
 }
 
-constexpr Check without_a_device[] = {{"device buffers that nobody copies are refused", nobody_copies}};
+constexpr Check without_a_device[] = {{"device buffers without use_device are refused", nobody_copies}};
 
 }  // namespace
 

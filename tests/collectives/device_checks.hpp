@@ -134,7 +134,7 @@ inline std::string mixed_buffers(Communicator& c) {
 
 constexpr Check device_checks[] = {{"every algorithm on device buffers", every_algorithm},
                                    {"many calls on device buffers in flight", many_calls_in_flight},
-                                   {"calls on host and device buffers by turns", calls_of_both_kinds},
+                                   {"alternating calls on host and device buffers", calls_of_both_kinds},
                                    {"mixed buffers are refused", mixed_buffers}};
 
 }  // namespace chorale::test

@@ -213,7 +213,7 @@ std::string a_group_that_failed_stays_so(Communicator& c) {
   });
   if (first == "nothing") return "the mistake of one rank was not detected";
   for (const std::string& said : {thrown_by([&] { group.barrier(); }), thrown_by([&] { group.start_barrier().wait(); })})
-    if (!says(said, "rank")) return "after that a barrier: " + said;
+    if (!says(said, "rank")) return "a later barrier: " + said;
   std::vector<std::int32_t> ones(100, 1);
   c.all_reduce(slice(ones));
   return ones[0] == c.size() ? "" : "the world no longer works";
@@ -240,9 +240,9 @@ constexpr Check checks[] = {
     {"a message outlives its group", a_message_outlives_its_group},
     {"many in flight", many_in_flight},
     {"requests move", requests_move},
-    {"traffic is what schedules say", traffic_is_what_schedules_say},
-    {"choices that cannot be", choices_that_cannot_be},
-    {"a group that failed stays so", a_group_that_failed_stays_so},
+    {"traffic equals the schedules'", traffic_is_what_schedules_say},
+    {"impossible choices", choices_that_cannot_be},
+    {"a failed group stays failed", a_group_that_failed_stays_so},
 };
 
 }  // namespace

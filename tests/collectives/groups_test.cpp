@@ -1,5 +1,5 @@
-// Every algorithm in groups of messages ends with the right result, if a group waits for all its messages at both ends as
-// NCCL's groups do.
+// Every algorithm in groups of messages ends with the right result. As in NCCL, a group waits for all its messages at both
+// ends.
 #include "collectives/backends/message/groups.hpp"
 
 #include <deque>

@@ -1,5 +1,5 @@
-// The interface for user programs: buffers of a wrong size are refused, calls on an empty communicator fail with a clear
-// error, every collective has a started form, a world's time limit can be set, and "auto" opens a world.
+// The interface for user programs. Buffers of a wrong size are refused, and calls on an empty communicator fail with a clear
+// error. Every collective has a started form. A world's time limit can be set, and "auto" opens a world.
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -48,11 +48,11 @@ std::string other_sizes_are_refused(Communicator& c) {
   };
   for (const auto& [found, words, root_only] : cases)
     if ((c.rank() == 0 || !root_only) && found.find(words) == std::string::npos)
-      return fmt::format("not said: {}\n{}", words, found);
+      return fmt::format("missing in the error: {}\n{}", words, found);
   if (p == 1) return "";
   const std::string odd = said(all_to_all, 10 * p + 1, 10 * p + 1);
   const std::string words = fmt::format("{} elements cannot be cut into {} equal blocks", 10 * p + 1, p);
-  return odd.find(words) != std::string::npos ? "" : fmt::format("not said: {}\n{}", words, odd);
+  return odd.find(words) != std::string::npos ? "" : fmt::format("missing in the error: {}\n{}", words, odd);
 }
 
 std::string an_empty_communicator_says_so(Communicator& c) {

@@ -83,7 +83,7 @@ std::string what_was_sent_arrives(Communicator& c) {
   x.assign(10, -1);
   group.broadcast(slice_of(x), last);
   group.recv(slice_of(y), last);
-  return x[0] == static_cast<float>(last) && y == x ? "" : fmt::format("{} and {} came", x[0], y[0]);
+  return x[0] == static_cast<float>(last) && y == x ? "" : fmt::format("{} and {} arrived", x[0], y[0]);
 }
 
 constexpr Check checks[] = {{"a rank leaves the world", the_world},

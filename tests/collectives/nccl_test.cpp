@@ -66,7 +66,7 @@ std::string calls_that_differ(Communicator& c) {
       group.barrier();
     });
     if (said.find("made different calls") == std::string::npos) return algorithm + (": " + said);
-    if (thrown_by([&] { group.barrier(); }).find("gave up") == std::string::npos) return "a group that failed goes on";
+    if (thrown_by([&] { group.barrier(); }).find("gave up") == std::string::npos) return "a failed group still works";
   }
   return host_buffers(c);
 }
@@ -165,8 +165,8 @@ constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
                             {"calls that differ", calls_that_differ},
                             {"memory is registered once", memory_is_registered_once},
                             {"sizes that differ", sizes_that_differ},
-                            {"memory of somebody else", memory_of_somebody_else},
-                            {"memory that is lent again", memory_that_is_lent_again}};
+                            {"memory of another allocator", memory_of_somebody_else},
+                            {"memory that is reused", memory_that_is_lent_again}};
 
 }  // namespace
 

@@ -144,7 +144,7 @@ std::string bruck_is_refused_alike(Communicator& c) {
     if (c.rank() > 0) given[static_cast<std::size_t>(r)] = c.rank() + 1, taken[static_cast<std::size_t>(r)] = r + 1;
   std::vector<float> x(1000, 1), y(1000);
   const std::string said = thrown_by([&] { group.all_to_all({x.data(), 1000}, {y.data(), 1000}, given, taken); });
-  return said.starts_with("all_to_all bruck does not fit") ? "" : "not refused by this rank itself: " + said;
+  return said.starts_with("all_to_all bruck does not fit") ? "" : "this rank did not refuse the call itself: " + said;
 }
 
 std::string counts_that_do_not_match_are_refused(Communicator& c) {
@@ -160,7 +160,7 @@ std::string counts_that_do_not_match_are_refused(Communicator& c) {
   for (const std::string& words :
        {fmt::format("{} counts for {} ranks", p + 1, p), fmt::format("{} counts to send, 0 counts to receive", p),
         fmt::format("the input has 0 elements, {} are expected", p)})
-    if (said.find(words) == std::string::npos) return fmt::format("not said: {}\n{}", words, said);
+    if (said.find(words) == std::string::npos) return fmt::format("missing in the error: {}\n{}", words, said);
   return "";
 }
 

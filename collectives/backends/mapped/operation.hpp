@@ -1,6 +1,6 @@
-// One collective of a group on memory that peers can map: a Program, run over the boards. A run allocates nothing, except
-// the first one with ordinary buffers. That one allocates a stand-in in symmetric memory (places.hpp), the programs of
-// slices (slices.hpp), or room for data that the kernel reads from peers.
+// One collective of a group on memory that peers can map: a Program, run over the boards. Only first runs allocate. With
+// ordinary buffers that is a stand-in in symmetric memory (places.hpp), the programs of slices (slices.hpp), or room for
+// data that the kernel reads. With sums beyond the caches it is room for one piece.
 //
 // Cost on two cores: a step whose data are ready takes some tens of ns besides its copying. The rest is the time that a
 // cache line takes from core to core.

@@ -5,7 +5,7 @@
 //   the caller's stream   … [ kernel ]──event┐                     caller_is_through(): messages may touch the buffers
 //   the sums' stream                         └ … [ sum of step 3 ]──event──[ sum of step 5 ]──event   in the order of put()
 //
-// Events are created with the operation, one for each sum, so a run creates nothing.
+// Events are created with the operation, one for each sum or copy, so a run creates nothing.
 #pragma once
 #include <memory>
 #include <optional>

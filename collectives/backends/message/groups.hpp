@@ -1,6 +1,6 @@
 // Arranges a schedule for a library that takes messages in groups, such as NCCL. The sends and receives of a group are
-// enqueued on a stream together, and all of them complete before the next item on the stream begins. Sums and copies are on
-// the stream between the groups.
+// enqueued on a stream together. All of them complete before the next item on the stream begins. Sums and copies are on the
+// stream between the groups.
 //
 //   ring reduce-scatter, rank 0 of 3     group 1   send to 1, receive from 2          then a sum
 //                                        group 2   send to 1, receive from 2          then a sum
