@@ -6,7 +6,7 @@ At most one time in twenty, as docs/experiments.md claims.
 
 Each comparison is a benchmark of several cases against the same program (`bench --against`). It gives two records whose
 launches alternate, and the script checks one against the other. It also checks each record against its predecessor, which
-shows the effect of changes in the machine. A comparison counts once, however many of its cases are called slower.
+shows the effect of changes in the machine. A comparison counts once, even if several of its cases are called slower.
 Records stay in the folder, where an interrupted run continues. Cost: 12 launches a comparison, 10 s on a quiet machine.
 """
 import argparse
@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--out", required=True, help="folder of the records")
     parser.add_argument("--program", default="build/chorale")
     parser.add_argument("--comparisons", type=int, default=100)
-    parser.add_argument("--launches", type=int, default=6, help="of each of the two")
+    parser.add_argument("--launches", type=int, default=6, help="launches of each record")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=50, help="timed calls of each case in a launch")
     parser.add_argument("--threshold", default="5%")

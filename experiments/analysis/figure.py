@@ -2,14 +2,14 @@
 import html
 import math
 
-# Okabe and Ito's colours, which people tell apart whatever their eyes; the dashes tell lines apart in print.
+# Okabe and Ito's palette, safe for color blindness; dashes distinguish lines in print.
 colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
 dashes = ["", "6 3", "2 2", "8 3 2 3"]
 width, height, left, right, top, bottom = 760, 420, 70, 190, 40, 50
 
 
 def round_steps(low, high, wanted=6):
-    """About so many round numbers from low to high."""
+    """About `wanted` round numbers from low to high."""
     span = (high - low) or abs(high) or 1
     power = 10 ** math.floor(math.log10(span / wanted))
     step = next(power * times for times in (1, 2, 5, 10) if span / (power * times) <= wanted)

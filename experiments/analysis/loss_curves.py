@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""The loss of several runs over their steps, from records alone: one of the report's figures, remade in a page of Python.
+"""Draws the loss of several runs by step, from records alone: one of the report's figures in a page of Python.
 
-   experiments/analysis/loss_curves.py runs/*/run.h5 --out loss.svg        runs of their own
-   experiments/analysis/loss_curves.py runs/latest/run.h5                  a suite: every run in it
+   experiments/analysis/loss_curves.py runs/*/run.h5 --out loss.svg        single runs
+   experiments/analysis/loss_curves.py runs/latest/run.h5                  all runs of a suite
 
-A table of each run's first and last loss is printed beside it.
+Also prints a table of each run's first and last loss.
 """
 import argparse
 
@@ -14,7 +14,7 @@ from figure import Figure, colours, dashes
 
 
 def runs_in(path):
-    """(name, group) of the run that a record holds, or of each in a suite's."""
+    """(name, group) of each run in a record: one, or all of a suite."""
     file = h5py.File(path)
     if "runs" in file:
         return list(file["runs"].items())
@@ -23,7 +23,7 @@ def runs_in(path):
 
 def curve(run):
     train = run["train"]
-    rows = int(train.attrs["committed_rows"])  # those behind them may be half written
+    rows = int(train.attrs["committed_rows"])  # later rows may be half written
     return [(int(step), float(loss)) for step, loss in zip(train["step"][:rows], train["loss"][:rows]) if loss == loss]
 
 
@@ -37,7 +37,7 @@ if __name__ == "__main__":
     if not found:
         raise SystemExit("no run with a training step in these files")
     steps, losses = zip(*[point for _, points in found for point in points])
-    figure = Figure("Training loss", "step", "nats a token", (min(steps), max(steps)), (min(losses), max(losses)))
+    figure = Figure("Training loss", "step", "nats per token", (min(steps), max(steps)), (min(losses), max(losses)))
     for step in sorted({min(steps), max(steps)}):
         figure.text(figure.x(step), figure.y(min(losses)) + 18, step, anchor="middle")
     for i, (name, points) in enumerate(found):

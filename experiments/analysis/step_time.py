@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Where a step's time goes on each rank, as a stack, from a record alone: one of the report's figures in a page of Python.
+"""Draws where a step's time goes on each rank, as stacked bars, from a record alone: one of the report's figures.
 
    experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
    experiments/analysis/step_time.py suite.h5 --group /runs/dp4-r1 --skip 5

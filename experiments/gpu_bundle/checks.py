@@ -12,7 +12,7 @@ layouts = ((1, "dp1"), (2, "dp2.z2"), (2, "tp2.sp"), (2, "pp2"), (4, "dp2.tp2"))
 
 
 def model(session, preset):
-    """The preset; on the emulated device, which is a thousand times slower, a smaller model of the same family."""
+    """The preset. The emulated device is a thousand times slower, so it gets a smaller model of the same family."""
     if not session.options.emulated:
         return ["--preset", preset]
     family = "llama" if "llama" in preset else "gpt2"
@@ -27,7 +27,7 @@ def held(good, figure):
 def environment(session):
     torch = session.torch_version or "none that sees a GPU"
     glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
-    session.run([session.path("build/chorale"), "info"])  # into the log
+    session.run([session.path("build/chorale"), "info"])  # for the log
     figure = f"{gpu('name,driver_version,memory.total') or 'no GPU'}; glibc {glibc}; PyTorch {torch}"
     return ("FAILED", session.no_gpu) if session.no_gpu else ("held", figure)
 

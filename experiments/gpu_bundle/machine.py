@@ -122,7 +122,7 @@ class Watch:
             try:
                 self.rows.append([float(value) for value in line.split(",")])
             except ValueError:
-                pass  # "[N/A]", or the last line, cut short
+                pass  # "[N/A]", or a truncated last line
 
     def summary(self):
         if not self.rows:

@@ -48,7 +48,7 @@ def folders_of_openmpi():
 
 
 def there(build):
-    """The programs of a build. One made without the CUDA Toolkit has no chorale_cuda.so: it serves the emulated GPU only."""
+    """The programs of a build. Without the CUDA Toolkit there is no chorale_cuda.so, and only the emulated GPU works."""
     return [name for name in programs if name != "chorale_cuda.so" or os.path.exists(os.path.join(build, name))]
 
 
@@ -107,9 +107,9 @@ def main():
     if "chorale_cuda.so" in there(build):
         print(f"{folder}: {size:.1f} MiB; copy it to the machine with the GPU and start {name}/run there")
     else:
-        print(f"{folder}: {size:.1f} MiB without a CUDA plugin: it serves {name}/run --emulated only")
+        print(f"{folder}: {size:.1f} MiB without a CUDA plugin: it runs only with {name}/run --emulated")
     if size > most_mib:
-        sys.exit(f"error: the bundle is too large\n  {size:.1f} MiB, {most_mib} are the most\n"
+        sys.exit(f"error: the bundle is too large\n  {size:.1f} MiB, at most {most_mib} are allowed\n"
                  "  leave a library out in pack.py")
 
 

@@ -62,7 +62,7 @@ class Session:
             text = said.read()
         self.log.write(text + "\n")
         if code is None:
-            raise Failure(f"not over after {seconds:.0f} s: {os.path.basename(command[0])}")
+            raise Failure(f"not finished after {seconds:.0f} s: {os.path.basename(command[0])}")
         if check and code != 0:
             last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
             raise Failure(f"exit code {code}: {last.strip()[:100]}")
@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--only", type=split, default=[], metavar="PARTS",
                         help=", ".join(part.name for part in parts.all_parts))
     parser.add_argument("--fail", type=split, default=[], metavar="PARTS",
-                        help="these fail on purpose: to see what the others then do")
+                        help="let these fail on purpose, to test that the others still run")
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--results", default="gpu-results", help="a folder")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Parts that time the device. Ours and a peer take turns, so that both meet the same clocks."""
+"""Parts that time the device. Ours and a peer take turns, so that both run at the same clock rates."""
 import re
 import statistics
 import time
@@ -57,7 +57,7 @@ def beside_torch(session, kernels, share):
             peers[name] = max(float(rate), peers.get(name, 0))
     both = [name for name in mine if name in peers and name.startswith(kernels)]
     if not both:
-        raise Failure(f"nothing is named alike: {', '.join(mine)}; {', '.join(peers)}")
+        raise Failure(f"no kernel has the same name on both sides: {', '.join(mine)}; {', '.join(peers)}")
     rows = [f"{name} {mine[name]:.0f} to {peers[name]:.0f}" for name in both]
     return held(all(mine[name] >= share * peers[name] for name in both), f"TFLOP/s, ours to theirs: {', '.join(rows)}")
 
@@ -74,4 +74,4 @@ def bandwidth(session):
     moved = [(name, share) for name, _, unit, share in benchmark(session, "memory-bound") if unit == "GB/s"]
     copy, kernels = moved[0], sorted(moved[1:], key=lambda row: row[1])
     middle = statistics.median(share for _, share in kernels)
-    return held(middle >= 80, f"{middle:.0f} % of a copy in the middle; least {kernels[0][0]}, {kernels[0][1]} %")
+    return held(middle >= 80, f"median {middle:.0f} % of a copy; lowest {kernels[0][0]}, {kernels[0][1]} %")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compares our collectives with the MPI libraries'. Processes alternate A B C A B C …; per size the best median counts.
+"""Compares our collectives with those of MPI libraries. Programs take turns, A B C A B C …; the best median counts.
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md
 
-   ours      build/chorale bench --backend …              under Open MPI's launcher, which other backends use only for set-up
+   ours      build/chorale bench --backend …              under Open MPI's launcher, though only mpi communicates over it
    rivals    bench --backend mpi --algorithm native       built with Open MPI and with MPICH
-             mpi_native.cpp                               which shares no code with bench, built with both
+             mpi_native.cpp                               shares no code with bench; built with both
 
-All use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the sizes where we lose,
-and the geometric means.
+All use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the geometric means, and
+the sizes where we lose.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ def bytes_of(text):
 
 
 def contestants(options):
-    """Name, whether it is ours, command."""
+    """(name, whether it is ours, command) of each program."""
     sizes = ["-b", options.begin, "-e", options.end, "-f", str(options.factor)]
     common = [*options.ops, *sizes, "--cache", options.cache, "--format", "json", "--check", str(options.check)]
     for backend in options.backends.split(","):
@@ -47,7 +47,7 @@ def contestants(options):
 
 
 def measure(options):
-    """The best median of each contestant for each (op, in_place, bytes), and the ceilings."""
+    """The best median of each program for each (op, in_place, bytes), and the ceilings."""
     best, ceilings = {}, {}
     there = []
     for name, ours, command in contestants(options):
@@ -55,7 +55,7 @@ def measure(options):
         if os.path.exists(program):
             there.append((name, ours, command))
         else:
-            print(f"left out: {name}, since {program} is not built", file=sys.stderr)
+            print(f"left out: {name}, because {program} is not built", file=sys.stderr)
     for turn in range(options.rounds):
         for name, ours, command in there:
             print(f"round {turn + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
@@ -106,8 +106,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ops", nargs="+",
                         default=["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
-    parser.add_argument("--backends", default="shm", help="ours, by commas")
-    parser.add_argument("--algorithm", default="auto", help="of ours: auto, all, or names by commas; the best counts")
+    parser.add_argument("--backends", default="shm", help="our backends, separated by commas")
+    parser.add_argument("--algorithm", default="auto",
+                        help="our algorithms: auto, all, or names separated by commas; the best counts")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cache", choices=["hot", "cold"], default="hot")

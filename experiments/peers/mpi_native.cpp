@@ -1,13 +1,13 @@
-// The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no line with
-// it. `make peers` builds it with every MPI there is; alternate.py runs them against each other.
+// The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no code with it.
+// `make peers` builds it with every installed MPI. alternate.py runs them in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
 // Prints JSON: op ranks bytes in_place time_us …
 //
-// Each repetition is one call after a barrier, and its time is that of the slowest rank; a row is the median repetition.
-// Sizes follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of
-// a reduce_scatter. Cold buffers rotate through twice the last-level cache.
+// Each repetition is one call after a barrier; its time is that of the slowest rank. A row is the median repetition. Sizes
+// follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of a
+// reduce_scatter. Cold buffers rotate through twice the last-level cache.
 #define OMPI_SKIP_MPICXX 1  // the C++ bindings, withdrawn in MPI 3
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -23,13 +23,13 @@
 
 namespace {
 
-// `in` is null where the call is in place.
+// `in` is null for an in-place call.
 using Call = std::function<void(const float* in, float* out, int count)>;
 
 struct Row {
   const char* op;
   double bus_factor;
-  bool out_of_place;  // whether there is such a form of it
+  bool out_of_place;  // whether the operation has an out-of-place form
   Call call;
 };
 
@@ -57,7 +57,7 @@ std::vector<Row> rows(int n) {
 
 double median_of_slowest(const Row& row, std::size_t bytes, bool in_place, bool cold) {
   const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // whole pairs of cache lines
-  long cache = 1024;  // KiB of the last level, as the kernel tells
+  long cache = 1024;  // KiB of the last-level cache, according to the kernel
   for (const char level : {'2', '3'})
     if (long kib = 0; std::ifstream(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size") >> kib)
       cache = std::max(cache, kib);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two ranks (torch_gpt.py). They
-take turns, so that other load on the machine affects all of them alike.
+"""Times the preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two ranks (torch_gpt.py).
+They take turns, so that other load on the machine affects all of them.
 
   experiments/peers/parallel.py [--turns 3] [--steps 12] [--dtype bf16] [--layouts dp1,dp2,tp2,…] [--no-peer]
 
@@ -27,7 +27,7 @@ def ranks_of(layout):
 
 
 def ours(layout, dtype, steps):
-    """Tokens/s of each step but the first two. Up to two ranks share a batch of 8; more have 4 sequences each."""
+    """Tokens/s of all steps but the first two. One or two ranks have a batch of 8; more have 4 sequences each."""
     ranks = ranks_of(layout)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
@@ -65,7 +65,8 @@ def main():
         peer += [] if options.no_peer else torch(options.dtype, options.steps)
     speed = {layout: statistics.median(rates) for layout, rates in seen.items()}
     one, two = speed.get("dp1"), speed.get("dp2")
-    print("| layout | tokens/s | of twice one rank | of dp2 | slowest step / median |\n|---|---|---|---|---|")
+    print("| layout | tokens/s | relative to twice one rank | relative to dp2 | slowest step / median |\n"
+          "|---|---|---|---|---|")
     for layout in layouts:
         share = lambda whole: f"{speed[layout] / whole:.0%}" if whole else ""
         print(f"| {layout} | {speed[layout]:.0f} | {share(one and 2 * one)} | {share(two)} | "

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """The peer: PyTorch's kernels on a GPU at the shapes that tests/math/cuda/kernels_benchmark.cpp times, in bf16.
 
-Attention is cuDNN's and products are cuBLAS's. Each is enqueued 20 times between two events, and the best of five such runs
-counts, as there. Prints one line for each: name, TFLOP/s. The gradient of attention counts 5/2 of the operations of
-attention itself, as there.
+Attention is cuDNN's and products are cuBLAS's. As in that benchmark, each is enqueued 20 times between two events, and the
+best of five such runs counts. The gradient of attention counts 5/2 of the operations of attention itself. Prints one line
+per kernel: name, TFLOP/s.
 
-  torch_kernels.py             DEVICE=cpu makes the shapes small, for a try without a GPU
+  torch_kernels.py             DEVICE=cpu tries it without a GPU, on small shapes
 """
 import os
 import time

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """The peer: a Llama training step in PyTorch on one GPU, compiled, with fused AdamW under bfloat16 autocast.
 
-The shape is the preset that chorale calls `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048
+The shape is that of our preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048
 tokens, vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
 
   ./torch_llama.py        B, STEPS, LAYERS, WIDTH, HEADS, QUERY_GROUPS, FFN, TOKENS, WORDS override the shape;
-                          DEVICE=cpu for a try
+                          DEVICE=cpu needs no GPU
 """
 import os
 import statistics
@@ -33,7 +33,7 @@ class Norm(nn.Module):
 
 
 def turned(x, cosines, sines):
-    """Rotary positions: the two halves of a head are turned as pairs."""
+    """Rotary positions: rotates pairs of elements, one from each half of a head."""
     first, second = x.chunk(2, -1)
     return torch.cat((first * cosines - second * sines, second * cosines + first * sines), -1)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Training the preset nano on one core by Chorale and PyTorch (torch_gpt.py) in turns, so that other load affects both.
+"""Times training of the preset nano on one core. Chorale and PyTorch (torch_gpt.py) take turns, so other load affects both.
 
   experiments/peers/train.py [--turns 3] [--steps 10] [--dtypes bf16,f32]
 
@@ -18,7 +18,7 @@ root = os.path.dirname(os.path.dirname(here))
 
 
 def ours(dtype, steps):
-    """Tokens/s of each step but the first two, MFU likewise, and the measured peak of products in GFLOP/s."""
+    """Tokens/s and MFU of all steps but the first two, and the measured peak of products in GFLOP/s."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
             [os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype, "--train-iters", str(steps),
@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--dtypes", default="bf16,f32")
     options = parser.parse_args()
-    print("| type | ours, tokens/s | MFU | products peak, GFLOP/s | PyTorch, tokens/s | times as fast |\n"
+    print("| type | ours, tokens/s | MFU | peak of products, GFLOP/s | PyTorch, tokens/s | speed-up |\n"
           "|---|---|---|---|---|---|")
     for dtype in options.dtypes.split(","):
         speed, share, peaks, theirs = [], [], [], []

@@ -1,4 +1,4 @@
-// The products of src/math/cuda/blas.cuh without cuBLASLt: plain loops, each element one chain of sums over k.
+// The products of src/math/cuda/blas.cuh without cuBLASLt: plain loops. Each element is one sequential sum over k.
 #include "src/math/cuda/blas.cuh"
 
 #include "src/math/kernel.hpp"

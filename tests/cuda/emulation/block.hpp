@@ -1,8 +1,8 @@
 // One block of threads, run as fibers. Each thread has its own stack and runs until it waits for its warp or its block.
 //
-//   warp 0   lane 0 ──▶ waits   lane 1 ──▶ waits …  when all 32 wait for the warp: lane 0 again
+//   warp 0   lane 0 ──▶ waits   lane 1 ──▶ waits …  when all 32 wait for the warp, lane 0 continues
 //            …                                      until all lanes have ended or wait for the block
-//   warp 1   then the same
+//   warp 1   then does the same
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,13 @@
-// The part of CUDA that we use, on the host. A block's threads are fibers on one thread, and blocks run one after
-// another; streams are in streams.hpp. So g++ can compile the device sources, with this folder before CUDA's, and the
-// tests need no GPU. It is stricter than a GPU:
+// The part of CUDA that we use, on the host. The threads of a block are fibers on one thread, and blocks run one after
+// another. Streams are in streams.hpp. g++ compiles the device sources with this folder before CUDA's, so the tests need no
+// GPU. The emulation is stricter than a GPU:
 //
-//   memory   cudaMalloc and dynamic shared memory are poisoned (every float is NaN), so that reads of unwritten memory
-//            show; the host cannot access device memory while no kernel runs; cudaFree checks a guard after each block
-//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments; every access must
-//            be aligned to its size; threads of a block that wait for different things end the program
-//   order    the threads of a block run first to last in one block and last to first in the next, and so do the blocks of
-//            grids
+//   memory   cudaMalloc and dynamic shared memory are poisoned: every float is NaN, so reads of unwritten memory show. The
+//            host cannot access device memory while no kernel runs. cudaFree checks a guard after each block.
+//   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments. Every access must be
+//            aligned to its size. If threads of a block wait for different things, the program ends.
+//   order    The threads of a block run first to last in one block and last to first in the next. So do the blocks of
+//            grids.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -33,7 +33,7 @@ void __syncthreads();
 void __syncwarp();
 
 namespace emulation {
-// What each lane of this warp contributed; returns once all lanes have.
+// Returns what all lanes of this warp contributed, once all have called it.
 const void* exchange(const void* mine, std::size_t bytes);
 inline constexpr std::size_t most_exchanged = 64;
 inline unsigned lane() { return threadIdx.x % 32; }

@@ -1,5 +1,5 @@
-// NCCL's calls as messages of MPI_COMM_WORLD, which nothing else uses. Both ends copy a message to the host, because MPI
-// moves bytes in any of its calls, when the device's memory is closed.
+// NCCL's calls as messages on MPI_COMM_WORLD, which nothing else uses. Both ends copy a message to the host, because any MPI
+// call may move bytes, also while the device's memory is closed.
 #include <nccl.h>
 
 #include <cstring>
@@ -41,7 +41,7 @@ struct Exchange {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;  // with a byte that says whether this end's buffer is registered
+    std::vector<std::byte> copy;  // ends with a byte: whether this end's buffer is registered
     std::byte registered;
   };
   std::vector<Line> lines;
@@ -68,7 +68,7 @@ class EmulatedComm {
         tag_((id.number * most_ranks + id.maker) % most_comms),
         world_ranks_(static_cast<std::size_t>(size), -1) {
     world_ranks_[static_cast<std::size_t>(rank)] = rank_in_world();
-    if (rank == 0)  // rank 0 hears from all, then tells all
+    if (rank == 0)  // rank 0 receives from all ranks, then sends to all
       for (int peer = 1; peer < size; ++peer) receive(who_[peer], 2, MPI_ANY_SOURCE);
     else
       mine_[0] = rank, mine_[1] = rank_in_world(), send(mine_, 2, id.maker), receive(world_ranks_.data(), size, id.maker);
@@ -174,7 +174,7 @@ class EmulatedComm {
   std::vector<MPI_Request> set_up_;
   bool has_told_ = false, is_connected_ = false;
   std::shared_ptr<Exchange> exchange_;
-  cudaStream_t pending_ = nullptr;  // the stream of an exchange that was started but is not yet in the stream
+  cudaStream_t pending_ = nullptr;  // the stream of an exchange that was started, but not yet put into it
   std::vector<std::shared_ptr<Exchange>> given_up_;
   int polls_ = 0;
 };

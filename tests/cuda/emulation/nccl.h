@@ -1,6 +1,6 @@
-// The part of NCCL that its backend uses, emulated over MPI, and as strict as the real one. A call stays in progress
-// (ncclInProgress) until it was polled a few times; another call meanwhile is refused. A group of messages completes only
-// when each has met its other end, so that wrong groups hang.
+// The part of NCCL that its backend uses, emulated over MPI, and as strict as NCCL itself. A call stays in progress
+// (ncclInProgress) until it was polled a few times. Meanwhile another call is refused. A group of messages completes only
+// when each has met its counterpart, so wrong groups hang.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -11,7 +11,7 @@
 #include "tests/cuda/emulation/far.hpp"
 
 struct EmulatedEvent {
-  struct Record {  // each recording has its own, so that a waiter waits for that recording
+  struct Record {  // one per recording, so that a wait refers to the recording it saw
     bool passed = true, late = false;
     std::chrono::steady_clock::time_point when;
   };
