@@ -17,7 +17,7 @@ std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
   return std::make_unique<TensorParallel>(mesh.tensor());
 }
 
-// ZeRO-1 and 2 cut what is not there.
+// ZeRO-1 and 2 shard optimizer states and gradients, which generation does not have.
 BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
   return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
 }
@@ -28,12 +28,13 @@ void require_generates(const Layout& layout) {
   if (!layout.sequence) return;
   Layout without = layout;
   without.sequence = false;
-  usage_error("sequence parallelism divides rows, and a token is one", fmt::format("the layout is {}", to_string(layout)),
+  usage_error("sequence parallelism cannot divide the single row of a token",
+              fmt::format("the layout is {}", to_string(layout)),
               fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
 }
 
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens) {
-  GenerationOptions on_host = options;  // what stores nothing needs no GPU either
+  GenerationOptions on_host = options;  // phantom tensors need no GPU
   on_host.device = nullptr;
   std::int64_t most = 0;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
@@ -62,7 +63,7 @@ Generator::Generator(const GenerationOptions& options, Mesh mesh, Memory& memory
 
 std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  require(count > 0 && cache_.past + count <= cache_.capacity, "{} tokens after {} do not fit a context of {}", count,
+  require(count > 0 && cache_.past + count <= cache_.capacity, "{} tokens after {} do not fit into a context of {}", count,
           cache_.past, cache_.capacity);
   for (const std::int32_t token : tokens)
     if (token < 0 || token >= options_.shape.vocabulary)
@@ -83,7 +84,7 @@ std::vector<float> Generator::read(const std::vector<std::int32_t>& tokens) {
   return stage_.ends() ? gathered(last) : std::vector<float>();
 }
 
-// One micro-batch through all chunks of all stages: a stage waits for its turn.
+// Runs one micro-batch through all chunks of all stages, one after the other.
 Tensor Generator::through_stages(Tensor x, Context& context) {
   Axis& stages = mesh_.pipeline();
   const PipelineShape pipeline = pipeline_of(mesh_.layout());
@@ -101,7 +102,8 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
   return x;
 }
 
-// The whole vocabulary's from the columns of each shard, with their bits: to all shards, so that they draw the same token.
+// Gathers the logits of the whole vocabulary on all shards, bit by bit, so that they draw the same token. Each shard fills
+// its columns, and an integer sum joins them.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
   const Slab mine = share_of_width(mesh_).slab(0, shape.vocabulary, shape.vocabulary_block());
@@ -125,7 +127,7 @@ std::int32_t Generator::told_by_last_stage(std::int32_t token) {
 
 std::vector<std::int32_t> Generator::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
                                               const Sampling& sampling, const std::function<bool(std::int32_t)>& on_token) {
-  require(!prompt.empty(), "a model goes on from something: the prompt is empty");
+  require(!prompt.empty(), "the prompt is empty");
   std::vector<std::int32_t> all = prompt, next = prompt;
   const auto newest = [&](std::int64_t tokens) { return std::vector(all.end() - tokens, all.end()); };
   if (static_cast<std::int64_t>(next.size()) > cache_.capacity) next = newest(cache_.capacity);

@@ -1,12 +1,13 @@
-// Tokens from a model on any layout, one after the other. Keys and values of what has been read are kept, so that a new token costs one row;
-// when the model's context is full, its newer half is read again and the older forgotten.
+// Generates tokens one after the other, from a model on any layout. Keys and values of earlier tokens are cached, so a new
+// token costs one row. When the context is full, the older half is forgotten and the newer half is read again.
 //
-//   stage 0   token ─ embedding ─ blocks ─▶ ┐                 each rank keeps the keys and values of its heads and its blocks
-//   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw alike, and tell their pipelines
-//             ▲───────┴───────────── token ──────────────┘
+//   stage 0   token ─ embedding ─ blocks ─▶ ┐                 each rank caches the keys and values of its heads and blocks
+//   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw the same token
+//             ▲───────┴───────────── token ──────────────┘        and send it to their pipelines
 //
-// Replicas generate texts of their own. Under ZeRO-3 they fetch one another's parts of each unit, so all must generate as many tokens.
-// Sent for a token, in elements: 2 rows of h an all-reduce and layer, one row a boundary, the logits once (all over tp), the token.
+// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, so all must generate equally
+// many tokens. Sent per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the
+// logits, and the token itself.
 #pragma once
 #include <functional>
 #include <string>
@@ -29,8 +30,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// The most bytes that a rank with the last shard will hold, in the stage that holds most, if it reads `tokens` at once. The same code computes it on
-// phantom memory.
+// The peak bytes of a rank, on the stage that needs most, with the last shard, if it reads `tokens` at once. The same code
+// runs on phantom memory.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -40,12 +41,13 @@ class Generator {
 
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
-  std::vector<Owned> weights() const { return buckets_->owned(); }  // to be written to, once: their values are undefined
+  std::vector<Owned> weights() const { return buckets_->owned(); }  // uninitialized: the caller loads them
 
-  // `on_token` sees each token as it comes, and ends the generation by returning false: on all ranks alike, as all see the same.
+  // Calls `on_token` for each token as it comes. If it returns false, generation ends. It must return the same on all ranks,
+  // which all see the same token.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
-  // Logits of the token after `tokens`, which follow what was read before. Of the last stage; none elsewhere.
+  // Reads `tokens` after those read before, and returns the logits of the next token: on the last stage; empty elsewhere.
   std::vector<float> read(const std::vector<std::int32_t>& tokens);
   void forget() { cache_.past = 0; }
 

@@ -14,14 +14,14 @@
 namespace chorale {
 namespace {
 
-// −∞ is a token that never comes; all else must be comparable, and something must be left.
+// A logit of −∞ excludes its token. NaN and +∞ are refused, and at least one logit must be finite.
 void require_numbers(std::span<const float> logits) {
   const auto bad = [](float logit) { return std::isnan(logit) || logit == std::numeric_limits<float>::infinity(); };
   const auto first = std::find_if(logits.begin(), logits.end(), bad);
   if (first == logits.end() && std::any_of(logits.begin(), logits.end(), [](float l) { return std::isfinite(l); })) return;
   const auto token = first == logits.end() ? 0 : first - logits.begin();
-  throw Error(Exit::runtime, "the model's logits are no numbers",
-              fmt::format("that of token {} is {}", token, logits[static_cast<std::size_t>(token)]),
+  throw Error(Exit::runtime, "the model produced Inf or NaN logits",
+              fmt::format("the logit of token {} is {}", token, logits[static_cast<std::size_t>(token)]),
               "compute in a wider type (--dtype f32), or take an older checkpoint");
 }
 
@@ -33,7 +33,7 @@ std::int32_t sample(std::span<const float> logits, const Sampling& s, std::uint6
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };
-  // Equal ones in the order of their ids, so that the same logits give the same token everywhere.
+  // Ties are ordered by token id, so the same logits give the same token everywhere.
   const auto likelier = [&](std::int32_t a, std::int32_t b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; };
   if (s.temperature <= 0) return *std::min_element(order.begin(), order.end(), likelier);
   if (s.top_k > 0 && s.top_k < static_cast<std::int64_t>(order.size())) {

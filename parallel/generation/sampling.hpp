@@ -1,5 +1,6 @@
-// One token out of a distribution. Temperature divides the logits (0: always the most likely), top-k keeps the k most likely, top-p the
-// fewest that together reach the probability p (Holtzman et al. 2020). The draw is a function of (seed, number of the token).
+// Draws one token. Temperature divides the logits (0: always the most likely token). Top-k keeps the k most likely tokens.
+// Top-p keeps the fewest tokens whose probabilities add up to p (Holtzman et al. 2020). The draw is a function of the seed
+// and the token's number.
 #pragma once
 #include <cstdint>
 #include <span>

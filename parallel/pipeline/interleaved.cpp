@@ -3,7 +3,7 @@
 // second, and so on; the backward pass goes from the last chunk to the first. The bubble is divided by v. The price: v times
 // the messages, and up to 2(p−r−1) + (v−1)p + 1 chunk activations in flight on stage r.
 //
-//   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a       2 stages, 2 chunks each: a in the model's first half, b in its second
+//   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a     a: chunks in the model's first half, b: in its second
 //   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·
 #include <fmt/format.h>
 

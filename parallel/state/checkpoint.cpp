@@ -1,4 +1,4 @@
-// Opening and reading; saving is in checkpoint_save.cpp.
+// Opening and reading checkpoints; checkpoint_save.cpp saves them.
 #include "parallel/state/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 struct Checkpoint::Set {
   fs::path path;
   Manifest manifest;
-  std::vector<safetensors::File> files;  // of each rank
+  std::vector<safetensors::File> files;  // one for each rank that saved
 
   explicit Set(const fs::path& from);
   void verify(const Peers& peers) const;
@@ -26,7 +26,7 @@ namespace {
 
 [[noreturn]] void damaged(const fs::path& file, const std::string& what) {
   throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", file.string(), what),
-              "take an older one, or restore this from a copy");
+              "load an older one, or restore this one from a copy");
 }
 
 std::string words(const Shape& shape, DType dtype) { return fmt::format("{} of {}", to_string(shape), name_of(dtype)); }
@@ -36,18 +36,18 @@ std::string words(const Shape& shape, DType dtype) { return fmt::format("{} of {
 Checkpoint::Set::Set(const fs::path& from) : path(from), manifest(read_manifest(from)) {
   for (std::size_t rank = 0; rank < manifest.files.size(); ++rank) {
     const StoredFile& stored = manifest.files[rank];
-    if (fs::is_symlink(file_of(path, rank))) damaged(file_of(path, rank), "it is a link, which may leave the folder");
+    if (fs::is_symlink(file_of(path, rank))) damaged(file_of(path, rank), "it is a link, which may point outside");
     const safetensors::File& file = files.emplace_back(file_of(path, rank));
     if (file.bytes() != stored.bytes)
       damaged(file.path(), fmt::format("it has {} bytes instead of {}", file.bytes(), stored.bytes));
-    if (crc32c(file.header()) != stored.header_crc32c) damaged(file.path(), "its header does not have its checksum");
+    if (crc32c(file.header()) != stored.header_crc32c) damaged(file.path(), "the checksum of its header is wrong");
   }
   for (const auto& [name, tensor] : manifest.tensors)
     for (const StoredPart& stored : tensor.parts) {
       const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
       const safetensors::Entry* entry = file.find(name);
       if (!entry || entry->dtype != tensor.dtype || entry->bytes != stored.part.count * size_of(tensor.dtype))
-        damaged(file.path(), fmt::format("tensor \"{}\" of rank {} is not there as the manifest says", name, stored.rank));
+        damaged(file.path(), fmt::format("tensor \"{}\" of rank {} does not match the manifest", name, stored.rank));
     }
 }
 
@@ -57,7 +57,7 @@ void Checkpoint::Set::verify(const Peers& peers) const {
       if (stored.rank % peers.size != peers.rank) continue;  // another rank's share
       const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
       if (crc32c(file.data(*file.find(name))) != stored.crc32c)
-        damaged(file.path(), fmt::format("tensor \"{}\" of rank {} does not have its checksum", name, stored.rank));
+        damaged(file.path(), fmt::format("the checksum of tensor \"{}\" of rank {} is wrong", name, stored.rank));
     }
 }
 
@@ -69,7 +69,7 @@ const Metadata& Checkpoint::metadata() const { return set_->manifest.metadata; }
 
 Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) {
   const fs::path folder = folder_of_sets(path);
-  // Rank 0 looks, so that all try the same sets in the same order.
+  // Rank 0 lists the sets, so that all ranks try the same ones in the same order.
   std::string mine;
   if (peers.rank == 0) mine = fs::exists(folder / "manifest.json") ? "." : join(sets_to_load(folder), "\n");
   const std::vector<std::string> names = split(peers.exchange(mine).at(0), '\n');
@@ -83,18 +83,18 @@ Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) 
       set = std::make_unique<const Set>(path_of_set);
       set->verify(peers);
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // of a newer format: every rank has read the same manifest
+      if (error.exit() == Exit::usage) throw;  // a newer format; all ranks read the same manifest, so all throw
       trouble = split(error.what(), '\n').at(1);
     }
     for (const std::string& theirs : peers.exchange(trouble))
       if (trouble.empty()) trouble = theirs;
     if (trouble.empty()) return Checkpoint(std::move(set));
     if (first_trouble.empty()) first_trouble = trim(trouble);
-    log.warn("the checkpoint {} is damaged and left aside: {}", path_of_set.string(), trim(trouble));
+    log.warn("skipping the damaged checkpoint {}: {}", path_of_set.string(), trim(trouble));
   }
   throw Error(Exit::runtime,
               names.size() == 1 ? "the checkpoint is damaged" : fmt::format("all {} checkpoints are damaged", names.size()),
-              first_trouble, "restore one from a copy, or begin anew");
+              first_trouble, "restore one from a copy, or train from the start");
 }
 
 std::vector<StateTensor> Checkpoint::tensors() const {
@@ -123,8 +123,8 @@ void Checkpoint::require_model(const ModelShape& here) const {
     if (there[i] != wanted[i])
       usage_error(
           "the checkpoint is of another model",
-          fmt::format("its {} is {}, and {} here ({})", there[i].first, there[i].second, wanted[i].second, path().string()),
-          "give the model's options as they were, or load another checkpoint");
+          fmt::format("its {} is {}, but {} here ({})", there[i].first, there[i].second, wanted[i].second, path().string()),
+          "use the model options it was saved with, or load another checkpoint");
 }
 
 void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
@@ -135,14 +135,14 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
         found == set_->manifest.tensors.end() ? "not there" : words(found->second.shape, found->second.dtype);
     if (here != there)
       usage_error("the checkpoint is of another model",
-                  fmt::format("tensor \"{}\" is {} in {}, and {} here", tensor.name, there, path().string(), here),
-                  "give the options as they were (the model's, --dtype, --no-master-weights), or load another checkpoint");
+                  fmt::format("tensor \"{}\" is {} in {}, but {} here", tensor.name, there, path().string(), here),
+                  "use the options it was saved with (model, --dtype, --no-master-weights), or load another checkpoint");
   }
   for (const StateTensor& tensor : wanted) {
     const StoredTensor& stored = set_->manifest.tensors.at(tensor.name);
     const Part part = resolved(tensor.part, tensor.shape);
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
-            "tensor \"{}\" is read into {} elements, not into {}", tensor.name, part.count, tensor.data.count);
+            "tensor \"{}\" needs a target of {} elements, not {}", tensor.name, part.count, tensor.data.count);
     std::int64_t copied = 0;
     on_host(tensor.data, Use::write, [&](const Slice& here) {
       const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));

@@ -1,5 +1,5 @@
-// Saving: a folder is begun by rank 0, every rank writes its file, rank 0 seals the set. After each of the three all ranks tell whether it went
-// well, so that either all go on or all throw.
+// Saving has three stages: rank 0 creates the folder, every rank writes its file, rank 0 seals the set. After each stage,
+// the ranks exchange whether it succeeded, so either all continue or all throw.
 #include <fmt/format.h>
 
 #include "parallel/state/checkpoint_sets.hpp"
@@ -12,7 +12,8 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs one stage and returns what every rank's gave. A rank that failed throws its own error, the others one that names it.
+// Runs one stage and returns the results of all ranks. If a rank fails, it throws its own error, and the others throw one
+// that names the rank.
 template <class Stage>
 std::vector<std::string> together(const Peers& peers, const fs::path& partial, Stage&& stage) {
   std::string mine = "+";
@@ -30,7 +31,7 @@ std::vector<std::string> together(const Peers& peers, const fs::path& partial, S
       if (peers.rank == 0) fs::remove_all(partial, ignored);
       if (failure) std::rethrow_exception(failure);
       throw Error(Exit::runtime, "the checkpoint was not saved", fmt::format("rank {}: {}", rank, all[rank].substr(1)),
-                  "what was saved before is still whole");
+                  "earlier checkpoints are intact");
     }
     all[rank].erase(0, 1);
   }
@@ -51,21 +52,21 @@ std::span<const std::byte> bytes_of(const Slice& data) {
   return {static_cast<const std::byte*>(data.data), static_cast<std::size_t>(data.bytes())};
 }
 
-// Writes this rank's file, and says what is in it.
+// Writes this rank's file, and returns its part of the manifest.
 Manifest write_share(const fs::path& path, int rank, const std::vector<StateTensor>& mine) {
   Manifest share;
   std::vector<safetensors::Entry> entries;
   for (const StateTensor& tensor : mine) {
     const Part part = resolved(tensor.part, tensor.shape);
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
-            "tensor \"{}\" is saved from {} elements, not from {}", tensor.name, part.count, tensor.data.count);
+            "tensor \"{}\" is saved from {} elements, not {}", tensor.name, part.count, tensor.data.count);
     on_host(tensor.data, Use::read, [&](const Slice& here) {
       share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(here))}}};
     });
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
-    if (elements_of(local) == part.count) entries.back().shape = local;  // for whoever looks into the file
+    if (elements_of(local) == part.count) entries.back().shape = local;  // a readable shape for people who open the file
   }
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine)
@@ -82,7 +83,7 @@ void seal(const fs::path& folder, const fs::path& partial, const Metadata& metad
   write_durably(partial / "manifest.json", manifest_text(manifest));
   sync_folder(partial);
   const fs::path set = folder / set_name(metadata.step), old = folder / (set_name(metadata.step) + ".old");
-  if (fs::exists(set)) {  // this step was saved before; until the new set has its name, the old one can be loaded by another
+  if (fs::exists(set)) {  // this step was saved before: keep that set loadable as .old until the new one has the name
     fs::remove_all(old);
     rename_durably(set, old);
   }

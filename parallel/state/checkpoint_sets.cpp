@@ -14,7 +14,7 @@ namespace {
 
 struct Set {
   std::string name;
-  std::int64_t step = -1;  // −1: no set's name
+  std::int64_t step = -1;  // −1: not the name of a set
   std::string suffix;
 };
 
@@ -37,18 +37,18 @@ std::vector<Set> sets_in(const fs::path& folder, const std::string& suffix) {
   return sets;
 }
 
-// Nobody may take what is half removed for damaged: first it loses its name.
+// A half-removed set must not look like a damaged one, so the set is renamed first.
 void remove_set(const fs::path& set) {
   const fs::path doomed =
       set_named(set.filename().string()).suffix == ".partial" ? set : fs::path(set.string() + ".partial");
-  std::error_code ignored;  // what cannot be removed today is tried again at the next save
+  std::error_code ignored;  // the next save tries again
   fs::remove_all(doomed, ignored);
   if (doomed == set) return;
   fs::rename(set, doomed, ignored);
   fs::remove_all(doomed, ignored);
 }
 
-// The newest of the runs beside `run` that has a checkpoint: the names of runs begin with their time. "" if there is none.
+// The newest run in the same folder that has a checkpoint, or "". The names of runs begin with their time.
 std::string newest_with_checkpoint_beside(const fs::path& run) {
   fs::path newest;
   std::error_code error;
@@ -68,8 +68,8 @@ fs::path folder_of_sets(const fs::path& path) { return fs::exists(path / "checkp
 void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
     usage_error("there is no checkpoint", fmt::format("{} is a model of Hugging Face's", folder.string()),
-                fmt::format("begin with its weights: --load-hf {}", folder.string()));
-  // Without a slash at the end, where a link would be followed; and not the empty folder of a run's checkpoints.
+                fmt::format("start from its weights: --load-hf {}", folder.string()));
+  // Removes a trailing slash, which would follow a link, and the "checkpoints" folder of a run.
   const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
   const fs::path run = is_run ? folder : folder.parent_path();
   std::error_code no_link;
@@ -77,7 +77,7 @@ void refuse_without_checkpoint(const fs::path& folder) {
   const std::string place = no_link ? run.string() : fmt::format("{} is {}, which", run.string(), target.string());
   const std::string other = newest_with_checkpoint_beside(run);
   usage_error("there is no checkpoint", fmt::format("{} has neither a manifest.json nor a step-N", place),
-              other.empty() ? "check the path given to --load" : "take the newest run that has one: --load " + other);
+              other.empty() ? "check the path given to --load" : "load the newest run that has one: --load " + other);
 }
 
 std::vector<std::string> sets_to_load(const fs::path& folder) {
@@ -87,7 +87,7 @@ std::vector<std::string> sets_to_load(const fs::path& folder) {
   for (Set& set : sets_in(folder, ".old")) sets.push_back(std::move(set));
   const bool has_latest = latest.step >= 0 && latest.suffix.empty();
   const bool missing = std::none_of(sets.begin(), sets.end(), [&](const Set& set) { return set.name == latest.name; });
-  if (has_latest && missing) sets.push_back(latest);  // so that somebody says it is not there
+  if (has_latest && missing) sets.push_back(latest);  // loading it fails, with a warning that it is missing
   std::sort(sets.begin(), sets.end(), [&](const Set& a, const Set& b) {
     const auto rank = [&](const Set& set) {
       return std::tuple(has_latest && set.step > latest.step, -set.step, set.suffix);

@@ -1,7 +1,7 @@
-// The sets of one folder of checkpoints: their names, which to load first, which to remove.
+// The sets in a folder of checkpoints: their names, the order in which to load them, and which to remove.
 //
-//   step-100          whole         step-100.old        replaced by a set of the same step, whole too
-//   step-150.partial  being written, or being removed   latest → step-100
+//   step-100            whole                          step-100.old    whole, but replaced by a newer set of this step
+//   step-150.partial    being written or removed       latest → step-100
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,18 +11,19 @@ namespace chorale {
 
 std::string set_name(std::int64_t step);
 
-// The folder of sets, or the one set, that a path to a run, to its checkpoints or to one of them means.
+// `path` is a run, its folder of checkpoints, or one set. Returns the folder of sets, or the set.
 std::filesystem::path folder_of_sets(const std::filesystem::path& path);
 [[noreturn]] void refuse_without_checkpoint(const std::filesystem::path& folder);
 
-// What may be loaded, best first: `latest`, then those before it, newest first, then those of later steps: they belong to a run that was
-// taken back to `latest`.
+// The sets to try, in this order: `latest`, older sets from new to old, then sets of later steps, which remain from before a
+// run was taken back to `latest`.
 std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
 
-// Removes what is half written or half removed.
+// Removes sets that are half written or half removed.
 void remove_partial_sets(const std::filesystem::path& folder);
 
-// Removes all that is older than the set of this step and the one before it. Sets of later steps stay: nothing says that they are not wanted.
+// Keeps the set of this step and the one before it, and removes all older ones. Sets of later steps stay, since someone may
+// want them.
 void remove_old_sets(const std::filesystem::path& folder, std::int64_t newest_step);
 
 }  // namespace chorale

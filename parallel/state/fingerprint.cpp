@@ -9,13 +9,13 @@
 namespace chorale {
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele et al. 2014)
+std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64 (Steele et al. 2014)
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// Of the bits and the places of a part's elements in the whole tensor.
+// A hash of the bits of a part's elements and of their places in the whole tensor.
 std::uint64_t hash_of(const StateTensor& t) {
   const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
@@ -32,7 +32,7 @@ std::uint64_t hash_of(const StateTensor& t) {
   return sum;
 }
 
-// Every rank knows names of its own; what it does not own it learns from the others, a text a rank. Of copies, those that differ stay.
+// Adds the hashes of all ranks, which exchange one text each. Entries of copies are dropped if they equal the owner's.
 std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
   std::string mine;
   for (const StateTensor& t : tensors) {

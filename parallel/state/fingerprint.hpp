@@ -1,6 +1,7 @@
-// One number for each tensor of a training's state, the same on every layout that holds the same bits: a sum over its elements of a hash of
-// the global place and the bits. Sums have no order, so each rank adds up what it owns. A copy that another rank has of it (a replica's, a
-// tensor rank's, the last stage's tied table) has a number of its own where it differs: "norm.gain@dp1", which is on no layout that is right.
+// One number per state tensor, equal on every layout that holds the same bits. It is the sum over all elements of a hash of
+// the element's global place and its bits. Sums do not depend on order, so each rank adds what it owns. A copy on another
+// rank (on a replica, a tensor rank, or as the last stage's tied table) gets its own entry if it differs: "norm.gain@dp1".
+// Such an entry exists only if something is wrong.
 #pragma once
 #include <map>
 
@@ -8,9 +9,10 @@
 
 namespace chorale {
 
-// By name: weights, moments. Collective; all ranks get it.
+// Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
-// The same of the newest step's gradients, "gradient/norm.gain", which no clipping and no optimizer has touched: they tell which sum went wrong.
+// Collective. The same for the newest step's gradients before clipping, as "gradient/norm.gain". They show which sum is
+// wrong.
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

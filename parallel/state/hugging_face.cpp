@@ -1,4 +1,4 @@
-// Exporting: a configuration, and all tensors in one file.
+// Exports a model: a configuration, and all tensors in one file.
 #include "parallel/state/hugging_face.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Calls copy(theirs, ours) with the place of every element in both; vectors are one row.
+// Calls copy(theirs, ours) with the index of every element in both. A vector is treated as one row.
 template <class Copy>
 void for_each_element(const Renamed& name, Copy&& copy) {
   const bool flat = name.shape_ours.size() == 1;
@@ -31,7 +31,7 @@ std::vector<std::byte> theirs_of(const Renamed& name, const Tensor& ours, DType 
       for_each_element(name, [&](std::int64_t theirs, std::int64_t here) {
         const From value = values[static_cast<std::size_t>(here)];
         if constexpr (std::is_same_v<From, To>)
-          out[theirs] = value;  // every bit of it, also of a NaN
+          out[theirs] = value;  // keeps every bit, even of a NaN
         else
           out[theirs] = To(static_cast<float>(value));
       });
@@ -43,13 +43,13 @@ std::vector<std::byte> theirs_of(const Renamed& name, const Tensor& ours, DType 
 }  // namespace
 
 void export_folder(const fs::path& folder, const ModelShape& shape, const NamedTensors& tensors, DType dtype) {
-  require(is_floating(dtype), "models are exported in floating types, not in {}", name_of(dtype));
+  require(is_floating(dtype), "models are exported in floating-point types, not in {}", name_of(dtype));
   const std::vector<Renamed> names = names_of(shape);
   std::vector<safetensors::Entry> entries;
   for (const Renamed& name : names) {
     const auto found = tensors.find(name.ours);
     require(found != tensors.end() && found->second.shape() == name.shape_ours && is_floating(found->second.dtype()),
-            "\"{}\" is exported from floats of the shape {}", name.ours, to_string(name.shape_ours));
+            "\"{}\" must be a floating-point tensor of shape {}", name.ours, to_string(name.shape_ours));
     entries.push_back({name.theirs, dtype, name.shape});
   }
   fs::create_directories(folder);

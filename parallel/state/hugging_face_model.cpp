@@ -1,4 +1,4 @@
-// Reading: whatever the files say is held against the configuration first; then a rank takes its parts of the mapped tensors.
+// Imports a model: the files are checked against the configuration, then a rank reads its parts of the mapped tensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +25,10 @@ std::string text_in(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// PyTorch's own files hold a program that builds the tensors: opening one runs it, so nobody does that here.
+// A PyTorch pickle is a program that builds the tensors. Opening it would run that program, so it is refused.
 [[noreturn]] void refuse_pickle(const fs::path& pickle) {
   usage_error("the weights are a pickle", pickle.string() + " holds Python code that opening would run",
-              "where you trust it: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OUT), then load OUT");
+              "if you trust it: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OUT), then load OUT");
 }
 
 bool is_pickle(const fs::path& path) {
@@ -64,13 +64,14 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   return files;
 }
 
-// Tensors that their files may have besides the parameters: masks and frequencies, which follow from the shape, and a second copy of a tied head.
+// Tensors that may be in the files besides the parameters: masks and frequencies, which follow from the shape, and the
+// second copy of a tied head.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
 }
 
-// Nothing is allocated for what a configuration promises before the files are as large as that.
+// Refuses a configuration that promises more than the files hold, before anything is allocated for it.
 void require_room_for(const ModelShape& s, const std::vector<safetensors::File>& files, const fs::path& folder) {
   std::int64_t bytes = 0;
   for (const safetensors::File& file : files) bytes += file.bytes();
@@ -93,20 +94,20 @@ std::map<std::string, Found> tensors_in(const std::vector<safetensors::File>& fi
   for (const safetensors::File& file : files)
     for (const auto& [name, entry] : file.entries()) {
       if (beside(name, shape)) continue;
-      // A model that was saved without its head has no prefix.
+      // Names have no prefix if the model was saved without its head.
       const std::string full = name.starts_with(prefix) || name == "lm_head.weight" ? name : prefix + name;
       if (!found.emplace(full, Found{&file, &entry}).second)
-        refuse_model(folder, fmt::format("the tensor \"{}\" is there twice", name));
+        refuse_model(folder, fmt::format("the tensor \"{}\" occurs twice", name));
     }
   return found;
 }
 
-// Columns that follow each other in their tensor and in our part.
+// Columns that are consecutive in their tensor and in our part.
 struct Run {
   std::int64_t theirs, ours, length;
 };
 
-// The part of our columns [first, first + width) that is in this tensor of theirs.
+// The columns [first, first + width) of our tensor that come from this tensor of theirs.
 std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<Run> runs;
@@ -123,8 +124,8 @@ std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t w
   return runs;
 }
 
-// Copies what one of their tensors has of a part of ours, elements of `size` bytes. The part is resolved; its element e goes to place e of
-// the target. Mapped elements need not be aligned.
+// Copies the elements of our part that come from this tensor of theirs, `size` bytes each. The part must be resolved; its
+// element e goes to index e of the target. Mapped elements may be unaligned.
 template <std::size_t size>
 void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, std::byte* target) {
   const auto copy = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
@@ -139,8 +140,8 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
   if (part.count == 0) return;
   const std::vector<Run> runs = runs_of(name, columns_cut ? part.slab.first : 0, width);
   if (name.transposed) {
-    const auto rows_before = [&](std::int64_t element,
-                                 std::int64_t column) {  // whose number in this column is below `element`
+    // The number of rows whose element in this column comes before `element`.
+    const auto rows_before = [&](std::int64_t element, std::int64_t column) {
       return std::max<std::int64_t>(0, (element - column + width - 1) / width);
     };
     for (const Run& run : runs)
@@ -182,11 +183,12 @@ HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
                                        name_of(entry->dtype), to_string(name.shape)));
     std::vector<Piece>& pieces = pieces_[name.ours];
     if (!pieces.empty() && pieces.front().entry->dtype != entry->dtype)
-      refuse_model(folder, fmt::format("the parts of \"{}\" have two types", name.ours));
+      refuse_model(folder, fmt::format("the parts of \"{}\" have different types", name.ours));
     pieces.push_back({name, file, entry});
     found.erase(there);
   }
-  if (!found.empty()) refuse_model(folder, fmt::format("the tensor \"{}\" is none of this model's", found.begin()->first));
+  if (!found.empty())
+    refuse_model(folder, fmt::format("the tensor \"{}\" does not belong to this model", found.begin()->first));
 }
 
 const std::vector<HuggingFaceModel::Piece>& HuggingFaceModel::pieces(const std::string& ours) const {
@@ -207,7 +209,7 @@ void HuggingFaceModel::read(const std::string& ours, const Shape& shape, const P
     visit(piece.entry->dtype, [&]<class Element>(Type<Element>) {
       const Part whole = resolved(part, shape);
       require(static_cast<std::int64_t>(target.size()) == whole.count * size_of(piece.entry->dtype),
-              "{} elements of \"{}\" are read into {} bytes", whole.count, ours, target.size());
+              "{} elements of \"{}\" do not fit exactly into {} bytes", whole.count, ours, target.size());
       copy_part<sizeof(Element)>(piece.name, whole, piece.file->data(*piece.entry).data(), target.data());
     });
   }
@@ -221,7 +223,7 @@ ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator) {
   ImportedModel whole{model.shape(), {}};
   for (const Renamed& name : names_of(model.shape())) {
     Tensor& ours = whole.tensors[name.ours];
-    if (ours) continue;  // by another of its parts
+    if (ours) continue;  // already read, with another of its parts
     ours = Tensor(allocator, name.shape_ours, model.dtype(name.ours), Category::params);
     model.read(name.ours, name.shape_ours, {},
                {static_cast<std::byte*>(ours.slice().data), static_cast<std::size_t>(ours.bytes())});

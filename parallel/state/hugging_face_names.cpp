@@ -1,4 +1,4 @@
-// The table of names, and the configurations.
+// The table of Hugging Face's tensor names, and the translation of configurations.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// `count` vectors of `width` columns, each `distance` after the one before.
+// The columns of `count` groups of `width` columns each; the groups begin `distance` apart.
 std::vector<std::int64_t> every(std::int64_t count, std::int64_t width, std::int64_t first, std::int64_t distance) {
   std::vector<std::int64_t> columns;
   for (std::int64_t i = 0; i < count; ++i)
@@ -93,12 +93,12 @@ std::vector<Renamed> llama_names(const ModelShape& s) {
   return names;
 }
 
-// The values of a config.json, with errors that name the file and the key.
+// The values of a config.json. Errors name the file and the key.
 class Config {
  public:
   Config(const std::string& text, std::string path) : path_(std::move(path)), values_(json::parse(text, nullptr, false)) {
     if (!values_.is_object())
-      usage_error("the model's configuration cannot be read", path_ + " is no JSON object", "fetch the folder again");
+      usage_error("the model's configuration cannot be read", path_ + " is not a JSON object", "fetch the folder again");
   }
 
   template <class T>
@@ -107,17 +107,18 @@ class Config {
   }
   std::int64_t size(const char* key) const {
     const auto value = has(key) ? at<std::int64_t>(key) : 0;
-    if (value < 1 || value > 1'000'000'000) refuse(key, "a size from 1 to 10⁹ is wanted");
+    if (value < 1 || value > 1'000'000'000) refuse(key, "it must be a size from 1 to 10⁹");
     return value;
   }
   std::int64_t size(const char* key, std::int64_t otherwise) const { return has(key) ? size(key) : otherwise; }
 
-  // The one value of an option that we have; `otherwise` is what its absence means there.
+  // Requires the only value that we support; `otherwise` is Hugging Face's default.
   template <class T>
   void only(const char* key, T ours, T otherwise) const {
-    if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is known here", json(ours).dump()));
+    if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is supported", json(ours).dump()));
   }
-  // Null, or an object whose type is "default". A model that was trained with scaled positions computes nonsense without the scaling.
+  // Requires null, or an object whose type is "default". A model that was trained with scaled positions is useless without
+  // the scaling.
   void require_unscaled_positions(const char* key) const {
     if (!has(key)) return;
     const json& rope = value(key);
@@ -125,10 +126,10 @@ class Config {
       return !rope.contains(name) || rope[name].is_null() || rope[name] == "default";
     };
     const bool says_type = rope.is_object() && (rope.contains("rope_type") || rope.contains("type"));
-    const bool alone = rope.is_object() && !rope.contains("factor");  // older files name no type beside a factor
+    const bool alone = rope.is_object() && !rope.contains("factor");  // older files have a factor but no type
     if (rope.is_object() && is_default("rope_type") && is_default("type") && (says_type || alone)) return;
     refuse(key,
-           "its rotary positions are scaled, and only unscaled ones are known here: take a model without scaling (Llama 2 "
+           "its rotary positions are scaled, and only unscaled ones are supported: take a model without scaling (Llama 2 "
            "and 3, "
            "not 3.1)");
   }
@@ -147,7 +148,7 @@ class Config {
     try {
       return values_[key].get<T>();
     } catch (const json::exception&) {
-      refuse(key, "a value of another type is wanted");
+      refuse(key, "the value has the wrong type");
     }
   }
   std::string path_;
@@ -155,7 +156,7 @@ class Config {
 };
 
 ModelShape gpt2_shape(const Config& config) {
-  // Two names of one function: the tanh form of GELU.
+  // Both names mean the tanh form of GELU.
   if (config.get<std::string>("activation_function", "gelu_new") != "gelu_pytorch_tanh")
     config.only<std::string>("activation_function", "gelu_new", "gelu_new");
   config.only("scale_attn_weights", true, true);
@@ -185,7 +186,7 @@ ModelShape llama_shape(const Config& config) {
   shape.epsilon = config.get("rms_norm_eps", 1e-6), shape.rotary_base = config.get("rope_theta", 10000.0);
   shape.dropout = config.get("attention_dropout", 0.0), shape.tied = config.get("tie_word_embeddings", false);
   config.require_unscaled_positions("rope_parameters");
-  if (config.has("rope_parameters")) {  // where transformers 5 keeps the base too
+  if (config.has("rope_parameters")) {  // transformers 5 also keeps the base here
     const json theta = config.value("rope_parameters").value("rope_theta", json(shape.rotary_base));
     if (!theta.is_number()) config.refuse("rope_parameters", "its rope_theta must be a number");
     shape.rotary_base = theta;
@@ -193,7 +194,7 @@ ModelShape llama_shape(const Config& config) {
   if (shape.width % shape.heads != 0) config.refuse("num_attention_heads", "it must divide hidden_size");
   if (shape.heads % shape.groups != 0) config.refuse("num_key_value_heads", "it must divide num_attention_heads");
   if (config.size("head_dim", shape.head_width()) != shape.head_width())
-    config.refuse("head_dim", "only hidden_size / num_attention_heads is known here");
+    config.refuse("head_dim", "only hidden_size / num_attention_heads is supported");
   return shape;
 }
 
@@ -202,9 +203,10 @@ ModelShape llama_shape(const Config& config) {
 std::vector<Renamed> names_of(const ModelShape& shape) {
   if (shape.llama()) return llama_names(shape);
   if (shape.groups != shape.heads)
-    usage_error("Hugging Face has no such model",
-                fmt::format("a GPT-2 has as many key heads as heads: {} are not {}", shape.groups, shape.heads),
-                "only the Llama family has fewer");
+    usage_error(
+        "Hugging Face has no such model",
+        fmt::format("a GPT-2 has as many key-value heads as heads, but here are {} and {}", shape.groups, shape.heads),
+        "only the Llama family can have fewer");
   return gpt2_names(shape);
 }
 
@@ -213,7 +215,7 @@ ModelShape shape_of_config(const std::string& config_json, const std::string& pa
   const auto family = config.get<std::string>("model_type", "");
   if (family == "gpt2") return gpt2_shape(config);
   if (family == "llama") return llama_shape(config);
-  config.refuse("model_type", "gpt2 and llama are known here");
+  config.refuse("model_type", "only gpt2 and llama are supported");
 }
 
 std::string config_of_shape(const ModelShape& s, DType dtype) {
@@ -255,7 +257,7 @@ std::string config_of_shape(const ModelShape& s, DType dtype) {
   config["tie_word_embeddings"] = s.tied;
   config["torch_dtype"] = type;
   for (const char* token : {"bos_token_id", "eos_token_id"})
-    config[token] = nullptr;  // theirs by default lie beyond a small vocabulary
+    config[token] = nullptr;  // the default ids would lie outside a small vocabulary
   return config.dump(2) + "\n";
 }
 

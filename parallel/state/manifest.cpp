@@ -31,12 +31,12 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// The text inside an envelope; what is outside it is known to the letter.
+// The text inside an envelope. The checksum is compared by rebuilding the envelope.
 std::string opened(const std::string& text) {
-  const std::size_t before = envelope("").size() - 2;  // all but the brace and the line's end
-  if (text.size() < before + 2) throw std::runtime_error(fmt::format("{} bytes are too few", text.size()));
+  const std::size_t before = envelope("").size() - 2;  // without the closing brace and the newline
+  if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));
   const std::string body = text.substr(before, text.size() - before - 2);
-  if (envelope(body) != text) throw std::runtime_error("its checksum is not that of its text");
+  if (envelope(body) != text) throw std::runtime_error("its checksum is wrong");
   return body;
 }
 
@@ -46,9 +46,9 @@ void check(const Manifest& manifest) {
     for (const StoredPart& stored : tensor.parts) {
       if (stored.rank < 0 || static_cast<std::size_t>(stored.rank) >= manifest.files.size())
         throw std::runtime_error(
-            fmt::format("tensor \"{}\" lies in the file of rank {}, of {}", name, stored.rank, manifest.files.size()));
+            fmt::format("tensor \"{}\" is in the file of rank {} (files: {})", name, stored.rank, manifest.files.size()));
       if (resolved(stored.part, tensor.shape) != stored.part)
-        throw std::runtime_error(fmt::format("tensor \"{}\" has half a part", name));
+        throw std::runtime_error(fmt::format("tensor \"{}\" has an incomplete part", name));
       parts.push_back(stored.part);
     }
     if (const std::string flaw = flaw_in_cover(tensor.shape, std::move(parts)); !flaw.empty())
@@ -80,7 +80,7 @@ Manifest read_manifest(const std::filesystem::path& set) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw std::runtime_error("it cannot be opened");
     const json body = json::parse(opened({std::istreambuf_iterator<char>(file), {}}));
-    if (body.at("format") != format) throw std::runtime_error("it is of something else");
+    if (body.at("format") != format) throw std::runtime_error("it is not a checkpoint's manifest");
     version = body.at("version");
     if (version <= checkpoint_version) {
       manifest = {body.at("metadata"), body.at("files"), body.at("tensors")};
@@ -88,10 +88,10 @@ Manifest read_manifest(const std::filesystem::path& set) {
     }
   } catch (const std::exception& error) {
     throw Error(Exit::runtime, "a checkpoint is damaged", fmt::format("{}: {}", path.string(), error.what()),
-                "take an older one, or restore this from a copy");
+                "load an older one, or restore this one from a copy");
   }
   if (version > checkpoint_version)
-    usage_error("the checkpoint is of a newer format",
+    usage_error("the checkpoint has a newer format",
                 fmt::format("{} has version {}, this program reads up to {}", path.string(), version, checkpoint_version),
                 "use the program that wrote it, or a newer one");
   return manifest;

@@ -1,10 +1,11 @@
-// The manifest of a checkpoint: where every element of every tensor lies, and the checksum of every byte. It names no paths: the file of rank
-// 3 is rank-3.safetensors beside it, so no manifest can point outside its folder.
+// The manifest of a checkpoint: the file and place of every element, and checksums of all bytes. It contains no paths: rank
+// 3's file is always rank-3.safetensors in the same folder, so no manifest can point elsewhere.
 //
-//   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},"files":[{"bytes":…,"header_crc32c":…}, …],
+//   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},
+//    "files":[{"bytes":…,"header_crc32c":…}, …],
 //    "tensors":{"norm.gain":{"shape":[384],"dtype":"f32","parts":[{"rank":0,"part":{…},"crc32c":…}]}, …}}}
 //
-// The first checksum is of the text between `"manifest":` and the last brace.
+// The first checksum covers the text between `"manifest":` and the last brace.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -34,16 +35,16 @@ struct StoredFile {
 
 struct Manifest {
   Metadata metadata;
-  std::vector<StoredFile> files;  // of each rank
+  std::vector<StoredFile> files;  // by rank
   std::map<std::string, StoredTensor> tensors;
 };
 
 std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank);
 std::string manifest_text(const Manifest& manifest);
-// Throws for what is damaged or does not cover its tensors; a newer version is a usage error.
+// Throws if the manifest is damaged or does not cover its tensors. A newer version is a usage error.
 Manifest read_manifest(const std::filesystem::path& set);
 
-// What one rank has written, on its way to rank 0.
+// One rank's part of the manifest, as text to send to rank 0.
 std::string share_text(const Manifest& one_file);
 void add_share(Manifest& whole, const std::string& share);
 

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-// A part's elements lie in the whole tensor as runs of equal length and distance, cut at both ends by the range.
+// A part's elements form runs of equal length and distance in the whole tensor. The range cuts the first and the last run.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
@@ -25,7 +25,7 @@ class Runs {
   }
 
   bool over() const { return length == 0; }
-  // Goes on by so many elements, within the run.
+  // Advances by so many elements, which must be within the run.
   void take(std::int64_t elements) {
     local += elements, global += elements, length -= elements;
     if (length > 0 || next_ == end_) return;
@@ -34,8 +34,8 @@ class Runs {
     next_ += length, done_ += length;
   }
 
-  std::int64_t local = 0, global = 0,
-               length = 0;  // of what is left of this run: its place in the part, in the whole tensor, its elements
+  // The rest of the current run: its index in the part and in the whole tensor, and its elements.
+  std::int64_t local = 0, global = 0, length = 0;
 
  private:
   std::int64_t next_, end_, done_ = 0, length_ = 0, stride_ = 0, offset_ = 0;
@@ -63,10 +63,11 @@ Part resolved(const Part& part, const Shape& shape) {
     require(slab.dim < static_cast<int>(shape.size()), "the shape {} has no dim {}", to_string(shape), slab.dim);
     const std::int64_t dim = shape[static_cast<std::size_t>(slab.dim)];
     require(slab.first >= 0 && slab.length >= 0 && slab.length <= dim && slab.first <= dim - slab.length,
-            "{} from {} along dim {} are not within the shape {}", slab.length, slab.first, slab.dim, to_string(shape));
+            "the slab of {} from {} along dim {} is not within the shape {}", slab.length, slab.first, slab.dim,
+            to_string(shape));
   }
   const std::int64_t elements = slab_elements(whole.slab, shape);
-  require(part.first >= 0 && part.first <= elements, "a range from element {} of {}", part.first, elements);
+  require(part.first >= 0 && part.first <= elements, "a range begins at element {} of {}", part.first, elements);
   if (part.count == -1) whole.count = elements - part.first;
   require(whole.count >= 0 && whole.count <= elements - part.first, "{} elements from {} are more than the {} of the slab",
           part.count, part.first, elements);
@@ -97,7 +98,7 @@ std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const P
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
   if (elements_of(shape) == 0) return "";
   std::erase_if(parts, [](const Part& part) { return part.count == 0; });
-  if (parts.empty()) return "no part of it is there";
+  if (parts.empty()) return "it has no parts";
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::tuple(a.slab.first, a.slab.length, a.first) < std::tuple(b.slab.first, b.slab.length, b.first);
   });
@@ -108,18 +109,18 @@ std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
     const Part& part = parts[i];
     if (part.slab.dim != dim) return fmt::format("it is cut along dim {} and along dim {}", dim, part.slab.dim);
     if (part.slab.first != slab_end)
-      return fmt::format("a slab begins at {} and the one before it ends at {}", part.slab.first, slab_end);
+      return fmt::format("a slab begins at {}, but the previous one ends at {}", part.slab.first, slab_end);
     if (part.first != range_end)
-      return fmt::format("a range begins at {} and the one before it ends at {}", part.first, range_end);
+      return fmt::format("a range begins at {}, but the previous one ends at {}", part.first, range_end);
     range_end += part.count;
     const bool last_of_slab = i + 1 == parts.size() || parts[i + 1].slab.first != part.slab.first;
     if (!last_of_slab && parts[i + 1].slab.length != part.slab.length) return "two slabs overlap";
     if (!last_of_slab) continue;
     if (range_end != slab_elements(part.slab, shape))
-      return fmt::format("{} of the {} elements of a slab are there", range_end, slab_elements(part.slab, shape));
+      return fmt::format("a slab has only {} of its {} elements", range_end, slab_elements(part.slab, shape));
     slab_end += part.slab.length, range_end = 0;
   }
-  if (dim >= 0 && slab_end != whole) return fmt::format("{} of {} along dim {} are there", slab_end, whole, dim);
+  if (dim >= 0 && slab_end != whole) return fmt::format("it has only {} of {} along dim {}", slab_end, whole, dim);
   return "";
 }
 

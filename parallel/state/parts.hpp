@@ -1,5 +1,6 @@
-// The state of a training run as it is saved: global tensors, of which a rank holds parts. A part is a slab of the tensor, or a range of the
-// slab's elements, which is how ZeRO shards. Parts of two layouts meet by their elements' places in the whole tensor, row by row.
+// The saved state of a training run: global tensors, of which each rank holds parts. A part is a slab of the tensor, or a
+// range of the slab's elements, as ZeRO shards it. Elements of two layouts are matched by their index in the whole tensor
+// (row-major).
 //
 //   [4,6], dim 1, columns 2–3        . . a b . .        range [2,6) of that slab        . . . . . .
 //                                    . . c d . .                                        . . c d . .
@@ -16,7 +17,7 @@ namespace chorale {
 
 struct Part {
   Slab slab = {};
-  std::int64_t first = 0, count = -1;  // of the slab's elements, row by row; −1: all from `first`
+  std::int64_t first = 0, count = -1;  // a range of the slab's elements, row-major; −1: all from `first`
 
   bool operator==(const Part& other) const;
 };
@@ -26,18 +27,18 @@ struct StateTensor {
   Shape shape;       // global
   Part part;
   Slice data;  // the part's elements
-  std::string copy =
-      {};  // "dp1.tp1": this rank's place along the axes whose ranks have copies of the part; "" for the owner's, which counts
+  // Marks a copy: "dp1.tp1" is this rank's place along the axes whose ranks hold copies of the part. "" on the owner.
+  std::string copy = {};
 };
 
-// A part without defaults: `count` is known, and everything lies within the shape. Misuse if it cannot.
+// The part with its `count` filled in, checked to lie within the shape. Throws if it does not.
 Part resolved(const Part& part, const Shape& shape);
 
-// Copies what two parts of one tensor have in common, and returns how many elements that was.
+// Copies the elements that two parts of one tensor have in common. Returns their number.
 std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
                          const Part& to, std::span<std::byte> target);
 
-// "" when the parts are the whole tensor, each element once; else what is wrong. Slabs must be cut along one dim.
+// "" if the parts cover each element of the tensor exactly once; else the flaw. All slabs must be cut along the same dim.
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts);
 
 }  // namespace chorale

@@ -12,20 +12,19 @@ std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
   return {{"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
 }
 
-// What exact numerics round by must be as it was.
+// Exact numerics round by these block sizes, so they must be the same as when the checkpoint was saved.
 void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options) {
   const auto &saved = checkpoint.metadata().blocks, mine = blocks_of(options);
   const std::string path = checkpoint.path().string();
   if (saved.empty() != mine.empty())
-    usage_error(
-        "the checkpoint was made with other numerics",
-        fmt::format("{} is of {} numerics, this run of {}", path, saved.empty() ? "fast" : "exact", options.numerics),
-        fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
+    usage_error("the checkpoint was made with other numerics",
+                fmt::format("{} has {} numerics, this run {}", path, saved.empty() ? "fast" : "exact", options.numerics),
+                fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
   for (const auto& [key, value] : mine)
     if (const auto theirs = saved.find(key); theirs == saved.end() || theirs->second != value)
-      usage_error(fmt::format("the checkpoint was made with another {}, by which exact numerics round", key),
+      usage_error(fmt::format("the checkpoint was made with another {}, which sets the rounding of exact numerics", key),
                   fmt::format("{}: its {} is {}, this run's {}", path, key,
-                              theirs == saved.end() ? "not said" : std::to_string(theirs->second), value),
+                              theirs == saved.end() ? "unknown" : std::to_string(theirs->second), value),
                   fmt::format("use the {} it was made with", key));
 }
 
@@ -88,11 +87,11 @@ void resume(Training& training, const Checkpoint& checkpoint) {
   checkpoint.require_model(training.options().shape);
   require_blocks(checkpoint, training.options());
   if (saved.seed != training.options().seed)
-    usage_error("the checkpoint is of a run with another seed",
+    usage_error("the checkpoint is from a run with another seed",
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
-                fmt::format("use --seed {}: the order of the data and the dropout go by it", saved.seed));
+                fmt::format("use --seed {}: it determines the data order and the dropout", saved.seed));
   checkpoint.read(state_of(training));
-  if (training.scaler().dynamic && saved.loss_scale > 0) {  // f16 may go on from a run that had no scale, and the other way
+  if (training.scaler().dynamic && saved.loss_scale > 0) {  // runs with and without a loss scale may continue each other
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;
     training.scaler().patience = saved.patience;

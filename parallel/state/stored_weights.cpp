@@ -76,7 +76,7 @@ std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
   for (const std::string& name : names) try {
       return read_manifest(folder / name).metadata.model;
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // else it is damaged, and an older set has the same model
+      if (error.exit() == Exit::usage) throw;  // otherwise it is damaged; an older set has the same model
     }
   return {};
 }

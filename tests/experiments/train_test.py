@@ -101,7 +101,7 @@ class Train(unittest.TestCase):
             for slash in ("", "/"):
                 self.refused(*words, "--load", f"{self.folder}/latest{slash}",
                              says=["there is no checkpoint", f"latest is {os.path.basename(empty)}, which has neither",
-                                   f"take the newest run that has one: --load {saved}"])
+                                   f"load the newest run that has one: --load {saved}"])
 
     def test_a_text_of_ones_own_is_learnt_and_continued(self):
         text = os.path.join(self.folder, "book.txt")

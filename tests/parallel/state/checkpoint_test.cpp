@@ -133,12 +133,12 @@ TEST_CASE("a checkpoint of another model is refused by its first tensor that dif
   KnownState state = whole_state();
   state.tensors[2].shape = {18}, state.tensors[3].name = "other";
   CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("of another model\n") && says("\"norm.gain\" is [17] of bf16 in") &&
-                                                        says("and [18] of bf16 here\n"));
+                                                        says("but [18] of bf16 here\n"));
   state.tensors[2].shape = {17};
   CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("\"other\" is not there in"));
   ModelShape here = checkpoint.metadata().model;
   here.heads = 3;
-  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, and 3 here"));
+  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, but 3 here"));
   CHECK_THROWS_WITH(step_loaded(folder / "none"), says("there is no checkpoint"));
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("parts that leave a gap are not saved") {
   KnownState state;
   state.add(0, {{0, 0, 5}});
   CHECK_THROWS_WITH(save_checkpoint(folder, known_metadata(1), state.tensors),
-                    says("\"block.0.mlp.up.weight\" is not whole: 5 of 6 along dim 0"));
+                    says("\"block.0.mlp.up.weight\" is not whole: it has only 5 of 6 along dim 0"));
   CHECK(names_in(folder).empty());
 }
 

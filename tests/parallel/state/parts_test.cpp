@@ -32,9 +32,9 @@ TEST_CASE("parts that are not the whole tensor are found out") {
   CHECK(flaw_in_cover(shape, {{{0, 0, 4}, 0, 24}}) == "");
   CHECK(flaw_in_cover({0, 3}, {}) == "");
   CHECK_THAT(flaw_in_cover(shape, {}), says("no part"));
-  CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 12}}), says("12 of the 24"));
+  CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 12}}), says("12 of its 24"));
   CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 12}, {{}, 10, 14}}), says("begins at 10"));
-  CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 24}, {{}, 0, 24}}), says("begins at 0 and the one before it ends at 24"));
+  CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 24}, {{}, 0, 24}}), says("begins at 0, but the previous one ends at 24"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}, {{0, 2, 2}, 0, 12}}), says("along dim 1 and along dim 0"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}}), says("3 of 6 along dim 1"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}, {{1, 2, 4}, 0, 16}}), says("begins at 2"));
