@@ -19,7 +19,7 @@
 
 namespace chorale {
 
-// What an operation is prepared for.
+// The call that an operation is prepared for.
 struct Plan {
   const Algorithm* algorithm = nullptr;  // null: the library's own, "native"
   Problem problem;
@@ -71,12 +71,13 @@ class Group {
   virtual std::unique_ptr<Operation> prepare(const Plan& plan) = 0;
   // The group of two for messages from `from` to `to`, one of which is this rank. Created without asking the other.
   virtual std::unique_ptr<Group> pair(int from, int to) = 0;
-  // This rank gives up; its calls on this group have been abandoned. A waiting peer learns the reason in examine().
+  // Tells peers that this rank gives up; its calls on this group have been abandoned. A waiting peer learns the reason in
+  // examine().
   virtual void poison(const std::string& why) noexcept = 0;
-  // This rank has given up, and no message will be written to its buffers any more.
+  // Tells peers that this rank has given up and that no message will be written to its buffers any more.
   virtual void close() noexcept {}
-  // All calls of this rank are over, and it makes no more. A peer that waits in a later call learns this in examine().
-  // Throws if this rank sees that a member made other calls. Not called after poison().
+  // Tells peers that all calls of this rank are over and that it makes no more. A peer that waits in a later call learns
+  // this in examine(). Throws if this rank sees that a member made other calls. Not called after poison().
   virtual void leave() {}
 };
 

@@ -73,7 +73,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int letter = -1;  // index in under_way; −1: letters that arrived before
+    int letter = -1;  // the index of the letter that arrives; −1: read only those that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -118,7 +118,7 @@ class Stage {
       rank.gave_up = error.what();
       book.poison(error.what());
       book.close();
-      for (std::size_t g = rank.books.size(); g-- > 0;)  // it leaves its other groups regularly, a pair before its parent
+      for (std::size_t g = rank.books.size(); g-- > 0;)  // leaves its other groups regularly, a pair before its parent
         if (rank.books[g] && rank.books[g].get() != &book) noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
       rank.leave_all();
     }

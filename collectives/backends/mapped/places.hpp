@@ -1,10 +1,10 @@
-// Where peers find a rank's buffers in a call. If the memory is mapped, or the kernel lets peers read it, the buffers are
-// used where they are. Otherwise the data go through stand-ins in symmetric memory, created at the first such call.
+// Where peers find a rank's buffers in a call. Mapped buffers are used in place. Ordinary buffers go through stand-ins in
+// symmetric memory, created at the first such call, or the kernel reads them:
 //
 //   mapped                                  in their own place
 //   ordinary, in a call worth slicing       in a stand-in for one slice; so all ranks take the call in slices
 //   ordinary, others, ≤ copied_up_to        in a stand-in for the vector
-//   ordinary, others, larger                in their own place: the kernel reads them
+//   ordinary, others, larger                in their own place: the kernel reads them; a stand-in if it may not
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/backends/transport.hpp"

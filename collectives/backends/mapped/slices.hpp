@@ -13,7 +13,7 @@
 
 namespace chorale::mapped {
 
-// What is run at once: a call or one of its slices.
+// One unit of execution: a call or one of its slices.
 struct Part {
   Part(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
