@@ -1,5 +1,5 @@
-// Circulant all-gather: the circulant reduce-scatter backwards. Having blocks r … r+s−1, a rank sends the first of them to r − s and gets
-// the next ones from r + s. ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
+// Circulant all-gather: the circulant reduce-scatter in reverse. A rank with blocks r … r+s−1 sends the first of them to r−s
+// and gets the next ones from r+s. ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
 #include "collectives/phases.hpp"
 
 namespace chorale {

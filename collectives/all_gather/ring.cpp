@@ -1,4 +1,4 @@
-// Ring all-gather: blocks travel once around; each rank keeps a copy of what passes.
+// Ring all-gather: blocks travel once around the ring, and each rank keeps a copy of every block.
 // p−1 rounds; each rank sends (p−1)/p of the vector.
 #include "collectives/phases.hpp"
 

@@ -1,5 +1,5 @@
-// Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast from it. 2⌈log₂ p⌉ rounds of whole vectors: simple, and
-// good for small ones.
+// Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast. 2⌈log₂ p⌉ rounds of whole vectors: simple, and
+// good for small vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale {

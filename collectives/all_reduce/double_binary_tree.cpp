@@ -1,6 +1,6 @@
-// Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector goes up one of two trees and down again; who is
-// inside one tree is a leaf of the other. ⌊log₂ p⌋ levels up and as many down, two messages at each; nobody sends more than twice
-// the vector, so that cut into chunks (chunking.hpp) it keeps every link busy for any number of ranks.
+// Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector goes up one of two trees and down
+// again. An inner node of one tree is a leaf of the other. ⌊log₂ p⌋ levels up and as many down, with two messages at each.
+// No rank sends more than two vectors. Cut into chunks (chunking.hpp), it keeps every link busy for any number of ranks.
 #include "collectives/trees.hpp"
 
 namespace chorale::all_reduce {

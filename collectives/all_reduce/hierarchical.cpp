@@ -1,10 +1,11 @@
-// Hierarchical all-reduce, for links that are fast within a node and slow between nodes: a direct reduce-scatter within each node, a circulant
-// all-reduce between the nodes on each part, a direct all-gather within each node. Between nodes each rank sends only its part.
+// Hierarchical all-reduce, for links that are fast within a node and slow between nodes. It runs a direct reduce-scatter
+// within each node, a circulant all-reduce of each part between nodes, and a direct all-gather within each node. Between
+// nodes each rank sends only its part.
 //
-// The vector is cut into lanes, as many as the fullest node has ranks. All nodes work on the same lanes, and a rank meets those that own
-// the same lane elsewhere; in a node of fewer ranks some own several.
+// The vector is cut into lanes, as many as the fullest node has ranks. A lane's owners, one per node, form a group. In a
+// node with fewer ranks, some ranks own several lanes.
 //
-//   7 ranks, 3 a node      lane 0      lane 1      lane 2
+//   7 ranks, 3 per node    lane 0      lane 1      lane 2
 //   node 0                 rank 0      rank 1      rank 2         down a column: one all-reduce between nodes
 //   node 1                 rank 3      rank 4      rank 5
 //   node 2                 rank 6      rank 6      rank 6
@@ -13,7 +14,7 @@
 namespace chorale::all_reduce {
 namespace {
 
-// How nodes share ranks and lanes.
+// How ranks and lanes are divided among the nodes.
 struct Nodes {
   explicit Nodes(const Problem& p)
       : size(p.size),

@@ -1,5 +1,5 @@
-// One-shot all-reduce: everybody sends everything to all, and sums in rank order, so that the result is the one a single rank would
-// get by adding the vectors up. One round; p−1 whole vectors a rank: for tiny ones.
+// One-shot all-reduce: each rank sends its vector to all, and sums in rank order. So the result is what a single rank would
+// get by adding up the vectors. One round; each rank sends p−1 whole vectors: for tiny ones.
 #include "collectives/phases.hpp"
 
 namespace chorale {
@@ -19,7 +19,8 @@ void one_shot_all_reduce(Schedule& s) {
     s.recv_reduce(others, own, whole);
     return;
   }
-  // In place the sum may not land on what is still being sent: if everybody waited for that, nobody would receive.
+  // In place, the sum cannot overwrite the vector while it is being sent: every rank would wait for its sends, and none
+  // would receive.
   const Range sum = s.scratch(whole.count);
   s.recv_reduce(others, own, sum);
   s.copy(sum, whole);

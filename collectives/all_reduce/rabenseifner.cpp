@@ -1,5 +1,5 @@
-// Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling. 2⌈log₂ p⌉ rounds; each rank sends 2(p−1)/p of the
-// vector, a little more where p is no power of two and ranks are folded.
+// Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling. 2⌈log₂ p⌉ rounds; each rank sends 2(p−1)/p
+// of the vector, and a little more if p is not a power of two and ranks are folded.
 #include "collectives/recursive_halving.hpp"
 
 namespace chorale::all_reduce {

@@ -1,13 +1,13 @@
-// Bruck's all-to-all (1997): a block for the rank i after us travels along the bits of i: in round k all blocks whose i has bit k go, as
-// one message, to the rank 2^k after us. ⌈log₂ p⌉ rounds of up to p/2 blocks each: for small ones. Blocks must all be equal, because
-// a rank passes on what it knows no size of.
+// Bruck's all-to-all (1997): a block for the rank i ahead travels along the bits of i. In round k, all blocks whose i has
+// bit k go to the rank 2^k ahead, in one message. ⌈log₂ p⌉ rounds of up to p/2 blocks each: for small blocks. All blocks
+// must have the same size, because ranks pass on blocks whose sizes they do not know.
 //
-//   p = 4, where rank 0's blocks go     i = 1: to 1      i = 2: to 2      i = 3: to 1, then by it to 3
+//   p = 4, where rank 0's blocks go     i = 1: to 1      i = 2: to 2      i = 3: to 1, which sends it to 3
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
 
-// Each rank sees its own row and column of the sizes only: the communicator sees that no other rank answers otherwise.
+// Each rank sees only its own row and column of the sizes. The communicator ensures that all ranks give the same answer.
 bool equal_blocks(const Problem& p) {
   for (int b = 0; b < p.size; ++b)
     if (p.blocks.count(b) != p.blocks.count(0) || p.taken.count(b) != p.blocks.count(0)) return false;
@@ -18,7 +18,7 @@ Schedule bruck(const Problem& p) {
   Schedule s(p);
   const std::int64_t count = p.blocks.count(0);
   const Home given = in_input(p), taken = in_taken(p);
-  std::vector<Range> at;  // where the block for the rank i after its sender lies now
+  std::vector<Range> at;  // by i: where the block for the rank i ahead of its sender lies now
   for (int i = 0; i < p.size; ++i) at.push_back(given(modulo(p.rank + i, p.size)));
   for (int bit = 1; bit < p.size; bit *= 2) {
     std::vector<std::size_t> moved;

@@ -1,4 +1,5 @@
-// Direct all-to-all: everything to everybody at once, each rank beginning with another peer. One round of p−1 messages a rank.
+// Direct all-to-all: each rank sends to all others at once, each to a different peer first. One round, p−1 messages per
+// rank.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {

@@ -1,5 +1,5 @@
-// Pairwise all-to-all: in round k each rank sends to the one k after it and receives from the one k before it. p−1 rounds, each begun when
-// the one before is over, so that nobody is ever sent to by two ranks at once: for large blocks.
+// Pairwise all-to-all: in round k each rank sends to the rank k ahead and receives from the rank k behind. p−1 rounds. Each
+// round begins when the previous one is over, so no rank ever receives from two ranks at once: for large blocks.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {

@@ -1,4 +1,5 @@
-// Sums as trees over the ranks' contributions. Equal trees are stored once, so sums with equal numbers, and no others, have the same bits.
+// Sums as trees over the ranks' contributions. Equal trees are stored once, with one number. Sums with equal numbers, and
+// only those, have the same bits.
 //
 //   Expressions sums;
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});

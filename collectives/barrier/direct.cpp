@@ -1,4 +1,4 @@
-// Direct barrier: everybody tells everybody. One round, p(p−1) messages: on mapped memory the p−1 looks of a rank are cheap.
+// Direct barrier: each rank signals all others. One round, p(p−1) messages. On mapped memory, a rank's p−1 reads are cheap.
 #include "collectives/phases.hpp"
 
 namespace chorale::barrier {

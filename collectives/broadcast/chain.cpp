@@ -1,5 +1,5 @@
-// Chain broadcast: the vector goes from each rank to the next. p−1 rounds of n, which only pays when it is cut into k chunks
-// (chunking.hpp): then p−2+k rounds of n/k, and a long vector costs little more than one message of its length.
+// Chain broadcast: each rank sends the vector to the next. p−1 rounds of n. It only pays when cut into k chunks
+// (chunking.hpp): then it takes p−2+k rounds of n/k, and a long vector costs little more than one message of its length.
 #include "collectives/phases.hpp"
 
 namespace chorale::broadcast {

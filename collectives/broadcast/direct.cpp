@@ -1,5 +1,5 @@
-// Direct broadcast: the root sends everything to everybody, in one round. On mapped memory all ranks copy at once: the root writes one
-// block of p to each receiver, which reads the rest, so that everybody copies (p−1)/p of the vector.
+// Direct broadcast: the root sends everything to all ranks, in one round. On mapped memory all ranks copy at once. The root
+// writes one block of p to each receiver, which reads the rest. So every rank copies (p−1)/p of the vector.
 #include "collectives/phases.hpp"
 
 namespace chorale::broadcast {

@@ -1,6 +1,6 @@
-// Double tree broadcast (Sanders, Speck and Träff 2009): the root gives half of the vector to each of two trees over the other ranks; who
-// passes one half on is a leaf for the other. About 2⌊log₂ p⌋ rounds; nobody sends more than the vector once, and cut into chunks
-// (chunking.hpp) all links are busy.
+// Double tree broadcast (Sanders, Speck and Träff 2009): the root sends half of the vector down each of two trees over the
+// other ranks. A rank that passes one half on is a leaf for the other. About 2⌊log₂ p⌋ rounds. No rank sends more than one
+// vector. Cut into chunks (chunking.hpp), it keeps all links busy.
 #include "collectives/trees.hpp"
 
 namespace chorale::broadcast {

@@ -1,5 +1,5 @@
-// Scatter and all-gather broadcast (van de Geijn 1994): the root scatters blocks down a binomial tree, a ring gathers them. About twice
-// the vector a rank instead of log₂ p times: for long vectors.
+// Scatter and all-gather broadcast (van de Geijn 1994): the root scatters blocks down a binomial tree, then a ring gathers
+// them. No rank sends more than about two vectors, instead of log₂ p: for long vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale::broadcast {

@@ -1,5 +1,5 @@
-// Binomial gather: in round k, ranks whose number (counted from the root) has bit k send all the blocks they have collected to the
-// rank without it. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
+// Binomial gather: ranks are numbered from the root. In round k, each rank with bit k sends all blocks it has collected to
+// the rank without that bit. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
 #include "collectives/phases.hpp"
 
 namespace chorale {

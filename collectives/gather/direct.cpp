@@ -1,5 +1,5 @@
-// Direct gather: everybody sends to the root, which receives in any order; on mapped memory each writes its own block there. One
-// round, p−1 messages into one rank.
+// Direct gather: all ranks send to the root, which receives in any order. On mapped memory each rank writes its own block
+// there. One round; p−1 messages into one rank.
 #include "collectives/phases.hpp"
 
 namespace chorale::gather {

@@ -1,5 +1,5 @@
-// Binomial reduce: in round k, ranks whose number (counted from the root) has bit k send what they have to the rank without it.
-// ⌈log₂ p⌉ rounds; each rank sends the whole vector once.
+// Binomial reduce: ranks are numbered from the root. In round k, each rank with bit k sends its partial sum to the rank
+// without that bit. ⌈log₂ p⌉ rounds; each rank but the root sends one whole vector.
 //
 //   p = 6    round 0: 1→0, 3→2, 5→4     round 1: 2→0     round 2: 4→0
 #include "collectives/phases.hpp"

@@ -1,5 +1,5 @@
-// Chain reduce: the chain broadcast the other way round: the farthest rank sends to the one before it, which adds its own and sends on.
-// p−1 rounds of n; cut into k chunks (chunking.hpp) p−2+k rounds of n/k.
+// Chain reduce: the chain broadcast in reverse. The farthest rank sends to the one before it, which adds its own vector and
+// sends on. p−1 rounds of n; cut into k chunks (chunking.hpp), p−2+k rounds of n/k.
 #include "collectives/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,5 +1,5 @@
-// Double tree reduce: the double tree broadcast the other way round: two trees over the ranks that are not the root sum half of the
-// vector each, and the root adds its own to what comes from their tops.
+// Double tree reduce: the double tree broadcast in reverse. Two trees over the ranks other than the root sum half of the
+// vector each. The root adds its own vector to the results of both.
 #include "collectives/trees.hpp"
 
 namespace chorale::reduce {

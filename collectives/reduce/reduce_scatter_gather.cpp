@@ -1,5 +1,5 @@
-// Reduce-scatter and gather: each rank sums a block (circulant), a binomial tree collects them at the root. About twice the vector a
-// rank instead of log₂ p times: for long vectors.
+// Reduce-scatter and gather: each rank sums a block (circulant), then a binomial tree collects the blocks at the root. No
+// rank receives more than about two vectors, instead of log₂ p: for long vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,8 +1,8 @@
-// Circulant reduce-scatter (Träff 2023): halving that needs no power of two. Rank r numbers blocks from its own: i means block
-// r + i. With s' blocks left to care for and s = ⌈s'/2⌉, it sends blocks s … s'−1 to rank r + s, whose blocks 0 … they are.
+// Circulant reduce-scatter (Träff 2023): halving for any number of ranks. Rank r calls block r+i its block i.
+// With s' blocks left and s = ⌈s'/2⌉, it sends blocks s … s'−1 to rank r+s, which numbers them 0, 1, …
 // ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
 //
-//   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, one's own, is whole
+//   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, its own, is complete
 #include "collectives/phases.hpp"
 
 namespace chorale {
@@ -11,13 +11,13 @@ void circulant_reduce_scatter(Schedule& s, const Home& home) {
   const Problem& p = s.problem();
   const Home own = in_input(p);
   std::vector<bool> summed(static_cast<std::size_t>(p.size),
-                           false);  // by i: whether it lies in home yet, on every rank alike
+                           false);  // by i: whether its sum is in home yet; the same on every rank
   const auto is_summed = [&](int i) -> bool { return summed[static_cast<std::size_t>(i)]; };
   for (int left = p.size; left > 1;) {
     const int skip = (left + 1) / 2, moved = left - skip;
     const int to = modulo(p.rank + skip, p.size), from = modulo(p.rank - skip, p.size);
     s.round();
-    // Pieces that lie in one place both where they are sent and where they are added.
+    // Moves runs of blocks that share a place, both where they are sent from and where they are added.
     for (int i = 0; i < moved;) {
       int end = i + 1;
       while (end < moved && is_summed(skip + end) == is_summed(skip + i) && is_summed(end) == is_summed(i)) ++end;

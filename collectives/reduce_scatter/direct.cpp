@@ -9,7 +9,7 @@ void direct_reduce_scatter(Schedule& s, Range into) {
   const Home own = in_input(p);
   std::vector<int> others;
   s.round();
-  for (int k = 1; k < p.size; ++k) {  // everybody starts with another peer
+  for (int k = 1; k < p.size; ++k) {  // each rank starts with a different peer
     others.push_back(modulo(p.rank + k, p.size));
     s.send(others.back(), own(others.back()));
   }

@@ -1,6 +1,6 @@
-// Pairwise reduce-scatter: in round k each rank sends the block of the rank k after it straight to its owner, and adds what the rank
-// k before it sends. p−1 rounds, each begun when the one before is over, so that nobody is ever sent to by two ranks at once; each
-// rank sends (p−1)/p of the vector, and partial sums need no memory but the output. For large vectors.
+// Pairwise reduce-scatter: in round k each rank sends the block of the rank k ahead straight to that rank, and adds the
+// block that the rank k behind sends. p−1 rounds. Each begins when the previous one is over, so no rank ever receives from
+// two ranks at once. Each rank sends (p−1)/p of the vector. Partial sums need no memory but the output. For large vectors.
 //
 //   p = 3        rank 0           rank 1           rank 2
 //   round 1      block 1 to 1     block 2 to 2     block 0 to 0      block 0 = (0 + 2) + 1

@@ -1,6 +1,6 @@
-// Recursive halving: partners half the ranks apart exchange halves of what each still cares for, and add. ⌈log₂ p⌉ rounds; each rank
-// sends (p−1)/p of the vector. Where p is no power of two, the first ranks are folded in pairs before: the even one lends its
-// vector to the odd one, which gives its block back at the end.
+// Recursive halving: partners p/2, p/4, …, 1 apart exchange halves of what they still handle, and add. ⌈log₂ p⌉ rounds; each
+// rank sends (p−1)/p of the vector. If p is not a power of two, the first ranks are folded in pairs: the even one sends its
+// vector to the odd one, which returns its block at the end.
 #include "collectives/recursive_halving.hpp"
 
 namespace chorale::reduce_scatter {

@@ -1,9 +1,9 @@
-// Ring reduce-scatter: partial sums travel once around, each rank adding its own contribution to what passes.
+// Ring reduce-scatter: partial sums travel once around the ring, and each rank adds its contribution to each.
 // p−1 rounds; each rank sends (p−1)/p of the vector.
 //
 //   p = 3        rank 0         rank 1         rank 2
 //   round 1      sends block 2  sends block 0  sends block 1      to the right
-//   round 2      passes 1 on    passes 2 on    passes 0 on        each ends with its own block, whole
+//   round 2      passes 1 on    passes 2 on    passes 0 on        each ends with its own block, complete
 #include "collectives/phases.hpp"
 
 namespace chorale {

@@ -1,4 +1,4 @@
-// Binomial scatter: the gather's tree, the other way round: half of the blocks go to the farthest rank first. ⌈log₂ p⌉ rounds.
+// Binomial scatter: the tree of the gather in reverse. Half of the blocks go to the farthest rank first. ⌈log₂ p⌉ rounds.
 #include "collectives/phases.hpp"
 
 namespace chorale {

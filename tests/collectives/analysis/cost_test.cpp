@@ -1,4 +1,4 @@
-// Prices against the closed forms of the textbooks, on counts that divide: equal to twelve digits.
+// Predicted times against the closed forms of the textbooks, on counts that divide evenly: equal to twelve digits.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -36,8 +36,8 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// Where messages that wrap around the vector come in two pieces, rounds are no lockstep: a piece may leave a round early, which hides
-// some α, and come in before an older one, which costs some β.
+// A message that wraps around the vector goes in two pieces, so rounds are not in lockstep. A piece may leave a round early,
+// which hides some α. It may also arrive before an older piece, which costs some β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
   const std::int64_t count = 64 * size;
   const double n = static_cast<double>(count * element_bytes);
@@ -107,7 +107,7 @@ TEST_CASE("rounds are those of the table") {
     CHECK(rounds(all_gather, "bruck", p) == log2_up(p));
     CHECK(rounds(broadcast, "binomial_tree", p) == log2_up(p));
     const bool folds = (p & (p - 1)) != 0;
-    // An odd rank out has nobody to wait for, and sends early.
+    // An odd rank out has no rank to wait for, and sends early.
     CHECK(rounds(reduce, "binomial_tree", p) <= log2_up(p));
     if (!folds) CHECK(rounds(reduce, "binomial_tree", p) == log2_up(p));
     if (!folds) CHECK(rounds(all_reduce, "binomial_tree", p) == 2 * log2_up(p));
@@ -115,8 +115,8 @@ TEST_CASE("rounds are those of the table") {
   }
 }
 
-TEST_CASE("volumes are exact, for lengths that do not divide too") {
-  const auto ring = plans(Collective::all_reduce, "ring", 3, 7);  // blocks of 3, 2, 2; rank 0 sends 2 1, then 0 2
+TEST_CASE("volumes are exact, also for lengths that do not divide evenly") {
+  const auto ring = plans(Collective::all_reduce, "ring", 3, 7);  // blocks of 3, 2, 2; rank 0 sends blocks 2, 1, then 0, 2
   const Volume first = volume(ring[0], 8);
   CHECK(first.messages_sent == 4);
   CHECK(first.bytes_sent == 8 * (2 + 2 + 3 + 2));
@@ -141,13 +141,13 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
       INFO(name << ", " << p << " ranks");
       CHECK(std::abs(found - expected) <= near(expected));
     };
-    expect("one_shot", 1, p * (p + 1.0), p - 1);  // everybody loads p vectors and stores one
-    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // p loads and a store of every block, then p − 1 copies of it
-    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times two loads and a store, p − 1 copies
+    expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one
+    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // every block: p loads and a store, then p − 1 copies
+    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times: two loads and a store; p − 1 copies
   }
 }
 
-TEST_CASE("the timeline begins no step before what it waits for, and loads no port twice") {
+TEST_CASE("no step of the timeline begins before those it waits for end, and no port sends two messages at once") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6, 36);
   const Timeline timeline = simulate(ranks, element_bytes, price);
   for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -162,7 +162,7 @@ TEST_CASE("the timeline begins no step before what it waits for, and loads no po
 }
 
 TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
-  // 0 → 1 → 2 → 3 in k chunks: p − 2 + k rounds of n/k, at one α a hop.
+  // 0 → 1 → 2 → 3 in k chunks: p − 2 + k rounds of n/k, with one α per hop.
   std::vector<Schedule> whole;
   const std::int64_t n = 240;
   for (int rank = 0; rank < 4; ++rank) {

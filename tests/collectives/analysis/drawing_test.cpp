@@ -1,4 +1,4 @@
-// Pictures say what the schedules do: known ones by heart, all others by what must be true of every picture.
+// Pictures show what the schedules do. Known ones are compared as a whole, all others by what must hold for every picture.
 #include "collectives/analysis/drawing.hpp"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_CASE("a ring is drawn as in the books") {
           "   2  Σ   Σ   Σ   b → 0\n");
 }
 
-TEST_CASE("what only moves is drawn with its owners, and what is not there with a dot") {
+TEST_CASE("without sums, cells name the owners of the data, and missing data is a dot") {
   const std::string text = draw_text(plans(Collective::broadcast, "binomial_tree", 4));
   CHECK_THAT(text, says("start\nrank  a   b   c   d\n   0  0   0   0   0\n   1  ·   ·   ·   ·\n"));
   CHECK_THAT(text, says("round 1\nrank  a   b   c   d   sends\n   0  0   0   0   0   all → 2\n   1  ·   ·   ·   ·\n"));
@@ -85,7 +85,7 @@ TEST_CASE("blocks that are cut, missing or many are drawn too") {
   CHECK_THAT(draw_text(plans(Collective::all_reduce, "one_shot", 9)), says("   8  1×   1×"));
   CHECK_THAT(draw_text(plans(Collective::all_reduce, "ring", 5, 2)), says("rank  a   b\n"));  // three blocks are empty
   auto half = plans(Collective::all_reduce, "one_shot", 2, 4);
-  for (Schedule& schedule : half) {  // of the first element of each rank's block alone
+  for (Schedule& schedule : half) {  // sends only the first element of each rank's block
     schedule.steps[0].src = {input(0, 1)};
     schedule.steps[1].src = {input(0, 1)};
     schedule.steps[1].dst = output(0, 1);
@@ -95,7 +95,7 @@ TEST_CASE("blocks that are cut, missing or many are drawn too") {
   CHECK(block_name(30, 64) == "30");
 }
 
-TEST_CASE("the diagram has a lane a rank, an arrow a message, a bar a sum, and no need of anything outside") {
+TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum, and refers to nothing outside") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6);
   const std::string svg = draw_svg(ranks, "a < b & c", 4, {1e-6, 1e-9, 1e-9});
   std::size_t messages = 0, sums = 0;
@@ -110,7 +110,7 @@ TEST_CASE("the diagram has a lane a rank, an arrow a message, a bar a sum, and n
   CHECK_THAT(svg, says("<title id=\"title\">a &lt; b &amp; c</title>"));
   CHECK_THAT(svg, says("<desc id=\"what\">6 ranks"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
-  CHECK(times(svg, "http") == 1);  // the name space
+  CHECK(times(svg, "http") == 1);  // the XML namespace
   CHECK(times(svg, "nan") + times(svg, "inf") == 0);
   CHECK_THAT(draw_svg(plans(Collective::all_reduce, "ring", 1), "alone", 4, {1, 1, 1}), says("1 rank,"));
 }

@@ -1,4 +1,4 @@
-// The trees of the sums, and which algorithms share them.
+// The trees of sums, and which algorithms share them.
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"
@@ -38,12 +38,12 @@ bool together(const std::vector<Names>& classes, const std::string& a, const std
 
 }  // namespace
 
-TEST_CASE("sums are written with the lowest rank first, and equal ones are one") {
+TEST_CASE("sums are written with the lowest rank first, and equal sums have one number") {
   Expressions sums;
   const int a = sums.leaf(0), b = sums.leaf(1), c = sums.leaf(2);
   CHECK(sums.sum({b, a}) == sums.sum({a, b}));
   CHECK(sums.text(sums.sum({c, sums.sum({b, a})})) == "((r0 + r1) + r2)");
-  CHECK(sums.sum({a, b, c}) != sums.sum({sums.sum({a, b}), c}));  // of 16 bits: rounded once, or twice
+  CHECK(sums.sum({a, b, c}) != sums.sum({sums.sum({a, b}), c}));  // in 16-bit types: rounded once, or twice
   CHECK(sums.sum({a, c, b}) != sums.sum({a, b, c}));
   CHECK(sums.sum({b, a, c}) == sums.sum({a, b, c}));
   Expressions wide(Rounding::every_addition);
@@ -96,7 +96,7 @@ TEST_CASE("algorithms are bitwise equal exactly where they add alike") {
   CHECK(classes_of(2, Rounding::once_a_step).size() == 1);  // x + y is y + x
 }
 
-TEST_CASE("what only moves has no order to show") {
+TEST_CASE("collectives without sums have no order to show") {
   const auto show = [](Collective what, const char* name) {
     return describe_reduction_order(plan_all_ranks(named(what, name), Problem::even(what, 8, 4)), 8);
   };
