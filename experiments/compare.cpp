@@ -141,7 +141,7 @@ class Compare final : public Command {
                     "write it into the suite, under [[runs]], or use --layouts dp4,tp4 instead of a suite");
   }
 
-  // Continues a comparison on as many ranks as before. Options that are not given keep their earlier values.
+  // Continues a comparison, which takes as many ranks as before. Options that are not given keep their earlier values.
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // because runs/latest will point elsewhere
     const fs::path folder = resume_;

@@ -43,7 +43,7 @@ std::string shape_in_words(const PipelineShape& shape) {
   return shape.chunks > 1 ? text + ", " + counted(shape.chunks, "chunk") + " per stage" : text;
 }
 
-// Converts a number of chunks to micro-batches, by the share of a stage that a chunk is.
+// Converts chunks to micro-batches: a chunk is 1 / schedule.chunks of the work of a stage.
 double shares(const PipelineSchedule& schedule, std::int64_t chunks) {
   return static_cast<double>(chunks) / static_cast<double>(schedule.chunks);
 }

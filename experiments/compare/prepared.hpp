@@ -7,7 +7,7 @@ namespace chorale::compare {
 
 using Prepared = std::unique_ptr<DeclaredCommand>;
 
-// Its record goes to folder/name. Without a name the run is only checked, for records that would go to `folder`.
+// Its record goes to folder/name. Without a name the run is only checked, with `folder` as the place of its records.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
 // Collects the mistakes of all runs before the first one starts.

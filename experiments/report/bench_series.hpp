@@ -1,5 +1,5 @@
 // Benchmark rows that can be compared: they agree in dtype, operator, root, place of the buffers and state of the cache. If
-// a record mixes these conditions, each operation keeps the rows with the first ones found. Repeated measurements of a row,
+// a record mixes these conditions, each operation keeps the rows of the first combination. Repeated measurements of a row,
 // by launches or repetitions, become one row with their median.
 #pragma once
 #include <string>

@@ -31,7 +31,7 @@ class Group {
   bool has(const std::string& name) const { return find(name) != nullptr; }
   std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for cells that are not numbers
   std::vector<std::string> words(const std::string& name) const;
-  // The dimensions of a variable without its row dimension: {ranks, phases}.
+  // All dimensions of a variable except its rows: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
   // For each index along these dimensions: the median over the rows after the warm-up, or the value itself if there are no
   // rows.

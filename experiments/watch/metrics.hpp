@@ -36,7 +36,8 @@ struct Metrics {
 
 class MetricsFile {
  public:
-  // Reads what was added since the last call to the file that now has this name. False if there is none.
+  // Reads what was added to this file since the last call. A replaced file is read from its beginning. False if there is
+  // none.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
   double written_at() const { return written_at_; }  // wall seconds of the last change
@@ -55,7 +56,7 @@ struct Place {
   std::filesystem::path suite;  // that of its suite, which says when all runs have ended; empty: no suite
 };
 
-// What to show for the folder of a run, of a suite, or of several runs: the run that was written last.
+// Finds what to show for the folder of a run, of a suite, or of several runs: the run that was written last.
 Place find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

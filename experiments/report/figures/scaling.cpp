@@ -106,7 +106,7 @@ struct Kind {
   bool strong;
 };
 
-// Relative to the point with the fewest ranks. The line has only those points that have the same batch (weak: per rank).
+// Speeds relative to the point with the fewest ranks. Points belong to the line if they have its batch (weak: per rank).
 Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
   const Measured& base = strategy.points.front();
   Line line{strategy.name, {}, look};

@@ -71,8 +71,8 @@ struct Block {
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
-  bool backwards =
-      false;  // every second block starts with its last thread, so that a missing barrier shows in one of the two
+  // Every second block starts with its last thread, so that a missing barrier shows in one of the two.
+  bool backwards = false;
   bool last_first = false;  // every second grid starts with its last block: no block may depend on another's results
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;

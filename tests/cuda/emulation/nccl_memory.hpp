@@ -1,8 +1,8 @@
 // The memory that the emulated NCCL lends, and the communicators it is registered with. Real NCCL rarely notices these
 // mistakes, and they corrupt memory later. Here they end the program:
 //
-//   register     memory that was not lent, or goes beyond its end; or while the communicator is at work, because its thread
-//                reads the same list
+//   register     memory that was not lent, or goes beyond its end; or any memory while the communicator is at work,
+//                because its thread reads the same list
 //   deregister   memory that is not registered
 //   free         memory that is still registered with a communicator
 //   destroy      a communicator that still has registered memory

@@ -23,8 +23,8 @@ namespace {
 
 struct Streams {  // static, like the emulated device's memory
   std::vector<cudaStream_t> made;
-  std::deque<Task>
-      late;  // tasks of the default stream: copies from pinned memory and the events after them; if held, all tasks
+  // Tasks of the default stream: copies from pinned memory and the events after them; if held, all tasks.
+  std::deque<Task> late;
   bool held = false;
   std::map<const std::byte*, std::size_t> pinned;  // address → bytes
   std::int64_t waits = 0;
