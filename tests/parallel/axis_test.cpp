@@ -1,4 +1,5 @@
-// What strategies may rely on of an axis: alone it gives what it gets, a call under way keeps its tensors, and goes on while layers compute.
+// The guarantees of an axis to strategies: with one rank a collective copies its input, a call in flight keeps its tensors
+// alive, and it progresses while layers compute.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -10,7 +11,7 @@ Tensor ones(Allocator& memory, std::int64_t count) {
   return x;
 }
 
-TEST_CASE("alone, every collective of an axis gives what it gets") {
+TEST_CASE("with one rank, every collective of an axis copies its input") {
   HostMemory host;
   Ledger ledger;
   Allocator memory(host, ledger);
@@ -30,7 +31,7 @@ TEST_CASE("alone, every collective of an axis gives what it gets") {
   CHECK(axis.account().entries == Account{}.entries);
 }
 
-TEST_CASE("a call under way keeps its tensors", "[threads]") {
+TEST_CASE("a call in flight keeps its tensors alive", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   ThreadWorld world(2);
   CHECK(test::on_threads(2, [&](test::ThreadRank& me) {
@@ -42,16 +43,16 @@ TEST_CASE("a call under way keeps its tensors", "[threads]") {
           if (me.rank() == 1) me.barrier();
           Axis::Pending sum, other = mesh.data().start_all_reduce(ones(memory, 1000));
           const std::int64_t held = ledger.current(Category::workspace);
-          if (me.rank() == 0) me.check(held == 4000, "{} bytes are held for a call that cannot be over", held);
+          if (me.rank() == 0) me.check(held == 4000, "{} bytes are held for a call that cannot have finished", held);
           sum = std::move(other);
           if (me.rank() == 0) me.barrier();
           sum.wait();
-          me.check(ledger.current(Category::workspace) == 0, "a call that is over still holds its tensors");
+          me.check(ledger.current(Category::workspace) == 0, "a finished call still holds its tensors");
         }) == "");
 }
 
-// Rank 0 begins a sum and trains; rank 1, which needs two steps of rank 0's, does not train before it has the sum.
-TEST_CASE("what is under way goes on while a rank computes its layers", "[threads]") {
+// Rank 0 starts a sum and trains. Rank 1 trains only after it has the sum, which needs two more steps of rank 0.
+TEST_CASE("a call in flight progresses while a rank computes its layers", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   TrainingOptions options = test::options_for("fast", layout);
   options.micro_batch = 1;
@@ -83,12 +84,13 @@ TEST_CASE("what is under way goes on while a rank computes its layers", "[thread
                 ++micro_batch;
                 run.read(first, samples, inputs, targets);
               });
-          if (me.rank() == 0) me.check(went_on, "the sum stood still while micro-batch 0 was computed");
+          if (me.rank() == 0) me.check(went_on, "the sum made no progress while micro-batch 0 was computed");
           sum.wait();
         }) == "");
 }
 
-// What axis `a` counts for calls of `count` elements a rank, in place and not. Each call is one of even blocks, as strategies make them.
+// The account of axis `a` after calls of `count` elements per rank, in place and out of place. All calls have even blocks,
+// like those of strategies.
 Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
   const Tensor whole = vector(count * a.size()), block = vector(count);
@@ -104,7 +106,7 @@ Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   return a.account();
 }
 
-TEST_CASE("an axis that pretends counts the bytes that a real one sends", "[threads]") {
+TEST_CASE("a pretended axis counts the bytes that a real one sends", "[threads]") {
   std::vector<std::string> algorithms{"auto"};
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce) algorithms.emplace_back(row.name);

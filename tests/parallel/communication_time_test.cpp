@@ -1,4 +1,4 @@
-// What communication costs a rank: no second of it is counted twice, and with the phases of a step it is no more than the step.
+// The communication time of a rank: no second is counted twice, and together with the other phases it fits into the step.
 #include "parallel/communication_time.hpp"
 
 #include "tests/parallel/layouts.hpp"
@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-TEST_CASE("seconds in which several calls are under way are counted once, and those that are waited for are not hidden") {
+TEST_CASE("seconds with several calls in flight count once, and seconds spent waiting are not hidden") {
   CommunicationTime time;
   time.call_begins(1);  // a
   time.call_begins(3);  // b
@@ -38,7 +38,7 @@ std::string trouble_of(const StepResult& r, double seconds) {
   return "";
 }
 
-TEST_CASE("a step has time for all its phases", "[threads]") {
+TEST_CASE("the phases of a step are no longer than the step", "[threads]") {
   const Layout layout = parse_layout(GENERATE("dp2", "dp2.z1", "dp2.z3", "dp1.tp2", "dp2.pp2.z1", "dp1.pp2"), 0);
   CAPTURE(to_string(layout));
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {

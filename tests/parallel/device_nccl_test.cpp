@@ -1,4 +1,4 @@
-// Training on devices over nccl: what it sends lies in memory that NCCL was told of, and was told of once.
+// Training on devices over nccl: the buckets lie in memory that is registered with NCCL once.
 #include "collectives/backends/backends.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/collectives/registrations.hpp"

@@ -1,4 +1,4 @@
-// What a training step asks of the host while a device computes: how often it waits, and what it says of the device's time.
+// A training step on a device: how often the host waits, and which device times the step reports.
 #include "src/memory/pool.hpp"
 #include "tests/math/cuda/gpu.hpp"
 #include "tests/parallel/small_training.hpp"
@@ -15,7 +15,7 @@ TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t
   return options;
 }
 
-// Of a step, when the first ones have brought all memory that it wants. Only an emulated device counts them.
+// The waits of a step, after earlier steps have allocated all memory. Only an emulated device counts them.
 std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
   const auto memory = cuda_memory(plugin, 0);
   Pool pool(*memory);

@@ -1,5 +1,5 @@
-"""The programs of examples/: each is built as docs/library.md says and runs on 1 to 4 ranks; what they print is right, and
-training by hand has the bits of the library's. An example that is broken on purpose fails, so what they check is checked."""
+"""The programs of examples/ are built as docs/library.md says and run on 1 to 4 ranks. Their output is right, and training
+by hand gives the bits of the library. Examples broken on purpose must fail, so their own checks are tested too."""
 import glob
 import os
 import re

@@ -1,5 +1,6 @@
-// Fast numerics round in another order on every layout, so they are held against one rank by tolerances: the first loss, every gradient tensor
-// and the norm of them all, because Adam hides a gradient that is a constant factor too large; and the loss after more steps.
+// Fast numerics sum in another order on every layout, so they are compared with one rank by tolerances: the first loss,
+// every gradient tensor, the gradient norm and a later loss. Losses alone are not enough, because Adam hides a constant factor
+// in the gradient.
 #include <cmath>
 #include <sstream>
 
@@ -13,11 +14,11 @@ namespace {
 
 constexpr int many_steps = 30;
 
-// What one rank has after its first step, and its losses.
+// The state of one rank after its first step, and its losses.
 struct Expected {
   StepResult first;
   std::vector<double> losses;
-  double norm = 0;  // of the gradients as they are summed, not divided by the tokens
+  double norm = 0;  // of the summed gradients, not divided by the tokens
   std::map<std::string, std::vector<float>> gradients;
 };
 
@@ -50,7 +51,7 @@ struct Distance {
   std::int64_t elements = 0;
 };
 
-// Of every tensor, of all that any rank owns of it: ‖Δ‖² and the elements looked at, copies too.
+// For every tensor, over all parts that any rank owns: ‖Δ‖² and the number of compared elements, copies included.
 std::map<std::string, Distance> distances(Training& training, const Expected& expected) {
   std::string mine;
   for (const Owned& owned : training.buckets().owned()) {
@@ -80,7 +81,7 @@ std::string stray_gradient(Training& training, const Expected& expected) {
   for (const auto& [name, whole] : expected.gradients) {
     const auto at = found.find(name);
     const auto elements = static_cast<std::int64_t>(whole.size());
-    if (at == found.end() || at->second.elements % elements != 0) return "nobody has all of " + name;
+    if (at == found.end() || at->second.elements % elements != 0) return "the ranks together do not have all of " + name;
     const double copies = static_cast<double>(at->second.elements / elements);
     const double apart = std::sqrt(at->second.square / copies), length = std::sqrt(square(whole));
     if (!(apart <= 1e-5 * std::max(length, 1e-3 * expected.norm)))
@@ -104,7 +105,7 @@ std::string strays(const TrainingOptions& options, Mesh mesh, Memory& memory, co
   return near(last, wanted, 1e-3) ? "" : fmt::format("loss {} in step {}, not {}", last, steps, wanted);
 }
 
-TEST_CASE("fast numerics on every layout are those of one rank, nearly", "[threads]") {
+TEST_CASE("fast numerics on every layout nearly equal those of one rank", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
   for (const int world : {2, 3, 4, 6, 8}) {
     const std::size_t steps = world <= 3 || test::thorough() ? many_steps : 4;
@@ -117,7 +118,7 @@ TEST_CASE("fast numerics on every layout are those of one rank, nearly", "[threa
   }
 }
 
-TEST_CASE("bf16 on every layout starts from the loss of f32, nearly", "[threads]") {
+TEST_CASE("bf16 on every layout starts from nearly the loss of f32", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
   for (const int world : {2, 6})
     for (const Layout& layout : test::layouts_of(world)) {
@@ -135,7 +136,7 @@ TEST_CASE("bf16 on every layout starts from the loss of f32, nearly", "[threads]
     }
 }
 
-TEST_CASE("bf16 without masters learns as with them, nearly, and its copies stay the same on all ranks", "[threads]") {
+TEST_CASE("bf16 without masters learns nearly as with them, and its copies stay equal on all ranks", "[threads]") {
   for (const char* word : {"dp1", "dp2", "dp2.z1", "dp3.z3", "dp2.tp2.sp", "dp1.pp2"}) {
     const Layout layout = parse_layout(word, 0);
     INFO(word);
@@ -159,7 +160,7 @@ TEST_CASE("bf16 without masters learns as with them, nearly, and its copies stay
   }
 }
 
-TEST_CASE("fast numerics between processes are those of one rank, nearly", "[spmd]") {
+TEST_CASE("fast numerics between processes nearly equal those of one rank", "[spmd]") {
   const Expected expected = alone(test::options_for("fast", {}));
   const std::vector<Layout> layouts = test::layouts_of(test::world().size());
   const std::size_t steps = test::world().size() <= 2 || test::thorough() ? many_steps : 4;

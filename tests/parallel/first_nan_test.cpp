@@ -1,11 +1,11 @@
-// A NaN on one rank of many: all ranks stop alike, and say where it was born, whoever met it first.
+// A NaN on one of many ranks: all ranks stop with the same error, which names the origin of the NaN.
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
 namespace {
 
-// What every rank throws when rank `spoiled` has `value` in all of a parameter's places from the second step on.
+// The error on every rank if, from the second step on, rank `spoiled` has `value` in all elements of a parameter.
 std::vector<std::string> said(const char* word, const char* numerics, int spoiled, const std::string& parameter,
                               float value) {
   const Layout layout = parse_layout(word, 0);
@@ -33,7 +33,8 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
     const std::vector<std::string> all = said(word, numerics, spoiled, parameter, value);
     INFO(word << " " << numerics << ", rank " << spoiled << ": " << parameter << " = " << value);
     const std::string layer = parameter.substr(0, parameter.rfind('.'));
-    const bool exact = std::string(numerics) == "exact" && what.starts_with("partial");  // such a sum names its site
+    const bool exact =
+        std::string(numerics) == "exact" && what.starts_with("partial");  // such an error names the site of the sum
     for (const std::string& words : all) {
       CHECK_THAT(words, Catch::Contains("step 2: " + (exact ? layer : what)));
       CHECK_THAT(words, Catch::Contains(fmt::format("on rank {}\n", spoiled)));
@@ -42,7 +43,7 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
   }
 }
 
-TEST_CASE("a NaN of one rank is named on all", "[threads]") {
+TEST_CASE("all ranks name the NaN of one rank", "[threads]") {
   for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp", "dp2.z1"})
     for (const int spoiled : {0, 1})
       for (const std::string layer : {"block.1.mlp.up", "block.2.mlp.down"})
@@ -55,8 +56,8 @@ TEST_CASE("a NaN of one rank is named on all", "[threads]") {
     }
 }
 
-// Weights that are numbers, of a layer whose output is not: it is the layer that is named, and not the first to take it up.
-TEST_CASE("what overflows on one rank is named on all", "[threads]") {
+// The weights are finite, but the output of their layer overflows. The error names this layer, not the next one.
+TEST_CASE("all ranks name the overflow of one rank", "[threads]") {
   const float much = 3e38f;
   for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp"})
     for (const int spoiled : {0, 1})

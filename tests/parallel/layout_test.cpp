@@ -39,7 +39,7 @@ TEST_CASE("a layout is read from its word, in any order of its parts") {
   CHECK(parse_layout("gpipe.v3.pp2", 2) == layout_of({1, 1, 2}, {.schedule = "gpipe", .chunks = 3}));
 }
 
-TEST_CASE("the word of a layout says what is not the default") {
+TEST_CASE("the word of a layout omits defaults") {
   CHECK(to_string({}) == "dp1");
   CHECK(to_string(layout_of({2, 2, 2}, {.zero = 1, .sequence = true})) == "dp2.tp2.pp2.z1.sp");
   CHECK(to_string(layout_of({1, 1, 4}, {.schedule = "gpipe"})) == "dp1.pp4.gpipe");
@@ -58,7 +58,7 @@ TEST_CASE("every layout is read as it is written") {
           }
 }
 
-TEST_CASE("a word that is no layout is refused with the nearest right part") {
+TEST_CASE("a word that is not a layout is refused with the nearest valid part") {
   CHECK_THAT(unread("dp4.t2"),
              says("\"t2\" is no part of a layout\n  the layout given is \"dp4.t2\"\n") && says("did you mean tp2?"));
   CHECK_THAT(unread("1fb1"), says("did you mean 1f1b?"));
@@ -72,7 +72,7 @@ TEST_CASE("a word that is no layout is refused with the nearest right part") {
   CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3 × pipeline 1)") && says("try dp2.tp4, dp4.tp2"));
 }
 
-TEST_CASE("a layout must be of its world") {
+TEST_CASE("a layout must use exactly the ranks of its world") {
   CHECK_THAT(unfit("dp3.tp2", limits_of("tiny", 8)),
              says("data 3 × tensor 2 × pipeline 1 = 6 ranks; there are 8") && says("try dp4.tp2, dp2.tp4 or dp2.tp2.pp2"));
   CHECK_THAT(unfit("tp3", limits_of("tiny", 8)), says("world 8 / (tensor 3 × pipeline 1) is not an integer"));
@@ -109,7 +109,7 @@ TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
   CHECK_THAT(unfit("dp4.sp", limits), says("tensor is 1") && says("try"));
 }
 
-TEST_CASE("stages have layers, and chunks a schedule that knows them") {
+TEST_CASE("every stage needs layers, and chunks need a schedule that supports them") {
   CHECK_THAT(unfit("pp16", limits_of("tiny", 16)), says("pipeline 16 × chunks 1 = 16; num-layers is 8") && says("pp8"));
   CHECK_THAT(unfit("pp4.v3", limits_of("tiny", 4)), says("pipeline 4 × chunks 3 = 12"));
   CHECK_THAT(unfit("pp4.v2.gpipe", limits_of("tiny", 4)),
@@ -138,7 +138,7 @@ TEST_CASE("batches are whole micro-batches of every replica") {
   CHECK_THAT(unfit("tp32", limits), says("no layout of 32 ranks fits"));
 }
 
-TEST_CASE("all layouts of a world fit, are each of their own, and are read again") {
+TEST_CASE("all layouts of a world fit, are distinct, and survive writing and parsing") {
   std::size_t most = 0;
   for (const char* preset : {"tiny", "tiny-llama"})
     for (std::int64_t world = 1; world <= 8; ++world) {
@@ -157,6 +157,6 @@ TEST_CASE("all layouts of a world fit, are each of their own, and are read again
       CHECK(words.count(to_string(layout_of({1, 1, world}))) == (world <= limits.shape.layers));
       most = std::max(most, all.size());
     }
-  // 8 ranks of tiny: dp 1, 2, 4, 8 with 2, 4, 4, 4 stages of ZeRO, the rest split in tp and pp, and sp where tp > 1.
+  // 8 ranks of tiny: dp 1, 2, 4, 8 with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and sp if tp > 1.
   CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * 4 + 4);
 }

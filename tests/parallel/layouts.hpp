@@ -1,5 +1,5 @@
-// What the tests of layouts share: a small model whose sizes many layouts fit, its training on a rank of any mesh, what that rank saw, and in
-// what two runs differ. Losses, norms and prints are the same numbers on all ranks, so each rank compares on its own.
+// Shared by the tests of layouts: a small model that fits many layouts, its training on a rank of any mesh, the results that
+// the rank sees, and a comparison of two runs. Losses, norms and prints are equal on all ranks, so each rank compares alone.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-// Heads, units and blocks of the vocabulary that 2, 3 and 6 shards divide evenly or not; the last block is short.
+// 2, 3 and 6 shards divide its heads, units and vocabulary blocks, evenly or not. The last block is short.
 inline ModelShape small_shape() {
   ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
   s.dropout = 0.1;
@@ -28,7 +28,7 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
 
 inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
 
-// Some targets are not counted, and not the same number on every replica.
+// Some targets are masked, a different number on every replica.
 inline ReadSamples samples_of(const ModelShape& shape) {
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](
              std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
@@ -78,13 +78,15 @@ inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
 inline Seen train_alone(TrainingOptions options) {
   HostMemory host;
   options.micro_batch = options.global_batch;
-  options.partition_activations = false;  // nobody to share with
+  options.partition_activations = false;  // there are no other ranks
   return train(options, Mesh(), host);
 }
 
-// The first that differs; "" when nothing does.
+// The first difference, or "".
 inline std::string difference(const Seen& one, const Seen& many) {
-  const auto differs = [](double a, double b) { return a != b && !(a != a && b != b); };  // of f16 an overflow is the same
+  const auto differs = [](double a, double b) {
+    return a != b && !(a != a && b != b);
+  };  // f16 overflows are equal: NaN on both sides
   for (std::size_t i = 0; i < one.steps.size(); ++i) {
     const auto &a = one.steps[i], &b = many.steps.at(i);
     if (differs(a.loss, b.loss)) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
@@ -102,7 +104,7 @@ inline std::string difference(const Seen& one, const Seen& many) {
   return "";
 }
 
-// Every rank of a layout as a thread does `body(mesh, memory)`, which says what is wrong; "" when nothing is.
+// Runs `body(mesh, memory)` on every rank of a layout, each a thread. The body returns what is wrong, or "".
 template <class Body>
 std::string on_thread_mesh(const Layout& layout, Body body) {
   const int ranks = static_cast<int>(layout.ranks());

@@ -1,5 +1,5 @@
-// Every strategy and every product of them is the same model as one rank, to the bit in exact numerics: as threads of one process, and as
-// processes over every backend.
+// Every strategy and every combination of strategies gives the same bits as one rank in exact numerics, as threads of one
+// process and as processes over every backend.
 #include "tests/parallel/layouts.hpp"
 
 #include "tests/catch.hpp"
@@ -21,7 +21,7 @@ TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
       same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
-// Nothing is divided, but shards and what is whole are as far apart as between many.
+// Nothing is sharded, but the code paths of shards and of whole tensors are as separate as with many replicas.
 TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   HostMemory host;
@@ -37,7 +37,7 @@ TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
     }
 }
 
-// What else a run may be asked for, each under layouts that meet it differently.
+// Other options of a run, each with layouts that handle it differently.
 struct Variation {
   const char* about;
   std::vector<const char*> layouts;
@@ -50,8 +50,8 @@ const Variation variations[] = {
     {"full recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::full; }},
     {"selective recomputation", {usual, usual + 4}, [](TrainingOptions& o) { o.remake = Remake::selective; }},
     {"no dropout", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.dropout = 0; }},
-    {"a table and a head apart", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.tied = false; }},
-    {"llama, two queries a group",
+    {"separate table and head", {usual, usual + 4}, [](TrainingOptions& o) { o.shape.tied = false; }},
+    {"llama, two queries per group",
      {"dp2.tp3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.pp2.z3"},
      [](TrainingOptions& o) {
        o.shape.family = "llama";
@@ -67,13 +67,13 @@ const Variation variations[] = {
     {"the naive reducer",
      {"dp2.tp2.pp2.sp", "dp3.tp2", "dp3.tp2.sp", "dp6"},
      [](TrainingOptions& o) { o.reducer = "naive"; }},
-    {"plain descent", {usual, usual + 4}, [](TrainingOptions& o) { o.optimizer = "sgd"; }},
-    {"two threads a rank", {"dp2.tp2.z1.sp", "dp1.tp2.pp2"}, [](TrainingOptions& o) { o.threads = 2; }},
+    {"SGD", {usual, usual + 4}, [](TrainingOptions& o) { o.optimizer = "sgd"; }},
+    {"two threads per rank", {"dp2.tp2.z1.sp", "dp1.tp2.pp2"}, [](TrainingOptions& o) { o.threads = 2; }},
     {"other pipelines",
      {"dp2.pp2.gpipe", "dp1.tp2.pp2.sp.zb-h1", "dp2.pp2.z1.zb-h1", "dp2.pp2.z3.zb-h1", "dp1.pp4.gpipe", "dp1.pp2.v2",
       "dp1.tp2.pp2.v2.sp", "dp2.pp2.z2.v2", "dp2.pp2.z3.v2"},
      [](TrainingOptions&) {}},
-    {"tensor ranks share what recomputation keeps",
+    {"tensor ranks shard the activations that recomputation keeps",
      {"dp1.tp2", "dp2.tp3", "dp1.tp2.pp2", "dp1.tp2.sp", "dp2.tp2.z3"},
      [](TrainingOptions& o) {
        o.remake = Remake::full;
@@ -84,7 +84,7 @@ const Variation variations[] = {
      [](TrainingOptions& o) { o.remake = Remake::full; }},
 };
 
-TEST_CASE("exact numerics have the same bits whatever else is asked for", "[threads]") {
+TEST_CASE("exact numerics have the same bits on every layout with any other options", "[threads]") {
   for (const Variation& variation : variations) {
     INFO(variation.about);
     TrainingOptions options = test::options_for("exact", {});
@@ -99,8 +99,8 @@ TEST_CASE("exact numerics have the same bits whatever else is asked for", "[thre
   }
 }
 
-// A scale that overflows at once: all ranks skip the same steps, and find the same scale.
-TEST_CASE("all ranks skip alike the steps that overflow", "[threads]") {
+// The first scale overflows. All ranks skip the same steps and find the same scale.
+TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3", "dp1.tp3.pp2.sp", "dp4.z2", "dp2.pp2"}) {
     const Layout layout = parse_layout(word, 0);
     TrainingOptions options = test::options_for("fast", layout);
@@ -117,11 +117,11 @@ TEST_CASE("all ranks skip alike the steps that overflow", "[threads]") {
               skipped += step.skipped ? "s" : ".";
               taken += !step.skipped;
             }
-            if (!run.seen.steps.front().skipped || taken == 0) return "nothing was skipped, or everything: " + skipped;
-            if (run.training.optimizer().steps() != taken) return "the optimizer counted what was skipped";
+            if (!run.seen.steps.front().skipped || taken == 0) return "no step was skipped, or all were: " + skipped;
+            if (run.training.optimizer().steps() != taken) return "the optimizer counted skipped steps";
             for (const std::string& other : run.training.mesh().world().exchange(skipped))
               if (other != skipped) return fmt::format("{} here, elsewhere {}", skipped, other);
-            if (run.seen.prints.front() != before) return "a step that was skipped changed the state";
+            if (run.seen.prints.front() != before) return "a skipped step changed the state";
             return "";
           }) == "");
   }

@@ -1,5 +1,5 @@
-// The mistakes of the zoo, each as it would be made: in a reducer, a shard boundary, the samples or the resuming of a run. They enter through the
-// seams that strategies use.
+// The mistakes of the bug zoo, each made where it would really occur: in a reducer, a shard boundary, the samples or a
+// resumed run. They enter through the interfaces that strategies use.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace chorale::zoo {
 
 using test::Run;
 
-// Stands before the reducer of a run; a mistake changes one of its calls.
+// Wraps the reducer of a run. A mistake overrides one of its calls.
 struct Before : Reducer {
   explicit Before(Run& to) : run(to), inner(std::move(to.training.reducer())) {}
   void begin(std::int64_t micro_batches) override { inner->begin(micro_batches); }
@@ -29,7 +29,8 @@ void reduce_by(Run& run) {
   run.training.reducer() = std::make_unique<Mistaken>(run);
 }
 
-// Every replica's gradient is a whole one: their sum is N times too large. Under a pipeline it is often the micro-batches.
+// A gradient that is N times too large, as if the division by the replicas were missing. In pipelines the factor is often
+// the number of micro-batches.
 struct TooLarge : Before {
   using Before::Before;
   void finish() override {
@@ -39,7 +40,7 @@ struct TooLarge : Before {
   }
 };
 
-// Only what the last micro-batch adds goes to the others; the sum of those before it stays a rank's own.
+// Only the gradient of the last micro-batch is reduced; the sum of the earlier ones stays local.
 struct LastAlone : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {
@@ -69,7 +70,7 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Each replica takes the mean over its own tokens, and the mean of these over the replicas. Right only where nothing is masked.
+// Each replica takes the mean over its own tokens, and these means are averaged. That is right only if nothing is masked.
 struct LocalMeans : Before {
   explicit LocalMeans(Run& to) : Before(to) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, auto inputs, auto targets) {
@@ -103,7 +104,7 @@ struct LocalMeans : Before {
   std::map<const Parameter*, std::int64_t> seen_;
 };
 
-// Rank 1 finds an overflow and skips the step; nobody else hears of it.
+// Rank 1 finds an overflow and skips the step, but the other ranks do not.
 struct SkipsAlone : Before {
   using Before::Before;
   void finish() override {
@@ -125,7 +126,7 @@ struct SkipsAlone : Before {
   std::vector<std::vector<float>> before_;
 };
 
-// While the norm is taken, the last stage's copy of the table passes for a tensor of its own.
+// The norm counts the last stage's copy of the table as a separate tensor.
 struct CountedTwice : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {
@@ -135,13 +136,13 @@ struct CountedTwice : Before {
   }
 };
 
-// Each rank updates its shard, and keeps the others' values of the step before.
+// Each rank updates its shard, but keeps the previous values of all other shards.
 struct Unpublished : Before {
   using Before::Before;
   void publish() override {}
 };
 
-// Each rank draws its own masks.
+// Each rank draws different masks.
 template <class Of>
 struct OwnSeed : Of {
   template <class... Args>
@@ -153,7 +154,7 @@ struct OwnSeed : Of {
   int rank;
 };
 
-// Each replica counts its samples from 0: all of them draw the same masks.
+// Each replica counts its samples from 0, so all replicas draw the same masks.
 struct LocalPlaces : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     context.tokens.first_sample = context.stream.first_sample = 0;
@@ -161,7 +162,7 @@ struct LocalPlaces : ShardBoundary {
   }
 };
 
-// Each shard counts its rows of the stream from 0.
+// Each shard counts its rows from 0, so all shards draw the same masks.
 struct LocalRows : SequenceParallel {
   using SequenceParallel::SequenceParallel;
   Tensor pick(const Tensor& rows, Context& context) const override {
@@ -170,7 +171,7 @@ struct LocalRows : SequenceParallel {
   }
 };
 
-// Each shard of a layer cut by rows adds the bias to its partial sum; the sum of them has it once for every shard.
+// Each shard of a row-parallel layer adds the bias to its partial sum, so the total contains it once per shard.
 template <class Of>
 struct BiasOnEach : Of {
   BiasOnEach(Axis& axis, const std::vector<ParameterPointer>& parameters)

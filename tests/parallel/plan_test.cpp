@@ -1,4 +1,5 @@
-// A plan against what was measured: calls and bytes by axis, bytes by category, as integers, and ring against the closed forms.
+// Plans compared with measurements, as integers: calls and bytes by axis, bytes by category. Ring traffic is also compared
+// with closed forms.
 #include "parallel/plan.hpp"
 
 #include <set>
@@ -54,13 +55,13 @@ void planned_is_measured(const PlanRequest& request) {
         }) == "");
 }
 
-TEST_CASE("what is planned is what is measured", "[threads]") {
+TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
   for (const int world : {2, 4, 6, 8})
     for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))
       for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
 }
 
-// Every algorithm that training may run, wherever it fits.
+// Whether every collective of training can use this algorithm under this layout.
 bool fits_all_axes(const char* name, const Layout& layout) {
   for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
     for (const std::int64_t size : {layout.replicas(), layout.shards(), layout.ranks()})
@@ -69,7 +70,7 @@ bool fits_all_axes(const char* name, const Layout& layout) {
   return true;
 }
 
-TEST_CASE("what is planned is measured by every algorithm", "[threads]") {
+TEST_CASE("measured calls and bytes equal the plan with every algorithm", "[threads]") {
   std::set<std::string> names, ran;
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce || row.what == Collective::reduce_scatter || row.what == Collective::all_gather)
@@ -82,8 +83,8 @@ TEST_CASE("what is planned is measured by every algorithm", "[threads]") {
   CHECK(ran == names);
 }
 
-// Of a f16 run whose first scale is too high, some steps are skipped.
-TEST_CASE("a run sends what is planned, its skipped steps and its evaluations", "[threads]") {
+// In an f16 run whose first scale is too high, some steps are skipped.
+TEST_CASE("a run with skipped steps and evaluations sends what is planned", "[threads]") {
   for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1})) {
     INFO(to_string(layout));
     PlanRequest request = request_for(layout, "auto", DType::f16);
@@ -107,7 +108,7 @@ TEST_CASE("a run sends what is planned, its skipped steps and its evaluations", 
   }
 }
 
-TEST_CASE("what was sent otherwise than planned is named") {
+TEST_CASE("a difference between planned and sent is named") {
   Accounts planned{{"dp", {}}, {"tp", {}}};
   planned["tp"].entries[0] = {3, 100};
   Accounts made = planned;
@@ -120,12 +121,12 @@ TEST_CASE("what was sent otherwise than planned is named") {
   CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
 }
 
-TEST_CASE("model states have the published bytes a parameter") {
+TEST_CASE("model states take the published bytes per parameter") {
   for (const int ranks : {2, 4}) {
     for (int zero = 0; zero < 4; ++zero)
       for (const DType compute : {DType::f32, DType::bf16}) {
         PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", ranks, zero), 0), "ring", compute);
-        request.options.shape.vocabulary = 64;  // every bucket then divides by the ranks: nothing is padded
+        request.options.shape.vocabulary = 64;  // every bucket is then a multiple of the ranks, so nothing is padded
         const RankPlan plan = plan_rank(request, 0);
         const std::int64_t psi = plan.parameters, n = ranks, wide = compute == DType::f32 ? 4 : 2;
         const std::int64_t state = compute == DType::f32 ? 8 : 12;
@@ -149,14 +150,14 @@ std::int64_t sent_by(const RankPlan& plan, const char* axis) {
   return bytes;
 }
 
-TEST_CASE("by ring, data parallelism sends what its closed forms say") {
+TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   constexpr std::int64_t n = 4, micro_batches = 3;
   for (int zero = 0; zero < 4; ++zero) {
     PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", n, zero), 0), "ring");
     request.options.shape.vocabulary = 64;
     request.options.micro_batch = 1;
     const RankPlan plan = plan_rank(request, 0);
-    const std::int64_t table = 64 * 48;  // tied: the head gathers it again, each way
+    const std::int64_t table = 64 * 48;  // tied: the head gathers it again in both passes
     const std::int64_t elements[] = {2 * plan.parameters, 2 * plan.parameters, (micro_batches + 1) * plan.parameters,
                                      micro_batches * (3 * plan.parameters + 2 * table)};
     INFO("ZeRO-" << zero);
@@ -164,8 +165,8 @@ TEST_CASE("by ring, data parallelism sends what its closed forms say") {
   }
 }
 
-// By one layer more, so that neither the embedding nor the head is counted.
-TEST_CASE("by ring, tensor parallelism sends what its closed forms say") {
+// Compares two models that differ by one layer, so neither the embedding nor the head counts.
+TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
   for (const std::int64_t t : {2, 3})
     for (const bool sequence : {false, true}) {
       constexpr std::int64_t micro_batches = 3;
@@ -175,14 +176,14 @@ TEST_CASE("by ring, tensor parallelism sends what its closed forms say") {
       const std::int64_t before = sent_by(plan_rank(request, 0), "tp"), h = shape.width;
       const std::int64_t bsh = request.options.micro_batch * shape.sequence * h;
       ++request.options.shape.layers;
-      // Rows that are shared out are gathered again for dW, and what norms and biases had of them is added once a step.
+      // Scattered rows are gathered again for dW. Gradients of norms and biases are summed once per step.
       const std::int64_t elements = sequence ? micro_batches * 10 * bsh + 2 * 6 * h : micro_batches * 8 * bsh;
       INFO(to_string(request.layout));
       CHECK(sent_by(plan_rank(request, 0), "tp") - before == 4 * elements * (t - 1) / t);
     }
 }
 
-TEST_CASE("a pipeline sends one message a boundary and micro-batch, each way") {
+TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction") {
   for (const auto& [schedule, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"zb-h1", 1}, {"interleaved", 2}})
     for (const bool sequence : {false, true}) {
       constexpr std::int64_t stages = 2, tensor = 2, micro_batches = 12;
@@ -198,11 +199,12 @@ TEST_CASE("a pipeline sends one message a boundary and micro-batch, each way") {
       const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
       INFO(to_string(request.layout));
       CHECK(calls == crossings * tensor);
-      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // tensor ranks share the rows, or all have them
+      CHECK(bytes ==
+            4 * crossings * bsh * (sequence ? 1 : tensor));  // tensor ranks split the rows, or each sends all of them
     }
 }
 
-TEST_CASE("the flops of all ranks are the model's") {
+TEST_CASE("the FLOPs of all ranks add up to the model's") {
   for (const bool llama : {false, true})
     for (const int world : {1, 2, 4, 6, 8})
       for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1})) {
@@ -216,7 +218,7 @@ TEST_CASE("the flops of all ranks are the model's") {
       }
 }
 
-// All micro-batches of the step are planned here; shortage_of and has_room plan a few where more hold no more.
+// Plans all micro-batches of the step; shortage_of and has_room plan only a few if more would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
   std::int64_t most = 0;
   for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
@@ -224,14 +226,13 @@ std::int64_t most_bytes(const PlanRequest& request) {
   return most;
 }
 
-TEST_CASE("a layout has room from the byte on that its fullest rank holds") {
+TEST_CASE("a layout has room if and only if the limit reaches the peak of its fullest rank") {
   std::vector<Layout> layouts = all_layouts({request_for({}, "ring").options.shape, 4, 24, 1});
   for (const char* word : {"dp1", "dp1.pp2", "dp2.pp2.gpipe", "dp1.pp4.zb-h1", "dp1.pp2.v2"})
     layouts.push_back(parse_layout(word, 0));
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
-    request.options.shape.vocabulary =
-        60;  // whole blocks of it, or the first of the tensor ranks has one more than the last
+    request.options.shape.vocabulary = 60;  // whole blocks, or one more on the first tensor rank than on the last
     request.options.global_batch = 24, request.options.micro_batch = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);
@@ -245,7 +246,7 @@ TEST_CASE("a layout has room from the byte on that its fullest rank holds") {
   }
 }
 
-TEST_CASE("where no layout of the ranks has room, more ranks and their layouts are named") {
+TEST_CASE("if no layout has room, the error names more ranks and their layouts") {
   TrainingOptions options = request_for({}, "ring").options;
   options.micro_batch = 1;
   const LayoutLimits one{options.shape, 1, options.global_batch, 1};
@@ -255,7 +256,7 @@ TEST_CASE("where no layout of the ranks has room, more ranks and their layouts a
   CHECK(how_to_fit(Layout(), one, has_ranks(1 << 20)) == "recompute activations, or take a smaller batch or model");
 }
 
-// The vocabulary is such that the head is as much work as a block, so that stages of two are equal.
+// The vocabulary is chosen so that the head is as much work as a block; then stages of two layers are equal.
 TEST_CASE("the planned bubble of equal stages is the closed form") {
   for (const std::int64_t stages : {2, 4})
     for (const std::int64_t micro_batches : {4, 8})

@@ -1,5 +1,5 @@
-// For torch_test.py: ten steps of a model as we train it, in the format of Hugging Face. Under $TEST_FOLDER, for each family: the folder
-// `start`, for each step `gradient-N`, and numbers.json with the batches, losses and logits.
+// For torch_test.py: writes ten steps of our training in Hugging Face's format. $TEST_FOLDER has one folder per family with
+// `start`, a `gradient-N` for each step, `end`, and numbers.json with the batches, losses and logits.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -49,7 +49,7 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
           std::vector<std::int64_t> which;
           for (std::int64_t s = 0; s < samples; ++s) which.push_back(first + s);
           fill_batch(language, which, o.shape.sequence, inputs, targets);
-          targets[static_cast<std::size_t>(i)] = -1;  // some are not counted
+          targets[static_cast<std::size_t>(i)] = -1;  // one target of each micro-batch is masked
           ids.insert(ids.end(), inputs.begin(), inputs.end());
           next.insert(next.end(), targets.begin(), targets.end());
         });
@@ -61,7 +61,7 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
                      {"rate", result.rate},
                      {"tokens", result.tokens}});
   }
-  // The logits of one more text, token by token through the cache, by a model that is read back from what is written.
+  // The logits of one more text, token by token through the cache, by a model that is read back from `end`.
   export_folder(folder / "end", o.shape, weights(training), DType::f32);
   Ledger ledger;
   Allocator memory(host, ledger);

@@ -1,6 +1,6 @@
-// An axis that nothing in parallel/ knows of, added by one row of the table and the statement of one layer's parameters. Its ranks divide the
-// batch; they keep copies of everything, except that each has a part of the last norm. Such runs are listed, planned, trained, saved and loaded
-// by other layouts, and have the bits of one rank.
+// An axis that nothing in parallel/ knows: it is added by one row of the axis table and by the shares of one layer's
+// parameters. Its ranks split the batch and the last norm; all else is replicated. Such runs are listed, planned, trained,
+// saved and loaded by other layouts, with the bits of one rank.
 #include "layers/wrapping.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/state/resume.hpp"
@@ -21,8 +21,8 @@ const AxisTable& with_toy() {
   return table;
 }
 
-// The strategy: each rank along the axis keeps an even part of the norm's parameters. All are gathered before the norm works; what a rank's
-// samples add to their gradients is scattered onto the parts.
+// The strategy: each rank along the axis keeps an even part of the norm's parameters. They are gathered before the norm
+// runs, and the gradient is reduce-scattered to the parts.
 class CutNorm final : public WrappingLayer {
  public:
   CutNorm(LayerPointer norm, Axis& axis) : WrappingLayer(std::move(norm)), axis_(axis) {
@@ -97,7 +97,7 @@ const char* const words[] = {"dp1.toy2",    "dp1.toy3",           "dp2.toy2",   
                              "dp2.toy2.z2", "dp2.toy2.z3",        "dp1.toy2.pp2",   "dp1.tp2.toy2.sp",
                              "dp3.toy2.z3", "dp2.tp2.toy2.z3.sp", "dp2.pp2.toy2.z1"};
 
-TEST_CASE("an axis of a row and a statement has the bits of one rank", "[threads]") {
+TEST_CASE("an axis added by one row has the bits of one rank", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   for (const char* word : words) {
     INFO(word);
@@ -108,7 +108,7 @@ TEST_CASE("an axis of a row and a statement has the bits of one rank", "[threads
   }
 }
 
-TEST_CASE("a run on such an axis is saved and loaded by any layout", "[threads]") {
+TEST_CASE("a checkpoint of such an axis loads under any layout, and the reverse", "[threads]") {
   HostMemory host;
   test::Seen expected = test::Run(test::options_for("exact", {}), Mesh(), host).steps(4).seen;
   expected.steps.erase(expected.steps.begin(), expected.steps.begin() + 2);
@@ -136,7 +136,7 @@ TEST_CASE("a run on such an axis is saved and loaded by any layout", "[threads]"
   }
 }
 
-TEST_CASE("such an axis stands in words, in the list of layouts and in plans", "[threads]") {
+TEST_CASE("such an axis appears in layout words, in the list of layouts and in plans", "[threads]") {
   CHECK(to_string(toy_layout("toy2.dp3.tp2")) == "dp3.tp2.toy2");
   CHECK(parse_layout("toy2", 6, with_toy())["dp"] == 3);
   std::int64_t with = 0, without = 0;
@@ -163,13 +163,13 @@ TEST_CASE("such an axis stands in words, in the list of layouts and in plans", "
           const auto calls = [&](const char* axis, Collective what) {
             return made.at(axis).entries[static_cast<std::size_t>(what)].calls;
           };
-          me.check(calls("toy", Collective::all_reduce) > 0, "the copies of a shard were not added up");
+          me.check(calls("toy", Collective::all_reduce) > 0, "the copies of a shard were not summed");
           me.check(calls("dp", Collective::reduce_scatter) > 0, "replicas of the dense axis have no shards");
         }) == "");
 }
 
-// Experts would lie on a grid of their own over the ranks that hold replicas of everything else.
-TEST_CASE("two grids may lie over the same ranks") {
+// Experts would get their own grid over the ranks that hold replicas of all other parameters.
+TEST_CASE("two grids can cover the same ranks") {
   AxisTable table = all_axes();
   table.push_back({.name = "ep", .noun = "expert", .divides = Divides::experts, .depth = 2, .grids = expert_grid});
   table.push_back({.name = "edp",

@@ -1,4 +1,4 @@
-// What a rank wrote down of a step against what the step says of itself: its seconds, and the account of its calls.
+// The trace of a step agrees with the step's own seconds and with the account of its calls.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -8,7 +8,7 @@ struct Stretch {
   double begins, ends;
 };
 
-// "" where they come one after the other.
+// "" if none overlap.
 std::string overlap(std::vector<Stretch> stretches, const char* of) {
   std::ranges::sort(stretches, {}, &Stretch::begins);
   for (std::size_t i = 1; i < stretches.size(); ++i)
@@ -20,7 +20,7 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   std::vector<Stretch> passes;
   std::map<Trace::Kind, std::int64_t> found;
   const auto step = std::ranges::find(trace.spans(), Trace::Kind::step, &Trace::Span::kind);
-  if (step == trace.spans().end()) return "the step is not there";
+  if (step == trace.spans().end()) return "the step is missing";
   for (const Trace::Span& span : trace.spans()) {
     if (span.step != 2) return fmt::format("step {} was not asked for", span.step);
     if (span.begins > span.ends) return "a span ends before it begins";
@@ -35,7 +35,7 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
                                              : Trace::Kind::weights];
     wanted[Trace::Kind::data] += action.kind == Pass::forward;
   }
-  return found == wanted ? overlap(passes, "passes") : "there are more passes, or fewer, than the schedule has";
+  return found == wanted ? overlap(passes, "passes") : "the number of passes is not that of the schedule";
 }
 
 std::string trouble_with_calls(const Trace& trace, const StepResult& result, const Accounts& accounts) {
@@ -46,7 +46,7 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
   for (const Trace::Call& call : trace.calls()) {
     if (call.begins < step->begins || call.ends > step->ends) return "a call is not within the step";
     if (call.begins > call.launched || call.launched > call.waited || call.waited > call.ends)
-      return fmt::format("the times of a call of {} are in disorder", call.operation);
+      return fmt::format("the times of a call of {} are out of order", call.operation);
     waits.push_back({call.begins, call.launched});
     if (call.started) waits.push_back({call.waited, call.ends});
     exposed += call.exposed();
@@ -56,15 +56,15 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
     for (std::size_t i = 0; i < operations; ++i)
       if (account.entries[i].calls > 0) wanted[{axis, operation_name(i)}] = account.entries[i].calls;
   if (found != wanted) return "the calls are not those of the account";
-  // What a stage waits for another is bubble to the step, and the wait of a message here.
+  // The step reports waits for other stages as bubble; the trace shows them as waits for messages.
   const double said = result.exposed + result.bubble;
-  if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, and the step says {} s", exposed, said);
+  if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, but the step reports {} s", exposed, said);
   for (const Trace::Span& span : trace.spans())
     if (span.kind == Trace::Kind::optimizer) waits.push_back({span.begins, span.ends});
   return overlap(waits, "waits, or one and the optimizer,");
 }
 
-TEST_CASE("a trace is of the steps asked for, and agrees with what they say of themselves", "[threads]") {
+TEST_CASE("a trace covers the requested steps, and agrees with their own reports", "[threads]") {
   for (const char* word : {"dp2.tp2.pp2", "dp2.tp2.pp2.z1.sp.zb-h1", "dp2.pp2.z2.interleaved.v2", "dp4.z3", "dp1"}) {
     const Layout layout = parse_layout(word, 0);
     INFO(word);
@@ -87,7 +87,7 @@ TEST_CASE("a trace is of the steps asked for, and agrees with what they say of t
   }
 }
 
-TEST_CASE("a call says what it was", "[threads]") {
+TEST_CASE("a traced call has its axis, operation, algorithm, backend, type and bytes", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp2", 0), [&](const Mesh& mesh, Memory& memory) -> std::string {
           Trace trace;
           mesh.data().write_in(trace);
@@ -105,7 +105,7 @@ TEST_CASE("a call says what it was", "[threads]") {
           mesh.data().all_reduce(x);
           if (trace.calls().size() != 1) return fmt::format("{} calls", trace.calls().size());
           const Trace::Call& call = trace.calls()[0];
-          if (call.ends <= call.launched) return "a call that is over after the last step never ends";
+          if (call.ends <= call.launched) return "a call that finishes after the last step never ends";
           const std::string words =
               fmt::format("{} {} {} {} {} {}", call.step, call.axis, call.operation, call.backend, call.dtype, call.bytes);
           if (!find_algorithm(Collective::all_gather, call.algorithm)) return "no algorithm is called " + call.algorithm;
@@ -113,7 +113,7 @@ TEST_CASE("a call says what it was", "[threads]") {
         }) == "");
 }
 
-TEST_CASE("a trace has room for so much and counts the rest") {
+TEST_CASE("a full trace counts the events that it leaves out") {
   Trace trace;
   trace.record(1, 2, 2);
   for (const std::int64_t step : {1, 2, 3}) {

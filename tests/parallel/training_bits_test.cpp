@@ -1,4 +1,4 @@
-// Training on one rank: what must not change the result does not change a bit of it.
+// Training on one rank: options that must not change the result do not change any bit.
 #include <cmath>
 
 #include "tests/catch.hpp"
@@ -17,7 +17,7 @@ void same_losses(const std::vector<StepResult>& a, const std::vector<StepResult>
 
 }  // namespace
 
-TEST_CASE("two runs of one seed are the same to the bit, and two seeds are not") {
+TEST_CASE("two runs with the same seed have the same bits, and two seeds differ") {
   for (const auto& [numerics, compute] : modes) {
     SmallRun one(small(numerics, compute)), two(small(numerics, compute));
     same_losses(one.steps(5), two.steps(5));
@@ -29,7 +29,7 @@ TEST_CASE("two runs of one seed are the same to the bit, and two seeds are not")
   }
 }
 
-TEST_CASE("a run that stops and resumes is the run that did not, to the bit") {
+TEST_CASE("a run that stops and resumes has the bits of a run that did not") {
   for (const auto& [numerics, compute] : modes)
     for (const char* optimizer : {"adamw", "sgd"}) {
       TrainingOptions options = small(numerics, compute);
@@ -66,7 +66,7 @@ TEST_CASE("exact numerics have the same bits for every micro-batch and for one t
     }
 }
 
-TEST_CASE("fast numerics come to nearly the same for every micro-batch") {
+TEST_CASE("fast numerics give nearly the same result for every micro-batch") {
   SmallRun whole(small());
   const auto expected = whole.steps(4);
   TrainingOptions options = small();
@@ -77,7 +77,7 @@ TEST_CASE("fast numerics come to nearly the same for every micro-batch") {
   CHECK(seen[0].gradient_norm == Approx(expected[0].gradient_norm).epsilon(1e-5));
 }
 
-TEST_CASE("f16 goes on from a run that had no loss scale with its own") {
+TEST_CASE("f16 resumes a run without a loss scale with its own scale") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   TrainingOptions half = small("fast", DType::f16);

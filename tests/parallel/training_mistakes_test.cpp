@@ -1,4 +1,4 @@
-// Training on one rank: what goes wrong is named, and what cannot be is refused.
+// Training on one rank: errors name their origin, and invalid options are refused.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ void spoil(SmallRun& run, const std::string& parameter) {
 
 }  // namespace
 
-TEST_CASE("a NaN is named where it was born") {
+TEST_CASE("the error for a NaN names its origin") {
   for (const auto& [numerics, compute] : {std::tuple{"fast", DType::f32}, {"fast", DType::bf16}, {"exact", DType::f32}})
     for (const Remake remake : {Remake::none, Remake::full})
       for (const std::string layer : {"block.1.mlp.up", "block.1.mlp.down", "block.1.attention.qkv"}) {
@@ -32,25 +32,25 @@ TEST_CASE("a NaN is named where it was born") {
         const auto before = run.state();
         try {
           run.steps(1);
-          FAIL("nobody noticed");
+          FAIL("the NaN was not noticed");
         } catch (const Error& error) {
           const std::string what = error.what();
           INFO(numerics << " " << name_of(compute) << " " << layer << ": " << what);
           CHECK(what.find("step 3") != std::string::npos);
           CHECK(what.find(layer) != std::string::npos);
         }
-        if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are as they were
+        if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are unchanged
       }
 }
 
-TEST_CASE("an evaluation does not sum what are no numbers") {
+TEST_CASE("an evaluation does not hide NaN") {
   SmallRun exact(small("exact")), fast(small("fast"));
   for (SmallRun* run : {&exact, &fast}) spoil(*run, "block.1.mlp.down.weight");
   CHECK_THROWS_AS(exact.training.evaluate(exact.read(), 8), Error);
   CHECK(std::isnan(fast.training.evaluate(fast.read(), 8)));
 }
 
-TEST_CASE("numbers that do not go together are refused") {
+TEST_CASE("contradicting options are refused") {
   TrainingOptions o = small();
   o.micro_batch = 3;
   CHECK(refused([&] { SmallRun run(o); }).find("global-batch-size 8 is not a multiple of micro-batch-size 3") !=
@@ -59,7 +59,7 @@ TEST_CASE("numbers that do not go together are refused") {
         std::string::npos);
 }
 
-TEST_CASE("a checkpoint of other numbers is refused") {
+TEST_CASE("a checkpoint with other options is refused") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   SmallRun run(small());

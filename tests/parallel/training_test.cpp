@@ -1,4 +1,4 @@
-// A step of training is the arithmetic that it should be: the gradient, its clipping, decay, dropout, scales; and a model learns by it.
+// A training step computes the right gradient, clipping, decay, dropout and loss scale, and a model learns.
 #include "parallel/training.hpp"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-TEST_CASE("a small model learns, whatever it computes in") {
+TEST_CASE("a small model learns with every numerics and type") {
   for (const auto& [numerics, compute] : modes) {
     TrainingOptions options = small(numerics, compute);
     options.shape.dropout = 0;
@@ -40,7 +40,7 @@ TEST_CASE("f16 skips the steps that overflow, and finds its scale") {
   CHECK(run.training.optimizer().steps() < 31);
 }
 
-TEST_CASE("dropout is another one at every step, and none in evaluations") {
+TEST_CASE("dropout differs at every step, and evaluations have none") {
   TrainingOptions options = small();
   options.rate = {.decay = "constant", .peak = 0, .minimum = 0};
   SmallRun dropping(options);
@@ -55,7 +55,7 @@ TEST_CASE("dropout is another one at every step, and none in evaluations") {
   CHECK(first != whole.training.step(same).loss);
 }
 
-TEST_CASE("weight decay is for matrices") {
+TEST_CASE("only matrices decay") {
   for (const char* optimizer : {"adamw", "sgd"}) {
     TrainingOptions options = small();
     options.optimizer = optimizer;
@@ -84,8 +84,8 @@ TEST_CASE("weight decay is for matrices") {
   }
 }
 
-// To first order a step of plain descent lowers the mean loss by rate·‖g‖². A factor in g (the tokens, the micro-batches, the loss scale) would
-// come once on one side and twice on the other; Adam and clipping would hide it.
+// To first order, a step of plain SGD lowers the mean loss by rate·‖g‖². A wrong factor in g (tokens, micro-batches, loss
+// scale) would enter one side once and the other twice. Adam and clipping would hide it.
 TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
   for (const auto& [numerics, compute, rate, tolerance] :
        {std::tuple{"fast", DType::f64, 1e-4, 1e-2}, {"exact", DType::f32, 1e-3, 0.05}})
@@ -113,7 +113,7 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
       }
 }
 
-TEST_CASE("the gradient is clipped to the length asked for") {
+TEST_CASE("the gradient is clipped to the requested norm") {
   TrainingOptions options = small();
   options.optimizer = "sgd";
   options.momentum = 0, options.decay = 0, options.clip = 0.01;

@@ -1,7 +1,7 @@
-// The bug zoo: mistakes that others have shipped, each put into a training run through the seams that strategies use, and what catches it. A
-// mistake that nobody notices here would be one that our tests of layouts cannot see.
+// The bug zoo: mistakes that others have shipped, each put into a training run through the interfaces that strategies use,
+// and the check that catches it. A mistake that passes here is one that our tests of layouts cannot see.
 //
-// Label smoothing with the shard's vocabulary is not here: there is no label smoothing.
+// Label smoothing with the shard's vocabulary is missing, because there is no label smoothing.
 #include "tests/catch.hpp"
 #include "tests/parallel/mistakes.hpp"
 
@@ -14,7 +14,7 @@ using test::Run;
 struct Mistake {
   const char* about;
   std::vector<const char*> layouts;
-  const char* caught;  // at which step, and by what
+  const char* caught;  // the step and the quantity that reveal it
   void (*make)(Run&);
 };
 
@@ -45,7 +45,7 @@ const Mistake mistakes[] = {
      [](Run& run) {
        for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
-    {"the naive reducer forgets them too",
+    {"the naive reducer does not add gains and shifts either",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: norm",
      [](Run& run) {
@@ -58,9 +58,9 @@ const Mistake mistakes[] = {
      [](Run& run) {
        for (Bucket& bucket : run.training.buckets().all()) bucket.stages = nullptr;
      }},
-    {"the last micro-batch alone is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
+    {"only the last micro-batch is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
     {"shards of the values are not gathered", {"dp2.z1", "dp3.z2", "dp2.tp2.z1"}, "step 2: loss", reduce_by<Unpublished>},
-    {"each replica draws masks of its own",
+    {"each replica draws different masks",
      {"dp2", "dp3.z3"},
      "step 1: loss",
      [](Run& run) {
@@ -70,7 +70,7 @@ const Mistake mistakes[] = {
      {"dp2", "dp3.z1"},
      "step 1: loss",
      [](Run& run) { run.training.boundary() = std::make_unique<LocalPlaces>(); }},
-    {"each shard draws masks of its own",
+    {"each shard draws different masks",
      {"dp1.tp2", "dp1.tp3"},
      "step 1: loss",
      [](Run& run) {
@@ -126,7 +126,7 @@ TEST_CASE("mistakes that others have shipped are caught", "[threads]") {
     }
 }
 
-// Why gradients and their norms are compared, and not losses alone.
+// This is why gradients and their norms are compared, not only losses.
 TEST_CASE("Adam hides a gradient that is too large from the loss, not from the norm", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
           HostMemory host;
@@ -137,15 +137,15 @@ TEST_CASE("Adam hides a gradient that is too large from the loss, not from the n
           right.steps(3), wrong.steps(3);
           for (std::size_t i = 0; i < 3; ++i) {
             const auto &a = right.seen.steps[i], &b = wrong.seen.steps[i];
-            if (b.loss != Approx(a.loss).epsilon(1e-4)) return fmt::format("the loss tells: {} and {}", a.loss, b.loss);
-            if (b.gradient_norm != Approx(3 * a.gradient_norm).epsilon(1e-2)) return "the norm does not tell";
+            if (b.loss != Approx(a.loss).epsilon(1e-4)) return fmt::format("the loss shows it: {} and {}", a.loss, b.loss);
+            if (b.gradient_norm != Approx(3 * a.gradient_norm).epsilon(1e-2)) return "the norm does not show it";
           }
           return "";
         }) == "");
 }
 
-// The norm is right, and reported; what a rank scales its gradient by is not: its own shard's norm, say.
-TEST_CASE("a gradient that each rank clips by a norm of its own is caught", "[threads]") {
+// The reported norm is right, but each rank scales its gradient by another one, say its own shard's norm.
+TEST_CASE("a gradient that each rank clips by another norm is caught", "[threads]") {
   HostMemory host;
   for (const char* word : {"dp1.tp2", "dp1.pp2", "dp2.z1"}) {
     INFO(word);
@@ -168,7 +168,7 @@ TEST_CASE("a gradient that each rank clips by a norm of its own is caught", "[th
   }
 }
 
-// Of gradients in f16 one rank's overflow; each rank has what the others do not see.
+// Gradients in f16 overflow on one rank, and the other ranks do not have these gradients.
 TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]") {
   struct Overflows : Before {
     using Before::Before;
@@ -196,7 +196,7 @@ TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]")
   }
 }
 
-// A log that takes the world's size for every group's is wrong by a factor: bytes are those of the group's own ring.
+// A log that uses the size of the world for every group is wrong by a factor. The bytes must be those of the group's ring.
 TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]") {
   for (const char* word : {"dp4.tp2", "dp2.tp2", "dp2.tp2.z1", "dp3.pp2.z1", "dp2.tp2.pp2"}) {
     INFO(word);
@@ -219,7 +219,8 @@ TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]"
             const bool whole = layout.zero == 0;
             const auto expect = [&](Collective what, std::int64_t bytes) {
               me.check(sent(what) == bytes, "{}: {} bytes, not {}", name_of(what), sent(what), bytes);
-              me.check(bytes == 0 || bytes != ring(gradients, ranks) * (whole ? 2 : 1), "the world's size would do as well");
+              me.check(bytes == 0 || bytes != ring(gradients, ranks) * (whole ? 2 : 1),
+                       "this layout does not tell the group's size from the world's");
             };
             expect(Collective::all_reduce, whole ? 2 * ring(gradients, n) : 0);
             expect(Collective::reduce_scatter, whole ? 0 : ring(gradients, n));

@@ -1,4 +1,5 @@
-// Generation: reading token by token is reading at once, a context that is full goes on from its newer half, and every layout says the same.
+// Generation: reading token by token equals reading all at once, a full context continues from its newer half, and every
+// layout generates the same text.
 #include "parallel/generation/generation.hpp"
 
 #include "parallel/state/hugging_face.hpp"
@@ -16,7 +17,7 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
-// Of weights that are whole, a rank's parts.
+// Copies a rank's parts from whole weights.
 void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
@@ -51,7 +52,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
   return off;
 }
 
-TEST_CASE("tokens read one by one or some at once have the logits that training gives them") {
+TEST_CASE("tokens read one by one or in pieces have the same logits as in training") {
   for (const ModelShape& shape : {small_gpt(), small_llama()}) {
     Reader r(shape);
     Context c = r.m.context();
@@ -73,7 +74,7 @@ TEST_CASE("tokens read one by one or some at once have the logits that training 
   }
 }
 
-TEST_CASE("a context that is full goes on from its newer half, and each token is drawn by its own number") {
+TEST_CASE("a full context continues from its newer half, and each token is drawn by its own number") {
   for (const ModelShape& shape : {small_gpt(), small_llama()})
     for (const std::size_t length : {3, 12, 20}) {  // within the context of 12, all of it, beyond it
       Reader whole(shape), again(shape);
@@ -92,7 +93,7 @@ TEST_CASE("a context that is full goes on from its newer half, and each token is
     }
 }
 
-TEST_CASE("generation ends when it is told to, and knows the vocabulary") {
+TEST_CASE("generation ends on request, and refuses tokens outside the vocabulary") {
   Reader r(small_gpt());
   int seen = 0;
   CHECK(r.generator.generate({1}, 50, {}, [&](std::int32_t) { return ++seen < 4; }).size() == 4);
@@ -100,7 +101,7 @@ TEST_CASE("generation ends when it is told to, and knows the vocabulary") {
   CHECK_THROWS_AS(r.afresh({-1}), Error);
 }
 
-// Of one text: its tokens, and the logits of each token of a prompt read afterwards, in pieces.
+// One generated text: its tokens, and the logits of a prompt that is read afterwards in pieces.
 struct Said {
   std::vector<std::int32_t> tokens;
   std::vector<std::vector<float>> logits;
@@ -117,7 +118,7 @@ Said said_by(Generator& generator, std::int64_t text) {
   return said;
 }
 
-// What differs of two that must be equal to the bit, or to `tolerance`; the logits are on the last stage alone.
+// The first difference of two texts, or "". Logits may differ by `tolerance`. They exist only on the last stage.
 std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
   if (tolerance == 0 && one.tokens != many.tokens) return "other tokens";
   for (std::size_t i = 0; i < one.logits.size(); ++i) {
@@ -137,7 +138,7 @@ std::vector<ModelShape> shapes_of_layouts() {
   return {gpt, llama};
 }
 
-// Layouts of so many ranks that a text is generated on, each replica its own.
+// The layouts of `world` ranks that can generate text. Each replica generates its own text.
 std::vector<Layout> generating_layouts(int world) {
   std::vector<Layout> all = test::layouts_of(world);
   std::erase_if(all, [](const Layout& l) { return l.sequence; });
@@ -146,7 +147,7 @@ std::vector<Layout> generating_layouts(int world) {
   return all;
 }
 
-// A model, and what one rank says as each of eight replicas.
+// A model, and the texts that one rank generates in place of each of eight replicas.
 struct Spoken {
   GenerationOptions options;
   SmallModel m;
@@ -211,7 +212,7 @@ TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "
   }
 }
 
-TEST_CASE("a generation holds what was planned", "[threads]") {
+TEST_CASE("a generation takes the planned memory", "[threads]") {
   for (const ModelShape& shape : shapes_of_layouts())
     for (const int world : {1, 2, 4})
       for (const Layout& layout : generating_layouts(world)) {
@@ -226,12 +227,12 @@ TEST_CASE("a generation holds what was planned", "[threads]") {
                 for (const std::string& held :
                      generator.mesh().world().exchange(std::to_string(generator.ledger().total_peak())))
                   most = std::max<std::int64_t>(most, std::stoll(held));
-                return most == planned ? "" : fmt::format("the fullest rank held {} bytes", most);
+                return most == planned ? "" : fmt::format("the largest peak of a rank was {} bytes", most);
               }) == "");
       }
 }
 
-TEST_CASE("sequence parallelism is refused where tokens come one by one") {
+TEST_CASE("generation refuses sequence parallelism, because tokens come one by one") {
   CHECK_THROWS_WITH(require_generates(parse_layout("dp2.tp2.sp", 4)), says("generate on dp2.tp2: it loads"));
 }
 

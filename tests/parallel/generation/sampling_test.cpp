@@ -18,11 +18,11 @@ std::map<std::int32_t, int> drawn(const Sampling& s, int times = 4000) {
   return count;
 }
 
-TEST_CASE("temperature 0 takes the likeliest, of equals the first") {
+TEST_CASE("temperature 0 takes the likeliest token, the first if several are equal") {
   CHECK(drawn({.temperature = 0}) == std::map<std::int32_t, int>{{1, 4000}});
 }
 
-TEST_CASE("tokens come as often as their probability says") {
+TEST_CASE("tokens are drawn in proportion to their probabilities") {
   const auto count = drawn({});
   const double all = std::exp(1.0) + 2 * std::exp(3.0) + std::exp(2.0);
   CHECK(count.at(1) / 4000.0 == Approx(std::exp(3.0) / all).margin(0.03));
@@ -33,7 +33,7 @@ TEST_CASE("tokens come as often as their probability says") {
   CHECK(drawn({.seed = 1}) == drawn({.seed = 1}));
 }
 
-TEST_CASE("top-k and top-p leave the rest out") {
+TEST_CASE("top-k and top-p exclude the other tokens") {
   CHECK(drawn({.top_k = 2}).size() == 2);
   CHECK(drawn({.top_k = 2}).count(2) == 0);
   CHECK(drawn({.top_k = 1}) == std::map<std::int32_t, int>{{1, 4000}});
@@ -42,7 +42,7 @@ TEST_CASE("top-k and top-p leave the rest out") {
   CHECK(drawn({.top_p = 0.9}).size() == 3);
 }
 
-TEST_CASE("logits that are no numbers are refused, and those of minus infinity never come") {
+TEST_CASE("NaN and +infinity logits are refused, and tokens with -infinity are never drawn") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {infinity, std::numeric_limits<float>::quiet_NaN()})
     for (const double temperature : {0.0, 1.0})

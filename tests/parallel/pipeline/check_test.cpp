@@ -1,4 +1,4 @@
-// Every pipeline schedule is proved; and what is proved would not be if any action were missing, doubled or somewhere else.
+// Every pipeline schedule is proved. The proof fails if any action is missing, doubled or misplaced.
 #include "parallel/pipeline/check.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ TEST_CASE("every pipeline schedule is proved") {
         4 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: multiples of the stages, 2 and 3 chunks
 }
 
-TEST_CASE("activations in flight are those of the papers") {
+TEST_CASE("activations in flight match the papers") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
     const auto most = most_in_flight(schedule);
@@ -35,7 +35,7 @@ TEST_CASE("activations in flight are those of the papers") {
   });
 }
 
-TEST_CASE("a missing or doubled action of a pipeline is noticed, whichever it is") {
+TEST_CASE("any missing or doubled action of a pipeline is found") {
   each_pipeline(3, 6, [&](const std::string&, const PipelineSchedule& schedule) {
     for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
       for (std::size_t i = 0; i < schedule.actions[stage].size(); ++i) {
@@ -49,9 +49,9 @@ TEST_CASE("a missing or doubled action of a pipeline is noticed, whichever it is
   });
 }
 
-// Two neighbours in a list may change places where they do not touch: a forward and a backward of different micro-batches, whose messages
-// go different ways. Two of one kind may not: their messages would come in the wrong order, unless none are sent.
-TEST_CASE("two actions of a pipeline that change places are noticed") {
+// Two neighbouring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
+// messages go in different directions. Two of one kind may not, because their messages would arrive in the wrong order.
+TEST_CASE("two swapped actions of a pipeline are found") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;
     for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
@@ -76,7 +76,7 @@ TEST_CASE("flaws of a pipeline are named") {
   std::swap(overtaken.actions[1][0], overtaken.actions[1][1]);
   CHECK(find_flaw(overtaken) == "stage 1, F1: expects its message from stage 0, which sends the one for F0 first");
 
-  PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 wants first
+  PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 needs first
   stuck.actions[0] = {{Pass::forward, 0}, {Pass::backward, 0}, {Pass::forward, 1}, {Pass::backward, 1}};
   stuck.actions[1] = {{Pass::forward, 0}, {Pass::forward, 1}, {Pass::backward, 0}, {Pass::backward, 1}};
   CHECK(find_flaw(stuck) == "stage 0: deadlock, its message never comes");
@@ -97,8 +97,9 @@ TEST_CASE("neighbours that exchange need buffers") {
   });
 }
 
-// When the model goes around its stages more than once, each is before and behind the other: activations and gradients take the same way.
-TEST_CASE("a gradient that is wanted before an activation that was sent earlier is noticed") {
+// If the model goes around the stages more than once, two stages precede and follow each other. Activations and gradients
+// then share a direction.
+TEST_CASE("a gradient that is expected before an earlier activation is found") {
   PipelineSchedule crossing({2, 2, 2});
   crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},
                          {Pass::backward, 0, 1}, {Pass::backward, 0, 0}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
@@ -107,7 +108,7 @@ TEST_CASE("a gradient that is wanted before an activation that was sent earlier 
   CHECK(find_flaw(crossing) == "stage 1, B0a: expects its message from stage 0, which sends the one for F1b first");
 }
 
-TEST_CASE("a stage sends one message for every part of the model it does not end at") {
+TEST_CASE("a stage sends one message per pass and part, except at the ends of the model") {
   each_pipeline(6, 12, [&](const std::string&, const PipelineSchedule& schedule) {
     const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
     const auto sent = messages_sent(schedule);

@@ -1,4 +1,4 @@
-// Pictures of pipelines: small ones by heart, all others by what must be true of every picture.
+// Pictures of pipelines: small ones are compared in full, all others by properties that every picture must have.
 #include "parallel/pipeline/drawing.hpp"
 
 #include <algorithm>
@@ -48,10 +48,11 @@ TEST_CASE("pipelines are drawn as in the papers") {
         "time     0               2               4               6\n");
 }
 
-TEST_CASE("every picture of a pipeline has a line a stage, all equally long, and fits a terminal") {
+TEST_CASE("every picture of a pipeline has one line per stage, all equally long, and fits a terminal") {
   each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
     const auto lines = split(drawn(equal(schedule)), '\n');
-    REQUIRE(static_cast<std::int64_t>(lines.size()) == schedule.stages + 2);  // the axis, and nothing after the last line
+    REQUIRE(static_cast<std::int64_t>(lines.size()) ==
+            schedule.stages + 2);  // plus the time axis and the empty text after the last newline
     for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
       CHECK(columns(lines[static_cast<std::size_t>(stage)]) == columns(lines[0]));
       CHECK(columns(lines[static_cast<std::size_t>(stage)]) <= 130);
@@ -71,14 +72,12 @@ TEST_CASE("a measured run of a pipeline is drawn at the scale of another") {
         "stage 0 │0   1         ▒0▒▒▒▒▒▒   ▒1▒▒▒▒▒│\n"
         "stage 1 │    0  ▒0▒▒▒▒▒1   ▒1▒▒▒▒▒       │\n"
         "time     0              5              10\n");
-  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // no common unit: as wide as can be
+  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // no common unit: full width
 }
 
-TEST_CASE("a pipeline that does nothing is drawn too") {
-  CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n");
-}
+TEST_CASE("an empty pipeline is drawn too") { CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n"); }
 
-TEST_CASE("the diagram of pipelines has a bar an event, a lane a stage, and no need of anything outside") {
+TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self-contained") {
   const PipelineTimeline ideal = equal(planned("zb-h1", {3, 4})), other = equal(planned("interleaved", {2, 2, 2}));
   const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other, " s"}}, "x & y");
   CHECK(times(svg, "class=\"lane\"") == 5);
@@ -90,6 +89,6 @@ TEST_CASE("the diagram of pipelines has a bar an event, a lane a stage, and no n
   CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
   CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
-  CHECK(times(svg, "http") == 1);  // the name space
+  CHECK(times(svg, "http") == 1);  // only the XML namespace
   CHECK(times(svg, "nan") + times(svg, "inf\"") == 0);
 }

@@ -1,4 +1,4 @@
-// Which part of the model a chunk is, is the schedule's own affair: everything else asks its placement.
+// The schedule's placement maps chunks to parts of the model. All other code asks the placement.
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/simulate.hpp"
 #include "tests/catch.hpp"
@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-// Down the stages and back: the first and the last part are both on stage 0.
+// Down the stages and back up. The first and the last part are both on stage 0.
 const Placement v_shaped{
     [](std::int64_t stages, const PartPlace& place) {
       return place.chunk == 0 ? place.stage : 2 * stages - 1 - place.stage;
@@ -28,7 +28,7 @@ PipelineSchedule all_forward_first(const PipelineShape& shape) {
   return schedule;
 }
 
-TEST_CASE("every placement is one to one, and chunks lie in the model's order") {
+TEST_CASE("every placement is one-to-one, and a stage's chunks are in the model's order") {
   for (const Placement* placement : {&around, &v_shaped})
     for (const std::int64_t stages : {1, 2, 3, 4}) {
       const PipelineShape shape{stages, 1, 2, placement};
@@ -40,18 +40,18 @@ TEST_CASE("every placement is one to one, and chunks lie in the model's order") 
     }
 }
 
-TEST_CASE("rows of the table have placements of their chunks") {
+TEST_CASE("planned schedules have the placement of their row") {
   for (const PipelineAlgorithm& row : all_pipeline_schedules())
     CHECK(row.plan({2, 4, row.least_chunks}).placement == row.placement);
 }
 
-TEST_CASE("a V-shaped schedule is proved, and turns without a message") {
+TEST_CASE("a V-shaped schedule is proved, and its turn needs no message") {
   for (const std::int64_t stages : {2, 3, 4}) {
     const PipelineShape v{stages, 3, 2, &v_shaped};
     const PipelineSchedule schedule = all_forward_first(v);
     CHECK(find_flaw(schedule) == "");
     const auto sent = messages_sent(schedule);
-    CHECK(sent.front() == 2 * 3);  // one to the right each way: the model begins and ends here
+    CHECK(sent.front() == 2 * 3);  // one neighbor only, because the model begins and ends here
     CHECK(sent.back() == 2 * 3);   // the turn is inside the stage
     CHECK(simulate(schedule, equal_parts(v)).seconds() > 0);
     CHECK(taker_of(v, {stages - 1, {Pass::forward, 0, 0}})->stage == stages - 1);

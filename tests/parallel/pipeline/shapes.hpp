@@ -1,4 +1,4 @@
-// Every pipeline schedule with every shape that it fits, up to a size: what the tests go through.
+// Visits every pipeline schedule with every shape that it fits, up to a given size.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// Simulated pipelines take exactly as long as the papers' formulas say, and nothing happens before it can.
+// Simulated pipelines take exactly as long as the papers' formulas, and no event precedes its inputs.
 #include "parallel/pipeline/simulate.hpp"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ const PipelineEvent& event(const PipelineTimeline& timeline, std::int64_t stage,
 
 }  // namespace
 
-TEST_CASE("equal stages are idle for the part of the time that the formulas say") {
+TEST_CASE("with equal stages the bubble matches the formulas") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const auto p = static_cast<double>(schedule.stages), m = static_cast<double>(schedule.micro_batches),
                v = static_cast<double>(schedule.chunks);
     const PipelineTimeline timeline = equal(schedule);
-    double expected = 3 * m;  // of work; then the bubble
+    double expected = 3 * m;  // the work; the bubble is added below
     if (name == "naive") expected *= p;
     if (name == "gpipe" || name == "1f1b") expected += 3 * (p - 1);
     if (name == "interleaved") expected += 3 * (p - 1) / v;
@@ -36,9 +36,9 @@ TEST_CASE("equal stages are idle for the part of the time that the formulas say"
   });
 }
 
-TEST_CASE("every event of a simulated pipeline comes after what it needs, on a stage one after another") {
+TEST_CASE("every event of a simulated pipeline follows its inputs, and a stage runs one event at a time") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
-    PipelineSeconds seconds;  // no two parts alike
+    PipelineSeconds seconds;  // all parts differ
     for (std::int64_t part = 0; part < schedule.parts(); ++part) {
       const auto i = static_cast<double>(part);
       seconds.parts.push_back({1 + i / 3, 2 + i / 5, 1 + i / 7});
@@ -62,10 +62,10 @@ TEST_CASE("every event of a simulated pipeline comes after what it needs, on a s
   });
 }
 
-TEST_CASE("messages and uneven stages cost a pipeline what they must") {
+TEST_CASE("messages and uneven stages lengthen a pipeline by the expected time") {
   const PipelineSchedule gpipe = planned("gpipe", {3, 4});
   PipelineSeconds seconds = equal_parts(gpipe);
-  seconds.message = 0.5;  // two ways through two boundaries
+  seconds.message = 0.5;  // two directions, two boundaries
   CHECK(simulate(gpipe, seconds).seconds() == Approx(3 * (4 + 2) + 4 * 0.5).margin(1e-9));
   seconds.message = 0;
   seconds.parts[1] = {2, 2, 2};  // the slowest sets the pace
@@ -74,7 +74,7 @@ TEST_CASE("messages and uneven stages cost a pipeline what they must") {
   CHECK(simulate(gpipe, seconds).idle(0) == Approx(18).margin(1e-9));
 }
 
-TEST_CASE("a measured timeline begins when its first event does") {
+TEST_CASE("a measured timeline begins with its first event") {
   const PipelineTimeline measured{2, 1, {{0, {Pass::forward, 0}, 100, 101}, {1, {Pass::forward, 0}, 102, 104}}};
   CHECK(measured.begins() == 100);
   CHECK(measured.seconds() == 4);
@@ -83,7 +83,7 @@ TEST_CASE("a measured timeline begins when its first event does") {
   CHECK(PipelineTimeline{}.seconds() == 0);
 }
 
-TEST_CASE("what waits for ever is not simulated") {
+TEST_CASE("a schedule that deadlocks is not simulated") {
   PipelineSchedule schedule = planned("1f1b", {2, 2});
   schedule.actions[0].erase(schedule.actions[0].begin());
   CHECK_THROWS_WITH(equal(schedule), says("waits forever"));

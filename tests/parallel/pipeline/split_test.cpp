@@ -1,4 +1,4 @@
-// Layers are cut as well as if every cut had been tried.
+// The split of the layers is as good as the best of all possible splits.
 #include "parallel/pipeline/split.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ double greatest(const std::vector<double>& costs, const Sizes& sizes) {
   return most;
 }
 
-// Of all cuts of these layers into so many parts.
+// The smallest possible maximum over all cuts of these layers into `parts` parts.
 double least_greatest(const std::vector<double>& costs, std::int64_t parts) {
   if (parts == 1) return std::accumulate(costs.begin(), costs.end(), 0.0);
   double best = 1e300;
@@ -39,12 +39,13 @@ TEST_CASE("layers are split by cost") {
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 2}, 3) == Sizes{2, 2, 1});
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1}, 4) == Sizes{2, 2, 2, 2});
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1}, 1) == Sizes{5});
-  CHECK(split_layers(std::vector<double>{5, 1, 1, 1, 1, 1}, 3) == Sizes{1, 2, 3});  // even among those that reach 5
+  CHECK(split_layers(std::vector<double>{5, 1, 1, 1, 1, 1}, 3) ==
+        Sizes{1, 2, 3});  // the most even of the cuts with maximum 5
   CHECK(split_layers(std::vector<double>{0, 0, 9}, 3) == Sizes{1, 1, 1});
   CHECK_THROWS_WITH(split_layers(std::vector<double>{1, 1}, 3), says("cannot be cut"));
 }
 
-TEST_CASE("no cut of the layers is better than the one that is found") {
+TEST_CASE("no cut of the layers is better than the one found") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::vector<double> costs;
     for (std::uint64_t i = 0; i < 4 + seed % 6; ++i)

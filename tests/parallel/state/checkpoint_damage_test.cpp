@@ -1,4 +1,4 @@
-// What became of a checkpoint on its disk is found out, whatever it was, and an older one takes its place.
+// Any damage to a checkpoint on disk is detected, and an older one is loaded instead.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ std::string contents(const fs::path& path) {
 
 void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-// A manifest with another body, and the right checksum for it.
+// Changes the body of a manifest and gives it the right checksum.
 void forge(const fs::path& manifest, const std::string& what, const std::string& by) {
   const std::string text = contents(manifest);
   std::string body = text.substr(32, text.size() - 34);
@@ -33,7 +33,7 @@ void forge(const fs::path& manifest, const std::string& what, const std::string&
 
 }  // namespace
 
-TEST_CASE("the set before takes the place of a damaged one, and all are told why") {
+TEST_CASE("the previous set replaces a damaged one, and the error says why") {
   const TemporaryFolder folder;
   for (const std::int64_t step : {10, 20}) save_step(folder, step);
   const fs::path newest = folder / "step-20", file = newest / "rank-0.safetensors", manifest = newest / "manifest.json";
@@ -53,7 +53,7 @@ TEST_CASE("the set before takes the place of a damaged one, and all are told why
   put(file, ""), expect_fallback();
   put(manifest, text.substr(0, 20)), expect_fallback();
   fs::copy_file(folder / "step-10" / "rank-0.safetensors", file, fs::copy_options::overwrite_existing), expect_fallback();
-  fs::rename(newest, folder / "elsewhere");  // and latest points nowhere
+  fs::rename(newest, folder / "elsewhere");  // latest then points nowhere
   CHECK(step_loaded(folder) == 10);
   fs::rename(folder / "elsewhere", newest);
   fs::rename(file, folder / "away"), fs::create_symlink("../away", file);
@@ -68,7 +68,7 @@ TEST_CASE("the set before takes the place of a damaged one, and all are told why
   CHECK_THROWS_WITH(step_loaded(folder), says("all 2 checkpoints are damaged") && says("of rank 0"));
 }
 
-TEST_CASE("no flipped bit of a checkpoint goes unseen") {
+TEST_CASE("every flipped bit of a checkpoint is detected") {
   const TemporaryFolder folder;
   save_step(folder, 1);
   const fs::path set = folder / "step-1";

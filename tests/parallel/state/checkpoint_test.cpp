@@ -54,7 +54,7 @@ TEST_CASE("any layout loads what any layout saved") {
       for (std::size_t t = 0; t < known_tensors().size(); ++t) {
         const auto cover = random_cover(known_tensors()[t].shape, chance);
         for (std::size_t part = 0, rank = 0; part < cover.size(); ++part, ++rank) {
-          while (saving && rank >= states.size()) states.emplace_back();  // a rank has one part of a tensor in its file
+          while (saving && rank >= states.size()) states.emplace_back();  // a file has at most one part of a tensor
           states[rank % states.size()].add(t, cover[part]);
         }
       }
@@ -78,7 +78,7 @@ TEST_CASE("any layout loads what any layout saved") {
   }
 }
 
-TEST_CASE("the umask says who may read a checkpoint") {
+TEST_CASE("the umask sets the permissions of a checkpoint") {
   for (const mode_t mask : {027, 077}) {
     const TemporaryFolder folder;
     const mode_t before = umask(mask);
@@ -91,7 +91,7 @@ TEST_CASE("the umask says who may read a checkpoint") {
   }
 }
 
-TEST_CASE("a checkpoint brings back what else a run needs") {
+TEST_CASE("a checkpoint restores the metadata of a run") {
   const TemporaryFolder folder;
   save_step(folder / "c", 50);
   CHECK(names_in(folder / "c") == std::vector<std::string>{"latest", "step-50"});
@@ -109,14 +109,14 @@ TEST_CASE("a checkpoint brings back what else a run needs") {
   checkpoint.require_model(expected.model);
 }
 
-TEST_CASE("two sets are kept, and none of a later step is removed") {
+TEST_CASE("two sets are kept, and sets of later steps are not removed") {
   const TemporaryFolder folder;
   using Names = std::vector<std::string>;
   for (const std::int64_t step : {10, 20, 30}) save_step(folder, step);
   CHECK(names_in(folder) == Names{"latest", "step-20", "step-30"});
   fs::create_directory(folder / "step-77.partial");
   fs::create_directory(folder / "step-x");
-  save_step(folder, 25);  // taken back to 20, and on from there
+  save_step(folder, 25);  // as if the run had gone back to 20 and continued from there
   CHECK(names_in(folder) == Names{"latest", "step-20", "step-25", "step-30", "step-x"});
   CHECK(step_loaded(folder) == 25);
   save_step(folder, 30);
@@ -125,7 +125,7 @@ TEST_CASE("two sets are kept, and none of a later step is removed") {
   CHECK(step_loaded(folder / "step-25") == 25);
 }
 
-TEST_CASE("a checkpoint of another model is refused by its first tensor that differs") {
+TEST_CASE("a checkpoint of another model is refused, and the error names the first tensor that differs") {
   const TemporaryFolder folder;
   save_step(folder, 5);
   Log log = quiet();
@@ -186,7 +186,7 @@ TEST_CASE("parts that leave a gap are not saved") {
   CHECK(names_in(folder).empty());
 }
 
-// Programs for checkpoint_test.py: one saves step after step, one says which step loads from each folder in TEST_FOLDER.
+// Programs for checkpoint_test.py: one saves several steps, one prints the step that loads from each folder in TEST_FOLDER.
 TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
   for (const std::int64_t step : {10, 20, 30, 40, 30}) {
     save_step(needed("TEST_FOLDER"), step);

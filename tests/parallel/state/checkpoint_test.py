@@ -8,7 +8,7 @@ import unittest
 from programs import start, tests_run
 
 calls = "mkdir,write,fsync,rename,symlink,unlink,unlinkat,rmdir"
-steps = [10, 20, 30, 40, 30]  # as the writer saves them: the last replaces a set of its own step
+steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the set of the same step
 
 
 def traced(inject, folder):
@@ -36,7 +36,7 @@ class Interruptions(unittest.TestCase):
         return done
 
     def check_all(self):
-        """Every folder loads the step that was acknowledged last, or the one that was being saved."""
+        """Every folder loads the last acknowledged step, or the one that was being saved."""
         reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
         loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
         self.assertEqual(set(loaded), set(self.acknowledged))
@@ -52,8 +52,8 @@ class Interruptions(unittest.TestCase):
         for call in calls.split(","):
             for k in range(1, 100):
                 if self.write(f"{call}-{k}", f"{call}:signal=KILL:when={k}").returncode == 0:
-                    break  # there is no k-th
-        self.assertGreater(len(self.acknowledged), 60, "hardly anything was interrupted: the test proves nothing")
+                    break  # there was no k-th call
+        self.assertGreater(len(self.acknowledged), 60, "too few runs were interrupted, so the test proves nothing")
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
@@ -64,7 +64,7 @@ class Interruptions(unittest.TestCase):
                 with self.subTest(call=call, k=k):
                     self.assertNotEqual(done.returncode, 0)
                     self.assertLess(len(saved(done.stdout)), len(steps))
-                    if call != "write":  # which is what it says so with
+                    if call != "write":  # a failing write also suppresses the error message
                         self.assertRegex(" ".join(done.stdout.split()), rf"{self.folder.name}\S*: {said}")
         self.check_all()
 

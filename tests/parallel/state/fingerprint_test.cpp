@@ -1,4 +1,4 @@
-// The fingerprint knows every copy: where one differs from its owner's it is named, on every rank.
+// The fingerprint covers every copy. If a copy differs from its owner's, every rank names it.
 #include "parallel/state/fingerprint.hpp"
 
 #include "parallel/state/resume.hpp"
@@ -7,7 +7,7 @@
 namespace chorale {
 namespace {
 
-// The rank that has the copy changes one number of it.
+// The rank with the copy changes one of its numbers.
 std::string drifted(const std::string& word, const std::string& tensor, const std::string& copy) {
   const Layout layout = parse_layout(word, 0);
   return test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
@@ -21,14 +21,14 @@ std::string drifted(const std::string& word, const std::string& tensor, const st
       prints.merge(gradient_fingerprint(run.training));
       for (const auto& [name, print] : prints)
         if (name.find('@') != std::string::npos && (step < 2 || name != tensor + "@" + copy))
-          return fmt::format("step {}: {} is told to differ", step, name);
-      if (step == 2 && !prints.contains(tensor + "@" + copy)) return fmt::format("nobody tells of {}@{}", tensor, copy);
+          return fmt::format("step {}: {} is reported to differ", step, name);
+      if (step == 2 && !prints.contains(tensor + "@" + copy)) return fmt::format("{}@{} is not reported", tensor, copy);
     }
     return "";
   });
 }
 
-TEST_CASE("a copy that has drifted away is named at its step", "[threads]") {
+TEST_CASE("a copy that differs is named at the step in which it changed", "[threads]") {
   CHECK(drifted("dp2", "block.0.attention.qkv.weight", "dp1") == "");
   CHECK(drifted("dp2.tp2", "moment1/norm.gain", "dp1.tp1") == "");
   CHECK(drifted("dp1.tp2", "norm.gain", "tp1") == "");

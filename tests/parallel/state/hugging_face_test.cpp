@@ -83,7 +83,7 @@ TEST_CASE("a model that goes to Hugging Face's format and back has every bit") {
       }
 }
 
-TEST_CASE("columns of ours stand where Hugging Face looks for them") {
+TEST_CASE("our columns are where Hugging Face expects them") {
   Host host;
   const TemporaryFolder folder;
   const auto numbered = [&](const ModelShape& shape) {  // element (row, column) is 1000·row + column
@@ -120,7 +120,7 @@ TEST_CASE("columns of ours stand where Hugging Face looks for them") {
   CHECK(value_in(l, "model.layers.1.mlp.down_proj.weight", 7, 4) == 4007);
 }
 
-TEST_CASE("shards, missing prefixes and what follows from the shape are understood on import") {
+TEST_CASE("import understands shards, missing prefixes and tensors that follow from the shape") {
   Host host;
   const TemporaryFolder folder;
   const ModelShape shape = small("gpt2");
@@ -157,7 +157,7 @@ TEST_CASE("shards, missing prefixes and what follows from the shape are understo
   CHECK_THROWS_WITH(whole_of(HuggingFaceModel(folder / "shards"), host.allocator), says("index.json"));
 }
 
-TEST_CASE("a model that we do not have is refused by the option that we lack") {
+TEST_CASE("an unsupported model is refused, and the error names the unsupported option") {
   const auto refusal = [](const char* family, const std::string& what, const std::string& by) -> std::string {
     std::string config = config_of_shape(small(family), DType::f32);
     const std::size_t at = config.find(what);
@@ -173,7 +173,8 @@ TEST_CASE("a model that we do not have is refused by the option that we lack") {
   CHECK_THAT(refusal("gpt2", "\"n_layer\"", "\"layers\""), says("\"n_layer\" is missing"));
   CHECK_THAT(refusal("gpt2", "\"n_head\": 4", "\"n_head\": 3"), says("must divide n_embd"));
   CHECK(refusal("gpt2", "gelu_new", "gelu_pytorch_tanh") == "accepted");
-  CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") == "accepted");  // --dropout says what is trained with
+  CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") ==
+        "accepted");  // --dropout sets the dropout of training
   CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2 and llama"));
   CHECK_THAT(refusal("llama", "\"silu\"", "\"gelu\""), says("hidden_act"));
   CHECK_THAT(refusal("llama", "\"attention_bias\": false", "\"attention_bias\": true"), says("attention_bias"));
@@ -196,7 +197,7 @@ TEST_CASE("a model that we do not have is refused by the option that we lack") {
   CHECK((shape.rotary_base == 5e5 && shape.groups == 2 && !shape.tied && shape.epsilon == 1e-6));
 }
 
-TEST_CASE("a folder that promises more than it holds is refused") {
+TEST_CASE("a folder whose configuration contradicts its weights is refused") {
   Host host;
   const TemporaryFolder folder;
   ModelShape shape = small("llama");
@@ -217,7 +218,7 @@ TEST_CASE("a folder that promises more than it holds is refused") {
   CHECK(promise() == 2 * 6 + 2);
 }
 
-TEST_CASE("weights that are pickles are called so, with what to do") {
+TEST_CASE("pickled weights are refused with a hint what to do") {
   Host host;
   const TemporaryFolder folder;
   const ModelShape shape = small("gpt2");
@@ -263,7 +264,7 @@ TEST_CASE("any part of a tensor is read without the rest") {
     std::vector<std::byte> row(static_cast<std::size_t>(shape.width * 2));
     model.read("embedding.weight", {shape.vocabulary, shape.width}, {.count = shape.width}, row);
     CHECK(std::memcmp(row.data(), tensors.at("embedding.weight").slice().data, row.size()) == 0);
-    if (!shape.llama()) {  // a shorter model has the first positions
+    if (!shape.llama()) {  // a model with a shorter sequence takes the first positions
       std::vector<std::byte> last(row.size());
       model.read("position.weight", {3, shape.width}, {.first = 2 * shape.width, .count = shape.width}, last);
       CHECK(std::memcmp(last.data(), static_cast<std::byte*>(tensors.at("position.weight").slice().data) + 2 * row.size(),

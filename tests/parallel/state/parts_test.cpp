@@ -5,7 +5,7 @@
 
 namespace chorale::test {
 
-TEST_CASE("two cuts of a tensor meet in every element they share") {
+TEST_CASE("copying between two cuts of a tensor copies every element") {
   std::mt19937 chance(1);
   for (int round = 0; round < 300; ++round) {
     const Shape shape = known_tensors()[static_cast<std::size_t>(round) % known_tensors().size()].shape;
@@ -25,7 +25,7 @@ TEST_CASE("two cuts of a tensor meet in every element they share") {
   }
 }
 
-TEST_CASE("parts that are not the whole tensor are found out") {
+TEST_CASE("parts that do not make up the whole tensor are refused") {
   const Shape shape = {4, 6};
   CHECK(flaw_in_cover(shape, {{{}, 0, 24}}) == "");
   CHECK(flaw_in_cover(shape, {{{}, 12, 12}, {{}, 0, 12}}) == "");

@@ -1,4 +1,4 @@
-// Any layout loads what any layout has saved, and goes on as if nothing had happened: to the bit.
+// Any layout loads the checkpoint of any other, and continues with the same bits as an uninterrupted run.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"
@@ -25,7 +25,7 @@ test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory
   return run.steps(2).seen;
 }
 
-// Of four steps, the last two.
+// The last two of four steps.
 test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
   seen.steps.erase(seen.steps.begin(), seen.steps.begin() + 2);
@@ -33,7 +33,7 @@ test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory)
   return seen;
 }
 
-TEST_CASE("any layout goes on from what any layout has saved, to the bit", "[threads]") {
+TEST_CASE("any layout resumes the checkpoint of any other with the same bits", "[threads]") {
   HostMemory host;
   const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
   for (const char* saver : layouts) {
@@ -53,8 +53,8 @@ TEST_CASE("any layout goes on from what any layout has saved, to the bit", "[thr
   }
 }
 
-// Of 16-bit numbers the masters are what is saved, where there are any; f16's scale goes on too.
-TEST_CASE("16-bit numbers go on to the bit in the layout that saved them", "[threads]") {
+// With 16-bit types the checkpoint has the masters, if there are any, and the loss scale of f16.
+TEST_CASE("16-bit runs resume with the same bits in the layout that saved them", "[threads]") {
   for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
     for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {
       const test::TemporaryFolder folder;

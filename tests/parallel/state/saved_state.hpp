@@ -1,4 +1,5 @@
-// A small state whose every element is known from its name's place, its index in the whole tensor and the step, cut over any number of ranks.
+// A small state that can be cut over any number of ranks. Each element follows from the tensor's number, the index in the
+// whole tensor and the step.
 #pragma once
 #include <cstring>
 #include <random>
@@ -24,13 +25,13 @@ inline const std::vector<KnownTensor>& known_tensors() {
   return all;
 }
 
-// The element's bytes, whatever its type.
+// The bytes of an element of any type.
 inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int64_t step) {
   return (tensor + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(index) * 0xC2B2AE3D27D4EB4Fu ^
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
 }
 
-// How a tensor is cut: into slabs along a dim, each slab into ranges. Places are fractions, so that any shape can be cut so.
+// A random cut of a tensor: into slabs along a dim, each slab into ranges.
 inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) {
   const auto cuts = [&](std::int64_t length) {
     std::vector<std::int64_t> at = {0, length};
@@ -50,7 +51,7 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   return parts;
 }
 
-// The whole tensor's place of a part's element, found one by one: the plain reference.
+// For each element of a part its index in the whole tensor, found one by one: the plain reference.
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
   for (std::int64_t index = 0; index < elements_of(shape); ++index) {
@@ -78,7 +79,7 @@ struct KnownState {
     tensors.push_back({known.name, known.shape, part, {bytes.back().data(), count, known.dtype}});
   }
 
-  // Fills all parts with what they are at a step, or counts the elements that differ from it.
+  // fill sets all parts to their values at a step. wrong counts the elements that differ from these.
   void fill(std::int64_t step) { go(step, true); }
   std::int64_t wrong(std::int64_t step) { return go(step, false); }
 
@@ -124,14 +125,14 @@ inline void save_step(const std::filesystem::path& folder, std::int64_t step) {
   save_checkpoint(folder, known_metadata(step), state.tensors);
 }
 
-// The step that loads, whole; throws when none does.
+// The step that is loaded, after a check of every element. Throws if none can be loaded.
 inline std::int64_t step_loaded(const std::filesystem::path& path) {
   Log log = quiet();
   const Checkpoint checkpoint = Checkpoint::open(path, log);
   KnownState state = whole_state();
   checkpoint.read(state.tensors);
   const std::int64_t step = checkpoint.metadata().step;
-  if (state.wrong(step) != 0) throw std::logic_error("what was loaded is not what was saved");
+  if (state.wrong(step) != 0) throw std::logic_error("the loaded state differs from the saved one");
   return step;
 }
 
