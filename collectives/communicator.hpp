@@ -55,7 +55,7 @@ struct Algorithm;
 struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
 
-// One collective call. Each function below makes one; `run` and `start` take any.
+// One collective call. The named functions of Communicator each make one; `run` and `start` take any.
 struct Call {
   Collective what;
   Slice input = {}, output = {};

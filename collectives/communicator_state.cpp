@@ -66,8 +66,8 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-// In these collectives, each output element depends only on the same element of the inputs, so pieces can be separate calls.
-// With several in flight, copies of one overlap messages of another. Only pieces in flight need stand-ins.
+// In all_reduce, reduce and broadcast, each output element depends only on the same element of the inputs, so pieces can be
+// separate calls. With several in flight, copies of one overlap messages of another. Only pieces in flight need stand-ins.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -95,7 +95,7 @@ bool Communicator::State::is_staged(const Call& call) const { return !world->tra
 Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(call);
-  std::vector<std::shared_ptr<Route>> planned;  // refuses the call before the first piece begins
+  std::vector<std::shared_ptr<Route>> planned;  // all pieces are planned first, so a refusal comes before any of them begins
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;
   Request::PendingCall** place = &first;

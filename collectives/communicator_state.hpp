@@ -17,7 +17,8 @@
 
 namespace chorale {
 
-// How many calls of a group may lie between its oldest unfinished and its newest begun one. Backends must tell these apart.
+// How many calls of a group may be in flight, from its oldest unfinished to its newest begun. Backends must tell these
+// apart.
 constexpr std::uint64_t most_in_flight = 8;
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {

@@ -38,7 +38,7 @@ bool is_one_vector(const Call& call, int rank, int size);  // compares the buffe
 Problem problem_of(const Key& key, Counts counts, int rank, int size);
 
 using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective
-// Requests it for all collectives that have it; a usage error if none has.
+// A request for all collectives that have this algorithm; a usage error if none has.
 RequestedAlgorithms requested_everywhere(const std::string& algorithm);
 
 // What a group's decisions depend on.

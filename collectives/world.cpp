@@ -22,7 +22,7 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-// All ranks use rank 0's table, whatever their hosts have measured, because all must choose alike.
+// All ranks use the table of rank 0, whatever other hosts have measured, because all must choose alike.
 TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   const std::string file = default_tuning_file().string();
   std::string text;

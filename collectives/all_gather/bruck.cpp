@@ -1,5 +1,5 @@
-// Bruck's all-gather (1997): a rank with blocks r … r+d−1 sends as many as needed to r−d and gets as many from r+d, for d =
-// 1, 2, 4, … ⌈log₂ p⌉ rounds for any p. Blocks are received in their final places, so nothing is rotated at the end.
+// Bruck's all-gather (1997): for d = 1, 2, 4, …, a rank with blocks r … r+d−1 sends up to d blocks to r−d and gets as many
+// from r+d. ⌈log₂ p⌉ rounds for any p. Blocks are received in their final places, so nothing is rotated at the end.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_gather {

@@ -23,7 +23,7 @@ std::string strange_peers(const Step& step, const Problem& problem) {
   if (step.kind == Kind::recv && peers != 1) return fmt::format("receives from {} peers instead of 1", peers);
   if (!is_local && peers == 0) return "has no peer";
   for (const int peer : step.peers) {
-    if (peer == problem.rank) return "is a message to oneself";
+    if (peer == problem.rank) return "is a message to its own rank";
     if (peer < 0 || peer >= problem.size) return fmt::format("names rank {} of {}", peer, problem.size);
   }
   const bool ascend = std::adjacent_find(step.peers.begin(), step.peers.end(), std::greater_equal<>()) == step.peers.end();

@@ -91,7 +91,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
   for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
     for (int s = 0; s < static_cast<int>(ranks[index(r)].steps.size()); ++s)
       for (const Flow::Meeting& other : flow.meetings(index(r), index(s))) {
-        require(other.rank >= 0, "rank {}, step {}: waits for a message that nobody sends", r, s);
+        require(other.rank >= 0, "rank {}, step {}: waits for a message that no rank sends", r, s);
         if (ranks[index(r)].steps[index(s)].kind == Kind::send) messages.push_back({r, other.rank, s, other.step});
       }
   return messages;

@@ -115,7 +115,7 @@ TEST_CASE("each kind of mistake has its own message") {
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].after.clear(); }), says("does not wait for it"));
   CHECK_THAT(broken([](auto& r) { r[1].steps[0].src[0].first = 2; }), says("adds element 2 to element 0"));
   CHECK_THAT(broken([](auto& r) { r[1].steps.pop_back(); }), says("never received"));
-  CHECK_THAT(broken([](auto& r) { r[1].steps[3].peers = {1}; }), says("a message to oneself"));
+  CHECK_THAT(broken([](auto& r) { r[1].steps[3].peers = {1}; }), says("a message to its own rank"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[2].src[0].place = Place::scratch; }), says("reads outside its buffer"));
   CHECK_THAT(broken([](auto& r) { r[0].steps[0].after = {2}; }), says("does not come before it"));
 
@@ -143,7 +143,7 @@ TEST_CASE("a step that no backend can run is refused, by rank, step and element"
   };
   const std::size_t send = 0, recv_reduce = 1, recv = 3;
   CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {1}; }),
-             says("rank 1, step 1, output element 2 and on: is a message to oneself"));
+             says("rank 1, step 1, output element 2 and on: is a message to its own rank"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers = {2}; }),
              says("rank 1, step 0, input element 0 and on: names rank 2 of 2"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers = {-1}; }), says("names rank -1 of 2"));
