@@ -1,9 +1,9 @@
-// `chorale plan`: what a step would ask of every kind of rank, before anybody has the machine for it. The real code runs on
-// tensors that have shapes and no bytes.
+// `chorale plan`: the memory and traffic of a training step on each stage, without the machine. The real code runs on
+// phantom tensors, which have shapes but no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
-//   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line a stage
-//   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line for each that is legal
+//   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
+//   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,22 +37,21 @@ class PlanCommand final : public Command {
     layout_flags_.take_all();
     layout_flags_.declare(o);
     o.section("the plan");
-    o.add("ranks", ranks_,
-          "of the world that is planned for; 0: what the layout says, with one replica where it leaves dp out")
+    o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, with one replica if it leaves dp out")
         .range(0, 1e7);
-    o.add_bytes("memory-limit", memory_limit_, "the most a rank may hold, as 80G: what needs more is marked; auto: no limit")
+    o.add_bytes("memory-limit", memory_limit_, "memory per rank, as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
-    o.add("rows", rows_, "of the table of all layouts that text shows; 0: all")
+    o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
         .only_where("layout all", [this] { return layout_flags_.all() ? "" : "the layout is not all"; });
-    o.add("format", format_, "of the tables").one_of(TextTable::formats());
+    o.add("format", format_, "format of the tables").one_of(TextTable::formats());
     o.add_words(train::megatron_flags());
   }
 
   void check(const Launch&) override {
     if (layout_flags_.all()) return check_all();
     const Layout asked = layout_flags_.asked();
-    const std::int64_t one_replica = asked.shards() * asked.stages();  // where dp is left out, and the world
+    const std::int64_t one_replica = asked.shards() * asked.stages();  // the world if neither dp nor ranks is given
     const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
@@ -76,9 +75,9 @@ class PlanCommand final : public Command {
     const TrainingOptions& o = request_.options;
     if (format_ == "text")
       fmt::print(
-          "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} a step, {} at once\n"
-          "bubble {:.2f} %, if stages take as long as their arithmetic\n\n"
-          "replica 0, shard 0 of each stage: bytes held after a step (states) and, of the others, at most\n",
+          "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
+          "bubble {:.2f} %, if stages take time in proportion to their flops\n\n"
+          "replica 0, shard 0 of each stage: bytes held after a step (states); the other columns are peaks\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
           o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
     fmt::print("{}", memory.print(format_));
@@ -101,7 +100,7 @@ class PlanCommand final : public Command {
 
   void check_all() {
     if (ranks_ == 0)
-      usage_error("all layouts of how many ranks?", "layout is all, ranks is 0", "say it: --ranks 8 --layout all");
+      usage_error("all layouts of how many ranks?", "layout is all, ranks is 0", "add --ranks: --ranks 8 --layout all");
     request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
     layouts_ = plan::legal_layouts(
         flags_.limits(ranks_), [this](const Layout& layout) { return options_on(layout); },
@@ -127,20 +126,22 @@ class PlanCommand final : public Command {
     const plan::Choices choices = plan::in_order(weigh_all(session), memory_limit_.value_or(0));
     const TrainingOptions& o = request_.options;
     if (format_ == "text")
-      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters in {}, {} sequences of {} a step{}\n\n", ranks_,
-                 layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
-                 o.shape.sequence, memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
+      fmt::print("{} ranks: {} legal layouts; {:.2f} million parameters in {}, {} sequences of {} tokens per step{}\n\n",
+                 ranks_, layouts_.size(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute),
+                 o.global_batch, o.shape.sequence,
+                 memory_limit_ ? fmt::format("; a rank may hold {}", decimal_bytes(*memory_limit_)) : "");
     fmt::print("{}", plan::table_of(choices, format_, rows_, assumed_));
     return 0;
   }
 
-  // What a run would find out, as far as it can be known here; what is left to assume is said.
+  // Decides here what a run would find out from its ranks. The output states every assumption.
   void assume() {
     const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;
     for (auto& [axis, backend] : request_.backends)
       if (backend == "auto") backend = here, backend_assumed = true;
-    if (backend_assumed) assumed_ += fmt::format("; by {}, if all ranks are on one host like this one (--backend)", here);
+    if (backend_assumed)
+      assumed_ += fmt::format("; backend {}, if all ranks are on one host like this one (--backend)", here);
 
     if (std::none_of(request_.algorithms.begin(), request_.algorithms.end(),
                      [](const auto& a) { return a.second == "auto"; }))
@@ -149,8 +150,8 @@ class PlanCommand final : public Command {
     const bool tuned = !file.empty() && std::filesystem::exists(file);
     const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
     assumed_ += table.machine == machine_signature()
-                    ? "; auto chooses by what `chorale tune` measured here, and else by the cost model"
-                    : "; auto chooses by the cost model, as it would where `chorale tune` was never run";
+                    ? "; auto chooses by what `chorale tune` measured here, otherwise by the cost model"
+                    : "; auto chooses by the cost model, as on a machine without results of `chorale tune`";
     request_.selector = std::make_shared<const Selector>(table);
   }
 
@@ -176,7 +177,7 @@ class PlanCommand final : public Command {
   train::LayoutFlags layout_flags_;
   std::int64_t ranks_ = 0, rows_ = 24;
   std::optional<std::int64_t> memory_limit_;
-  std::vector<Layout> layouts_;  // of "all"
+  std::vector<Layout> layouts_;  // for --layout all
   std::string format_ = "text";
   PlanRequest request_;
   std::string assumed_;

@@ -1,14 +1,14 @@
-// `chorale prove`: the equality matrix of exact numerics. Every legal layout of 1 to n ranks trains the same model on the
-// same data in one launch; after every step all weights, moments and the loss are hashed and held against those of one
-// rank. Exit 3 when anything differs, with the step, the tensor and the collectives that bring it together; 1 when a layout
-// breaks off: it says on which rank and why, and the others go on.
+// `chorale prove`: proves that exact numerics give the same bits on every layout. In one launch, every legal layout of 1 to
+// n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are compared
+// with those of one rank. Exit code 3 if anything differs, with the step, the tensor and its collectives. Exit code 1 if a
+// layout fails, with the rank and the reason; the other layouts continue.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
-//   mpirun -np 4 build/chorale prove --device cuda                      all of them, the one rank too, on GPUs
+//   mpirun -np 4 build/chorale prove --device cuda                      all on GPUs, the reference rank too
 //
-//   8 ranks, layouts of 2:   │ 0 1 │ 2 3 │ 4 5 │ 6 7 │     a round: as many layouts of one size at once as there is room for
-//             layouts of 3:  │ 0 1 2 │ 3 4 5 │ · · │       each on a group of its own; ranks left over wait
+//   8 ranks, layouts of 2:   │ 0 1 │ 2 3 │ 4 5 │ 6 7 │     a round: as many layouts of one size as fit, side by side,
+//             layouts of 3:  │ 0 1 2 │ 3 4 5 │ · · │       each on its own group of ranks; the other ranks wait
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,11 +53,11 @@ class Prove final : public Command {
     for (const auto& [key, text] : {std::pair{"numerics", "exact"}, {"dropout", "0.1"}, {"lr-warmup-iters", "2"}})
       o.set({key, text, "default"});
     o.section("the proof");
-    o.add("layouts", layouts_, "words such as dp2.tp2.sp, or all that fit on 1 to so many ranks as were started");
-    o.add("steps", steps_, "training steps that are compared").range(1, 1e6);
-    o.add("backend", backend_, "what carries messages: a word, or axis by axis: tp=shm,dp=ucx");
-    o.add("algorithm", algorithm_, "of the collectives: a word, or axis by axis: dp=ring,tp=direct");
-    o.add("vary", vary_, "more rows, in which these change").one_of(variations);
+    o.add("layouts", layouts_, "layouts such as dp2.tp2.sp; all: every layout of 1 up to the started number of ranks");
+    o.add("steps", steps_, "training steps to compare").range(1, 1e6);
+    o.add("backend", backend_, "backend of the collectives: one name, or by axis: tp=shm,dp=ucx");
+    o.add("algorithm", algorithm_, "algorithm of the collectives: one name, or by axis: dp=ring,tp=direct");
+    o.add("vary", vary_, "add rows in which these vary").one_of(variations);
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
   }
 
@@ -69,7 +69,7 @@ class Prove final : public Command {
     chorale::check(plain.options, plain.layout);
     if (layouts_ == std::vector<std::string>{"all"}) return;
     for (const std::string& word : layouts_) parse_layout(word, 0);
-    if (launch.launcher.empty()) return;  // how many ranks there are, MPI will tell
+    if (launch.launcher.empty()) return;  // the number of ranks is not known before MPI starts
     for (const Case& row : cases_of(layouts_, launch.size, plain)) require_algorithms(row);
   }
 
@@ -95,8 +95,8 @@ class Prove final : public Command {
       HostMemory host;
       expected = train(plain.options, Mesh(), device_.memory() ? *device_.memory() : host, read, session.clock);
       if (!expected.failure.empty())
-        throw Error(Exit::runtime, "what all layouts are compared with, one rank alone, fails", expected.failure,
-                    "mend that first");
+        throw Error(Exit::runtime, "the reference run on one rank failed", expected.failure,
+                    "fix this first: all layouts are compared with it");
     }
     const std::vector<Proof> proofs = prove_all(cases, expected, read, session, record, ranks);
     int code = 0;
@@ -113,17 +113,17 @@ class Prove final : public Command {
   }
 
  private:
-  // Every layout is compared with one rank alone, and several such rows are proved side by side.
+  // The reference run trains the whole model on one rank, and several one-rank layouts may run side by side.
   void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     memory_.complete(options);
     if (const auto shortage = shortage_of(
             Layout(), [&](const Layout&) { return options; }, memory_.about()))
       throw NoRoom(Exit::usage, shortage->what, shortage->numbers,
-                   "every layout is compared with one rank alone: prove a smaller model or batch");
+                   "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Up to its last step, or to what went wrong: then the layout's other ranks are told, who would wait for this one.
+  // Trains to the last step, or until an error. After an error, it tells the layout's other ranks, so that they do not wait.
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) const {
     History history;
     const double began = clock.seconds();
@@ -141,14 +141,14 @@ class Prove final : public Command {
       history.failed_at = clock.seconds();
       if (training) {
         for (const auto& axis : training->mesh().axes()) axis->give_up(error);
-        training.release(), pool.release();  // calls are under way, and peers may still be at what they work on: it stays
+        training.release(), pool.release();  // leaked on purpose: peers may still access the buffers of calls in flight
       }
     }
     history.seconds = clock.seconds() - began;
     return history;
   }
 
-  // In rounds of cases of one size on the same backends. Rank 0 gets what became of them.
+  // Runs rounds of cases with the same size and backends. Rank 0 gets the proofs.
   std::vector<Proof> prove_all(const std::vector<Case>& cases, const History& expected, const ReadSamples& read,
                                Session& session, RunRecord& record, const std::vector<RankFacts>& ranks) const {
     const mpi::Runtime& runtime = *session.runtime;
@@ -192,7 +192,7 @@ class Prove final : public Command {
     return cases.first(many);
   }
 
-  // On rank 0: what each case of the round came to.
+  // Runs one round. Returns its proofs on rank 0, nothing elsewhere.
   std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, const ReadSamples& read, Session& session,
                                  const std::vector<RankFacts>& facts) const {
     const mpi::Runtime& runtime = *session.runtime;
@@ -205,19 +205,19 @@ class Prove final : public Command {
       if (takes_part) {
         const Case& row = round[static_cast<std::size_t>(group)];
         seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
-        if (!seen.failure.empty())  // at once: should this launch hang for it, it has been said
+        if (!seen.failure.empty())  // printed at once, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
-        if (runtime.rank() % ranks > 0) seen.steps.clear();  // they are the same on all its ranks
+        if (runtime.rank() % ranks > 0) seen.steps.clear();  // all ranks of a layout have the same
       }
     }
-    mpi::sleep_until_all(runtime.world(), session.clock);  // who takes no part leaves the cores to those who do
+    mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, and leave the cores to the others
     const std::vector<std::string> texts = mpi::gather(runtime.world(), seen.text());
     std::vector<Proof> proofs;
     if (texts.empty()) return proofs;
     for (std::size_t i = 0; i < round.size(); ++i) {
       const auto base = static_cast<int>(i) * ranks;
       Proof proof{.row = round[i], .history = History::read(texts[static_cast<std::size_t>(base)])};
-      double earliest = HUGE_VAL;  // the others broke off because that one did
+      double earliest = HUGE_VAL;  // the first failure on any rank; it caused the others
       for (int r = base; r < base + ranks; ++r) {
         const History other = History::read(texts[static_cast<std::size_t>(r)]);
         const double at = other.failed_at + facts[static_cast<std::size_t>(r)].clock_offset;

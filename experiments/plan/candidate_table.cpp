@@ -1,5 +1,5 @@
-// The table of `plan --layout all`. Text has the first rows and says what was left out, as `chorale report` does; the
-// other formats have all rows, csv and json in plain numbers.
+// The table of `plan --layout all`. Text shows the first rows and says what it leaves out. The other formats have all rows;
+// csv and json have plain numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,11 +36,11 @@ std::string left_out(const Choices& choices, std::size_t shown) {
   if (too_large > 0) kinds.push_back(fmt::format("{} that would not fit", too_large));
   std::string text;
   if (!kinds.empty())
-    text += fmt::format("left out: {}; --rows 0 shows them; --tp 2, --pp 1, --zero 1 and the like narrow the list\n",
+    text += fmt::format("left out: {}; --rows 0 shows them; flags such as --tp 2, --pp 1, --zero 1 narrow the list\n",
                         join(kinds, ", "));
   if (choices.schedules_left_out > 0)
     text += fmt::format(
-        "left out: {} whose pipeline schedule is no better than another; --schedule gpipe and the like show them\n",
+        "left out: {} whose pipeline schedule is no better than another; flags such as --schedule gpipe show them\n",
         choices.schedules_left_out);
   return text;
 }
@@ -68,7 +68,7 @@ std::string table_of(const Choices& choices, const std::string& format, std::int
   if (format != "text") return table.print(format);
   return table.print(format) +
          fmt::format(
-             "\nmemory and states: of the rank that holds most, at its peak and between steps\n"
+             "\nmemory: peak of the rank that needs most; states: the most that a rank holds between steps\n"
              "sent: by the rank that sends most{}\n"
              "no better than: the other layout needs no more memory, sends no more bytes and has no larger bubble\n{}",
              assumed, left_out(choices, shown));

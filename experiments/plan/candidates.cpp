@@ -11,7 +11,7 @@
 namespace chorale::plan {
 namespace {
 
-// The layout with every schedule and every power of two of chunks that fit it; the schedules' own rules decide which do.
+// The layout with every pipeline schedule, and with 1, 2, 4, … chunks, as far as they fit by the schedules' own rules.
 std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& limits) {
   if (layout.stages() == 1) return {layout};
   std::vector<Layout> all;
@@ -53,8 +53,8 @@ StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
   return {plan.peak_bytes, held(Category::params) + held(Category::grads) + held(Category::optimizer), sent_by(plan)};
 }
 
-// Once a pipeline is full, every further micro-batch adds the same bytes. So a step of many micro-batches is told from
-// two steps of few: a GPT-3 step of 1536 takes a second to plan, and these two a hundredth of it.
+// Once a pipeline is full, every further micro-batch adds the same bytes. So the costs of a step with many micro-batches are
+// extrapolated from two short steps. A GPT-3 step of 1536 sequences takes a second to plan, the two short ones 10 ms.
 StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
   const std::int64_t sequences = request.options.micro_batch * request.layout.replicas(), stages = request.layout.stages();
   const std::int64_t micro_batches = request.options.global_batch / sequences;
@@ -73,7 +73,7 @@ bool same_but_for_schedule(const Layout& a, Layout b) {
   return a == b;
 }
 
-// Of two that are equal in all costs, the one that comes first in the list stays.
+// Whether `one` is at least as good in all costs. If both are equal, the one that comes first in the list beats the other.
 bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other) {
   return one != other && all[one].no_worse(all[other]) && (one < other || !all[other].no_worse(all[one]));
 }
@@ -88,7 +88,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
                                   const std::function<bool(const Layout&)>& wanted) {
   std::vector<Layout> legal;
   for (const Layout& layout : all_layouts(limits)) {
-    if (layout.replicas() == 1 && layout.zero > 0) continue;  // one replica: ZeRO has nothing to cut
+    if (layout.replicas() == 1 && layout.zero > 0) continue;  // one replica: ZeRO has nothing to shard
     for (const Layout& scheduled : with_schedules(layout, limits))
       if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
   }
@@ -96,7 +96,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
 }
 
 Candidate weigh(const PlanRequest& request) {
-  constexpr double digits = 1e9;  // bubbles of equal schedules differ in their last bits
+  constexpr double digits = 1e9;  // rounds, because bubbles of equal schedules differ in their last bits
   const double bubble = std::round(planned_bubble(request.options, request.layout) * digits) / digits;
   Candidate all{.layout = request.layout, .bubble = bubble};
   for (std::int64_t stage = 0; stage < request.layout.stages(); ++stage) {
@@ -110,7 +110,7 @@ Candidate weigh(const PlanRequest& request) {
 
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
   for (Candidate& c : candidates) c.fits = memory_limit == 0 || c.memory_bytes <= memory_limit;
-  // Plain layouts first: those win where costs are equal.
+  // At equal costs, layouts with the default schedule come first, so that they win.
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return std::tuple(!a.fits, a.bubble, a.sent_bytes, a.memory_bytes, a.layout.schedule != Layout{}.schedule) <
            std::tuple(!b.fits, b.bubble, b.sent_bytes, b.memory_bytes, b.layout.schedule != Layout{}.schedule);

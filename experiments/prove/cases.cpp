@@ -29,11 +29,12 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   return row;
 }
 
-// The whole share of a replica at once; a pipeline wants several.
+// The case with the first micro-batch size that fits: the one asked for, then the replica's whole share (2 in a pipeline, to
+// have several micro-batches), then 1.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
-  if (asked < batch) sizes.insert(sizes.begin(), asked);  // the whole batch is what stands there when nothing was asked
+  if (asked < batch) sizes.insert(sizes.begin(), asked);  // the default is the whole batch
   for (const std::int64_t size : sizes)
     if (const Case row = on(layout, plain, size); possible(row)) return row;
   return on(layout, plain, 1);
@@ -91,7 +92,7 @@ std::vector<Variation> of_micro_batches() {
   return all;
 }
 
-// Only pipelines have one; layouts of one stage do not change, and are left out.
+// Only pipelines have a schedule; `varied` skips layouts of one stage.
 std::vector<Variation> of_schedules() {
   std::vector<Variation> all;
   for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
@@ -133,8 +134,9 @@ std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t w
   for (const std::string& word : words) {
     const Case row = suited(layout_named(word, world, plain), plain);
     if (row.layout.ranks() > world)
-      usage_error("there are too few ranks", fmt::format("{} has {}, {} were started", word, row.layout.ranks(), world),
-                  fmt::format("start it with mpirun -n {}", row.layout.ranks()));
+      usage_error("there are too few ranks",
+                  fmt::format("{} needs {} ranks, {} were started", word, row.layout.ranks(), world),
+                  fmt::format("start with mpirun -n {}", row.layout.ranks()));
     require_fits(row.layout, limits_of(row));
     cases.push_back(row);
   }
@@ -161,7 +163,7 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
 
 void require_algorithms(const Case& row) {
   plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);  // rank 0 is on every axis
-  const auto ranks = static_cast<int>(row.layout.ranks());  // beside a step: what it came to is exchanged by an all-gather
+  const auto ranks = static_cast<int>(row.layout.ranks());  // in addition, fingerprints are exchanged by an all-gather
   const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));
   if (exchange && !fits(*exchange, Problem::even(Collective::all_gather, ranks, ranks)))
     usage_error(fmt::format("all_gather {} does not fit", exchange->name),

@@ -1,5 +1,5 @@
-// What is to be proved: a row of the matrix is one way to train the same model. Layouts come first; variations of a few of
-// them change what must not matter either.
+// The cases to prove. Each is one way to train the same model: first the layouts, then variations of a few of them, which
+// change something else that must not change the bits.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,13 +17,12 @@ struct Case {
 
 inline const std::vector<std::string> variations{"backend", "algorithm", "bucket", "micro-batch", "schedule", "recompute"};
 
-// The layouts that are asked for ("all": every one of 1 to `world` ranks that fits), each with the micro-batches that suit
-// it.
+// One case per layout, with a suitable micro-batch size. "all": every layout of 1 to `world` ranks that fits.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// Rows that differ from those layouts ("all": a few that have every strategy) in one thing each.
+// Cases that differ from those layouts in one thing each. "all": from a few layouts that cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
-// A usage error where an algorithm that was asked for does not fit an axis of the layout.
+// A usage error if a requested algorithm does not fit an axis of the layout.
 void require_algorithms(const Case& row);
 
 }  // namespace chorale::prove

@@ -30,7 +30,7 @@ std::vector<std::string> differing_tensors(const StepState& expected, const Step
   return names;
 }
 
-// "mean/norm.gain" is a state of the parameter "norm.gain", and "norm.gain@dp1" a copy of it.
+// The parameter's name: "mean/norm.gain" is a state of "norm.gain", and "norm.gain@dp1" a copy of it.
 std::string parameter_of(const std::string& tensor) {
   const std::string whole = tensor.substr(0, tensor.find('@'));
   return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
@@ -97,7 +97,7 @@ std::optional<Difference> first_difference(const History& expected, const Histor
 
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
   const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm";
-  std::vector<std::string> sums, ways;  // over ranks, of it; and what it is made from comes by
+  std::vector<std::string> sums, ways;  // collectives that sum it over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     if (layout.shards() > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
@@ -106,7 +106,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
-    if (!is_gradient(tensor)) {  // its gradient is right, and so is the norm
+    if (!is_gradient(tensor)) {  // gradients and norm are compared before, so they are right
       sums = {"no sum over ranks: the optimizer"};
       ways.clear();
       if (layout.zero == 1 || layout.zero == 2) ways.emplace_back("dp all_gather of the weights");
@@ -117,7 +117,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
     if (p->tied && end_stages(layout).size() > 1) sums.emplace_back("ends all_reduce");
     break;
   }
-  if (sums.empty() && ways.empty()) return "no collective: a rank has it for itself";
+  if (sums.empty() && ways.empty()) return "no collective: each rank computes it alone";
   if (ways.empty()) return join(sums, ", ");
   return (sums.empty() ? "" : join(sums, ", ") + "; or before: ") + join(ways, ", ");
 }

@@ -1,6 +1,6 @@
-// What a training was at every step, as numbers that can be held against another's: the loss and the norm to their bits,
-// and a fingerprint of every weight, moment and gradient. And what to say where two histories part: the step, the tensor,
-// and the collective that brings it together.
+// The history of a training, to compare with another's bit by bit: at every step the loss, the gradient norm, and a
+// fingerprint of every weight, moment and gradient. If two histories differ, the first difference names the step, the tensor
+// and its collectives.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,10 +19,10 @@ struct StepState {
 struct History {
   std::vector<StepState> steps;
   double seconds = 0;
-  std::string failure = "";  // why it ended before its last step, and when
-  double failed_at = 0;      // seconds, by the clock of the rank that has written this
+  std::string failure = "";  // why it ended before its last step; "" if it did not
+  double failed_at = 0;      // seconds, by this rank's clock
 
-  std::string text() const;  // to travel between ranks, losing no bit
+  std::string text() const;  // lossless, to send between ranks
   static History read(const std::string& text);
 };
 
@@ -32,12 +32,12 @@ struct Difference {
   std::int64_t differing = 0;  // tensors of its kind at that step
 };
 
-// Nothing, or where `seen` first differs from `expected`, as far as it got if it failed. In the order in
-// which a step makes them: its loss, gradients as the backward pass has them, their norm, then moments and weights. A wrong
-// gradient spoils its norm, and a norm all weights, so what comes first is what tells.
+// The first difference between `seen` and `expected`, if any; a failed history is compared up to its last step. The order is
+// that of a step: the loss, the gradients in the order of the backward pass, their norm, then moments and weights. A wrong
+// gradient makes its norm wrong, and a wrong norm all weights, so the first difference is the origin.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
-// The collectives between ranks of this layout through which a tensor goes: "tp all_reduce, dp reduce_scatter".
+// The collectives that this layout applies to a tensor: "tp all_reduce, dp reduce_scatter".
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout);
 
 }  // namespace chorale::prove

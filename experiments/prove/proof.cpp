@@ -44,9 +44,9 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
   texts("algorithm", [](const Case& c) { return to_string(c.algorithms); });
   texts("variation", [](const Case& c) { return c.variation; });
   recorder.numbers("cases", "ranks", {"number"}, each(cases, [](const Case& c) { return c.layout.ranks(); }), "1",
-                   "of the layout");
+                   "number of ranks of the layout");
   recorder.numbers("cases", "micro_batch", {"number"}, each(cases, [](const Case& c) { return c.options.micro_batch; }), "1",
-                   "sequences at once");
+                   "sequences per micro-batch");
   recorder.flush();
 }
 

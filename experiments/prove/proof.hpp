@@ -1,9 +1,9 @@
-// What became of a case, and the record of it. A case is written down as soon as it is over, so a run that is killed keeps
-// all that it proved.
+// The outcome of a case, and its record. A case is recorded as soon as it is finished, so a killed run keeps its finished
+// cases.
 //
-//   /cases      what is to be proved, from the start; its verdicts, at the end
-//   /proofs     a row for each case that is over
-//   /prove      a row for each of its steps
+//   /cases      the cases, written at the start; their verdicts, at the end
+//   /proofs     a row per finished case
+//   /prove      a row per step of a finished case
 #pragma once
 #include <vector>
 
@@ -18,11 +18,11 @@ struct Proof {
 
   Case row;
   History history;
-  int failed_on = 0;  // rank of the world
+  int failed_on = 0;  // a rank of the world
   std::optional<Difference> difference;
 
   Outcome outcome() const;
-  std::string verdict() const;  // a line: "DIFFERS at step 3: …"
+  std::string verdict() const;  // one line: "DIFFERS at step 3: …"
 };
 
 struct ProofRow {
@@ -32,11 +32,11 @@ struct ProofRow {
   double time = 0;
   static auto columns() {
     return std::tuple{column("case", &ProofRow::case_number, "1", "row of /cases"),
-                      column("outcome", &ProofRow::outcome, "", "what came of it", {"equal", "differs", "failed"}),
-                      column("steps", &ProofRow::steps, "1", "that it trained"),
-                      column("differs_at", &ProofRow::differs_at, "1", "the first step that differs; 0: none"),
-                      column("differing", &ProofRow::differing, "1", "tensors that differ at that step"),
-                      column("time", &ProofRow::time, "s", "of its steps and their hashes")};
+                      column("outcome", &ProofRow::outcome, "", "outcome of the case", {"equal", "differs", "failed"}),
+                      column("steps", &ProofRow::steps, "1", "steps that it trained"),
+                      column("differs_at", &ProofRow::differs_at, "1", "first step that differs; 0: none"),
+                      column("differing", &ProofRow::differing, "1", "number of tensors that differ at that step"),
+                      column("time", &ProofRow::time, "s", "duration of its steps and their hashes")};
   }
 };
 
@@ -45,11 +45,12 @@ struct StepRow {
   std::uint8_t equal = 0;
   double loss = 0, gradient_norm = 0;
   static auto columns() {
-    return std::tuple{column("case", &StepRow::case_number, "1", "row of /cases"),
-                      column("step", &StepRow::step, "1", "training step, from 1"),
-                      column("equal", &StepRow::equal, "", "whether all is as on one rank so far", {"no", "yes"}),
-                      column("loss", &StepRow::loss, "1", "mean cross entropy of the batch, nats a token"),
-                      column("grad_norm", &StepRow::gradient_norm, "1", "norm of the gradient before clipping")};
+    return std::tuple{
+        column("case", &StepRow::case_number, "1", "row of /cases"),
+        column("step", &StepRow::step, "1", "training step, from 1"),
+        column("equal", &StepRow::equal, "", "whether everything equals one rank's result so far", {"no", "yes"}),
+        column("loss", &StepRow::loss, "1", "mean cross entropy of the batch, nats per token"),
+        column("grad_norm", &StepRow::gradient_norm, "1", "norm of the gradient before clipping")};
   }
 };
 

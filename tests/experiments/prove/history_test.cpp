@@ -71,7 +71,7 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
         "tp all_reduce, dp reduce_scatter; or before: tp reduce_scatter and all_gather");
   CHECK(behind("gradient/block.0.mlp.up.weight", "dp2") == "dp all_reduce");
   CHECK(behind("gradient/block.0.mlp.up.weight", "dp1.tp2") == "tp all_reduce");
-  CHECK(behind("gradient/block.0.mlp.up.weight", "dp1") == "no collective: a rank has it for itself");
+  CHECK(behind("gradient/block.0.mlp.up.weight", "dp1") == "no collective: each rank computes it alone");
   CHECK(behind("gradient/embedding.weight", "dp1.pp2") == "ends all_reduce; or before: pp send");
   CHECK(behind("gradient/norm.gain", "dp2.z3") == "dp reduce_scatter; or before: dp all_gather of the weights");
   CHECK(behind("gradient norm", "dp1.tp2.pp2") == "world all_reduce");
