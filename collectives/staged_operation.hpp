@@ -1,5 +1,5 @@
 // A call on buffers that the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. The input is
-// copied to stand-ins that the transport reaches, the call runs there, and its result is copied back. It serves all backends.
+// copied to stand-ins that the transport reaches, the call runs there, and its result is copied back. It serves any backend.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
 //   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           the reverse for nccl
