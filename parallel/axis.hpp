@@ -42,7 +42,7 @@ class Axis {
     Pending() = default;
     Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call);
     Pending(Pending&&) = default;
-    Pending& operator=(Pending&& other) noexcept;  // exchanges them
+    Pending& operator=(Pending&& other) noexcept;  // swaps
     void wait();
     bool test();  // makes progress; true when over
 

@@ -65,7 +65,7 @@ class Mesh {
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
   // The group of ranks that differ only in these axes. Groups exist for each axis, for every set of axes that divide the
-  // batch or its tokens, and for all axes that divide the width together. Axes of size 1 are ignored.
+  // batch or its tokens, for all axes of the width together, and for all axes of the layers. Axes of size 1 are ignored.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
   Axis& data() const { return *data_; }          // divides the batch

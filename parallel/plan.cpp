@@ -28,7 +28,7 @@ double flops_per_token(const Training& training) {
 
 void no_samples(std::int64_t, std::int64_t, std::span<std::int32_t>, std::span<std::int32_t>) {}
 
-// A training on one rank that only pretends.
+// A training that pretends to be one rank of the layout.
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank)

@@ -42,7 +42,7 @@ struct TrainingOptions {
   std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
   std::string reducer = "bucketed";      // or naive, without ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
-  bool partition_activations = false;    // split the activations that full recomputation keeps among the tensor ranks
+  bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
   BuildModel build = {};                 // builds the model; empty: build_gpt
 

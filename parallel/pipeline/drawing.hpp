@@ -24,7 +24,7 @@ struct PipelinePanel {
   std::string unit;  // " s"; empty if times are in forward passes
 };
 
-// All panels below each other, with the same time scale.
+// All panels, one below the other, with the same time scale.
 std::string draw_svg(const std::vector<PipelinePanel>& panels, const std::string& title);
 
 }  // namespace chorale

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Dynamic programming: the cheapest cut of the first n layers into k parts, from the cheapest cuts of fewer layers into k −
-// 1. `joined` combines the price of the first parts with the cost of the last one.
+// Dynamic programming: the cheapest cut of the first n layers into k parts follows from the cheapest cuts of fewer layers
+// into k − 1 parts. `joined` combines the price of the first parts with the cost of the last one.
 struct Cuts {
   using Join = std::function<double(double before, double part)>;
 

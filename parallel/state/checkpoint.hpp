@@ -8,9 +8,9 @@
 //     latest → step-100   two sets are kept; older ones are removed once a new one is whole
 //
 // A crash at any moment leaves the old set or the new one. Every byte has a CRC-32C. The manifest holds those of the data
-// and the file headers, and has its own. If a set is damaged, a warning names it, and the previous set is loaded. Cost:
-// saving writes each byte once and reads it once for its checksum. Opening reads every byte of the set once; each rank
-// reads a share.
+// and the file headers, and has its own. If a set is damaged, a warning names it, and the previous set is loaded.
+// Cost: saving writes each byte once and reads it once for its checksum. Opening reads every byte of the set once; each
+// rank reads a share.
 #pragma once
 #include <filesystem>
 #include <functional>

@@ -67,7 +67,7 @@ fs::path folder_of_sets(const fs::path& path) { return fs::exists(path / "checkp
 
 void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
-    usage_error("there is no checkpoint", fmt::format("{} is a model of Hugging Face's", folder.string()),
+    usage_error("there is no checkpoint", fmt::format("{} is a Hugging Face model", folder.string()),
                 fmt::format("start from its weights: --load-hf {}", folder.string()));
   // Removes a trailing slash, which would follow a link, and the "checkpoints" folder of a run.
   const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";

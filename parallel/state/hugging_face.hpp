@@ -19,7 +19,7 @@
 namespace chorale {
 
 // One of their tensors. Its column j is column columns[j] of our tensor; if `columns` is empty, column j. If `transposed`,
-// read "row j" for "its column j".
+// its row j is that column.
 struct Renamed {
   std::string theirs, ours;
   Shape shape;       // of their tensor

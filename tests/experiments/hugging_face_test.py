@@ -95,7 +95,7 @@ class HuggingFace(unittest.TestCase):
                             (["--norm-epsilon", "1e-4"], ["leave --norm-epsilon out"]),
                             (["--seq-length", "25"], ["seq-length is given as 25", "24", "ask for 24 at most"])):
             self.refused("train", "--load-hf", model, *words, says=[*says, "the loaded model sets the shape", model])
-        self.refused("train", "--load", model, says=["is a model of Hugging Face's", f"--load-hf {model}"])
+        self.refused("train", "--load", model, says=["is a Hugging Face model", f"--load-hf {model}"])
 
     def test_sequences_may_be_shorter_than_the_model_has(self):
         for preset in ("tiny", "tiny-llama"):
