@@ -1,4 +1,4 @@
-"""experiments/analysis/*.py: well-formed pictures of the record's values, for runs and suites; and a count."""
+"""experiments/analysis/*.py: well-formed pictures of a record's values, for runs and suites; a count of false alarms."""
 import os
 import re
 import sys

@@ -1,4 +1,4 @@
-"""`chorale bench` and `chorale tune` from outside: what they print, what they keep, what they refuse, and how they exit."""
+"""`chorale bench` and `chorale tune` for a user: output, records, refusals and exit codes."""
 import glob
 import json
 import os
@@ -44,7 +44,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
         self.assertEqual({row["root"] for row in rows if row["op"] == "all_to_all"}, {-1})
         self.assertIn("skipped: all_gather recursive_doubling on threads: does not fit 3 ranks\n", result.stderr)
-        for row in rows:  # what was sent is what the schedules say
+        for row in rows:  # the bytes sent are those of the schedules
             self.assertEqual(row["bytes_sent"], row["bytes_predicted"], row)
 
     def test_a_row_says_everything(self):
@@ -164,7 +164,7 @@ class Bench(unittest.TestCase):
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
                     self.assertEqual(list(run["series/bytes"]),
-                                     [row["bytes"] for row in rows])  # the same rows, however they were measured
+                                     [row["bytes"] for row in rows])  # the same rows in any order of measurement
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -174,14 +174,14 @@ class Bench(unittest.TestCase):
                 self.assertAlmostEqual(row["ci_high"] / (max(times) * 1e6), 1, places=3)
             again = start([*command[:-1], f"{folder}/again.h5"], MPIRUN=mpirun)
             self.assertEqual(again.returncode, 0, again.stderr)
-            with h5py.File(f"{folder}/again.h5") as file:  # the seed is what they come from
+            with h5py.File(f"{folder}/again.h5") as file:  # the same seed gives the same orders
                 self.assertEqual(list(file["launches/order"]), orders)
 
     def test_launches_of_two_programs_alternate_and_are_partners(self):
         with tempfile.TemporaryDirectory() as folder:
             command = [chorale, "bench", "--backend", "shm", "-b", "64", "-e", "64", *quick, "--out", f"{folder}/new.h5"]
             environment = {"CHORALE_LAUNCHES": "2",
-                           "CHORALE_AGAINST": os.path.realpath(chorale)}  # launches must not start launches
+                           "CHORALE_AGAINST": os.path.realpath(chorale)}  # a launch must not start further launches
             result = start(command, MPIRUN=mpirun, **environment)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(sorted(os.listdir(folder)), ["new.against.h5", "new.h5"])

@@ -1,5 +1,4 @@
-// The trace of a run as a file for viewers: whatever it is named it is JSON, what touches on the clock touches there, and
-// what is missing is said.
+// The trace file is valid JSON with any names, adjacent spans stay adjacent, and omitted events are reported.
 #include "experiments/train/chrome_trace.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,14 +18,14 @@ std::vector<json> events_of(const std::vector<RankTrace>& ranks, const std::stri
   return found;
 }
 
-TEST_CASE("a name from outside stays a name") {
+TEST_CASE("any rank name is kept in the JSON") {
   const std::string name = "rank \"0\"\n</script>\\";
   const auto named = events_of({{.name = name}}, "M");
   REQUIRE(!named.empty());
   CHECK(named[0]["args"]["name"] == name);
 }
 
-TEST_CASE("what was left out is said, by rank") {
+TEST_CASE("omitted events are reported by rank") {
   const json facts = json::parse(chrome_trace({{.name = "rank 0"}, {.name = "rank 1", .left_out = 17}}, "run"))["otherData"];
   CHECK(facts["left_out"] == json{{"rank 1", 17}});
 }
@@ -44,7 +43,7 @@ TEST_CASE("spans that touch still touch in microseconds") {
     CHECK(nanoseconds(events[i - 1]["ts"]) + nanoseconds(events[i - 1]["dur"]) == nanoseconds(events[i]["ts"]));
 }
 
-TEST_CASE("a call under way is an event of its own, and the waits for it another") {
+TEST_CASE("a call in flight is one event, and the waits for it are others") {
   RankTrace rank{.name = "rank 0"};
   rank.calls.push_back({.step = 3,
                         .axis = "dp",

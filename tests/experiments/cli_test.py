@@ -1,4 +1,4 @@
-"""The program as a user meets it: help that works, data on stdout, errors in three lines within a second, exit codes."""
+"""The program as a user sees it: help, data on stdout, errors in three lines, exit codes."""
 import csv
 import io
 import json
@@ -14,7 +14,7 @@ from programs import chorale, finish, launch, ranks, spawn, start, thorough
 
 class CommandLine(unittest.TestCase):
     def refused(self, *words, says, ranked=0, **environment):
-        """Three lines on stderr, nothing on stdout, exit 2."""
+        """Expects three lines on stderr, nothing on stdout and exit code 2."""
         command = [chorale, *words]
         result = ranks(ranked, *command, **environment) if ranked else start(command, **environment)
         self.assertEqual(result.returncode, 2, result.stderr)
@@ -80,7 +80,7 @@ class CommandLine(unittest.TestCase):
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            for name in sorted(names, key=lambda name: name == "compare"):  # the others need a training run as the newest
+            for name in sorted(names, key=lambda name: name == "compare"):  # last: the others need a training run as latest
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
@@ -109,7 +109,7 @@ class CommandLine(unittest.TestCase):
             result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
-            file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below makes a newer one
+            file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below moves latest
             self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])
             self.assertEqual(sorted(os.listdir(f"{folder}/latest/log")), [f"rank-{r}.log" for r in range(3)])
             again = start([chorale, "info", "--config", f"{folder}/latest/config.toml"])
@@ -133,11 +133,11 @@ class CommandLine(unittest.TestCase):
         for setting, polls in ((), "500"), (["OMP_WAIT_POLICY=passive"], "0"), (["GOMP_SPINCOUNT=77"], "77"):
             result = start([*command, *setting, chorale, "info"])
             self.assertEqual(result.returncode, 0, result.stderr)
-            # The library shows its settings when it is loaded; the last time is that of the program that works.
+            # The library prints its settings each time it is loaded. The last output is from the process that does the work.
             self.assertEqual(re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1], polls)
 
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
-        # As srun would start us without a way for our MPI to find its peers: three ranks, each alone.
+        # As if srun started three ranks that our MPI cannot connect: each is alone.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("3 processes were launched, but each sees a world of size 1", result.stderr)
@@ -175,7 +175,7 @@ class CommandLine(unittest.TestCase):
         cut = start([chorale, "show", "broadcast", "scatter_all_gather", "--chunks", "3"])
         self.assertEqual(cut.returncode, 0, cut.stderr)
         self.assertIn("4 ranks, 12 elements", cut.stdout)
-        self.assertIn("…", cut.stdout)  # blocks of which a part has come
+        self.assertIn("…", cut.stdout)  # blocks that have arrived in part
 
     def test_show_lists_what_there_is_with_prices(self):
         ours = start([chorale, "show", "all_gather", "--ranks", "5"])
@@ -226,7 +226,7 @@ class CommandLine(unittest.TestCase):
     def test_show_lists_pipelines_with_prices(self):
         listed = start([chorale, "show", "pipeline"]).stdout
         self.assertRegex(listed, r"(?m)^gpipe +1 +33 +27.3 +8 +16 ")
-        self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # as few chunks as it takes
+        self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # the smallest number of chunks that fits
         self.assertRegex(start([chorale, "show", "pipeline", "--chunks", "3"]).stdout, r"(?m)^gpipe +3 +does not fit")
 
     def test_what_is_said_of_a_pipelines_memory_is_what_it_keeps(self):

@@ -61,7 +61,7 @@ class Compare(unittest.TestCase):
             trained = summary.command.values == "train"
             self.assertTrue((summary.tokens_per_s.values[trained] > 0).all())
             self.assertTrue((summary.layout.values == "tp2").sum() == 2)
-        with h5py.File(file) as record:  # what a run recorded itself is there, value by value
+        with h5py.File(file) as record:  # it contains each run's own record, value by value
             for run in glob.glob(f"{self.folder}/latest/*-r1/run.h5"):
                 name = os.path.basename(os.path.dirname(run))
                 with h5py.File(run) as alone:
@@ -143,9 +143,9 @@ class Compare(unittest.TestCase):
                 return list(summary.repetition.values), list(summary.status.values)
 
         self.assertEqual(status(), ([1, 1, 2, 2, 3, 3], ["ok"] * 2 + ["waiting"] * 4))
-        with h5py.File(f"{whole}/run.h5") as record:  # no run is shortened
+        with h5py.File(f"{whole}/run.h5") as record:  # no run is cut short
             self.assertEqual([len(record[f"runs/{run}/train/loss"]) for run in record["runs"]], [2, 2])
-        again = ranks(2, chorale, "compare", "--resume", whole)  # with the budget it was begun with
+        again = ranks(2, chorale, "compare", "--resume", whole)  # with its original budget
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("2 of 3 repetitions", again.stdout)
         self.assertEqual(status()[1], ["ok"] * 4 + ["waiting"] * 2)
@@ -167,7 +167,7 @@ class Compare(unittest.TestCase):
             status = dict(zip(summary.layout.values, summary.status.values))
             self.assertNotEqual(status["dp2"], "ok")
 
-    # In the middle: some are finished, some are not. Returns those that are, and who runs.
+    # Waits until some runs are finished and others are not. Returns the process, the finished runs and the ranks' pids.
     def interrupted(self, *words):
         def some_are_done():
             try:
@@ -187,7 +187,7 @@ class Compare(unittest.TestCase):
 
     def test_what_a_kill_left_undone_is_done_later(self):
         process, done, pids = self.interrupted(small, "--repetitions", "3")
-        for pid in pids:  # or it might be over before anybody could ask
+        for pid in pids:  # otherwise it might finish too early
             os.kill(pid, signal.SIGSTOP)
         running = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
         self.assertEqual(running.returncode, 2, running.stderr)
@@ -202,14 +202,14 @@ class Compare(unittest.TestCase):
         alone = ranks(1, chorale, "compare", "--resume", whole)
         self.assertEqual(alone.returncode, 2, alone.stderr)
         self.assertIn(f"mpirun -n 2 {chorale} compare --resume {whole}\n", alone.stderr)
-        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # as if it had never been
+        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # this run must be repeated
             damaged.truncate(100)
         result = ranks(2, chorale, "compare", "--resume", whole)
         self.assertEqual(result.returncode, 0, result.stderr)
         kept = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done[1:]}
         self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # not run again
         with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
-            self.assertEqual(list(summary.status.values), ["ok"] * 15)  # three repetitions, as it was begun
+            self.assertEqual(list(summary.status.values), ["ok"] * 15)  # three repetitions, as originally requested
         with h5py.File(f"{whole}/run.h5") as record:
             self.assertEqual(len(record["runs"]), 15)
 
@@ -266,7 +266,7 @@ vary.lr = [1e-3, 100]
             config = record["runs/tp2-r1/config/toml"].asstr()[()]
             for line in ('dtype = "bf16"', "train-iters = 2", "no-save = true"):
                 self.assertIn(line, config)
-        # The suite that this amounts to is kept, so it can be resumed, and run again as a file.
+        # The equivalent suite file is kept, so the comparison can be resumed, or repeated from the file.
         again = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest", "--repetitions", "2")
         self.assertEqual(again.returncode, 0, again.stderr)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:

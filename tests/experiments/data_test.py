@@ -1,4 +1,4 @@
-"""`chorale data` from outside: text to tokens and back, what it says of a file, what it refuses."""
+"""`chorale data` for a user: text to tokens and back, the description of a file, refusals."""
 import array
 import json
 import os
@@ -16,7 +16,7 @@ def data(*words):
 
 
 def tokens_of(file):
-    """An independent reader of llm.c's form."""
+    """An independent reader of llm.c's format."""
     with open(file, "rb") as stream:
         content = stream.read()
     magic, version, count = struct.unpack("<iii", content[:12])
@@ -51,7 +51,7 @@ class Data(unittest.TestCase):
     def test_bytes_are_tokens(self):
         self.assertIn("1.00 bytes per token", self.done("tokenize", self.book))
         self.assertEqual(bytes(tokens_of(f"{self.folder}/book.bin")), text.encode())
-        self.assertEqual(sorted(os.listdir(self.folder)), ["book.bin", "book.txt"])  # and nothing unfinished
+        self.assertEqual(sorted(os.listdir(self.folder)), ["book.bin", "book.txt"])  # no temporary files
 
     def test_a_vocabulary_is_learnt_and_used(self):
         vocabulary = f"{self.folder}/some.bpe"
@@ -59,7 +59,7 @@ class Data(unittest.TestCase):
         self.done("tokenize", self.book, "--tokenizer", vocabulary)
         tokens = tokens_of(f"{self.folder}/book.bin")
         self.assertLess(len(tokens), len(text) / 2)
-        with open(vocabulary, encoding="utf-8") as file:  # decoded by what the file says alone
+        with open(vocabulary, encoding="utf-8") as file:  # decoded with this file only
             model = json.load(file)["model"]
         self.assertEqual(sorted(model["vocab"].values()), list(range(300)))
         self.assertEqual(len(model["merges"]), 44)

@@ -21,7 +21,7 @@ plugin = {} if real else {"CHORALE_CUDA_PLUGIN": emulation}
 
 
 def weights(run):
-    """All that the newest checkpoint of a run holds."""
+    """The contents of all files of a run's newest checkpoint."""
     parts = sorted(glob.glob(f"{run}/**/rank-*.safetensors", recursive=True))
     assert parts, f"{run} has saved nothing"
     return [pathlib.Path(part).read_bytes() for part in parts]
@@ -34,7 +34,7 @@ class Device(unittest.TestCase):
         self.folder = holder.name
 
     def train(self, device, *words, processes=1, steps=3, **environment):
-        """The folder of a run, and its losses and norms of gradients."""
+        """The folder of a run, and its losses and gradient norms."""
         folder = os.path.join(self.folder, device)
         result = ranks(processes, chorale, "train", *small, "--train-iters", str(steps), "--device", device, *words,
                        "--run-dir", folder, **plugin, **environment)
@@ -44,13 +44,14 @@ class Device(unittest.TestCase):
             return run, [*train.loss.values, *train.grad_norm.values]
 
     def same_on_both(self, *words, processes=1, tolerance=1e-5, ways=[[]]):
-        """On the host, and on the device in each of several ways; the folders of the first run and the last."""
+        """Trains on the host, and on the device with each of several options. Returns the folders of the host's run and of
+        the last run on the device."""
         host = self.train("cpu", *words, processes=processes)
         self.assertEqual(len(host[1]), 6)
         for way in ways:
             device = self.train("cuda", *words, *way, processes=processes)
             for a, b in zip(host[1], device[1]):
-                both_overflowed = np.isnan(a) and np.isnan(b)  # f16 finds its scale
+                both_overflowed = np.isnan(a) and np.isnan(b)  # while f16 finds its scale
                 self.assertTrue(both_overflowed or abs(a - b) < tolerance * abs(a),
                                 f"{words} {way}: {host[1]} on the host, {device[1]} on the device")
         return host[0], device[0]
@@ -64,7 +65,7 @@ class Device(unittest.TestCase):
         self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi,tp=nccl", "--no-save", processes=4)
         self.same_on_both("--layout", "dp2.tp2.pp2", "--no-save", processes=8, ways=[by_nccl])
 
-    @unittest.skipIf(real, "a library that takes a GPU's buffers has to be there")
+    @unittest.skipIf(real, "needs a CUDA-aware library on a real GPU")
     def test_libraries_that_take_device_buffers_are_given_them(self):
         for layout, backend in (("dp2.z2", "mpi"), ("dp2.z2", "ucx"), ("pp2", "mpi")):
             words = ["--no-save", "--layout", layout]
@@ -106,7 +107,7 @@ class Device(unittest.TestCase):
     def test_checkpoints_and_texts_are_those_of_the_host(self):
         _, run = self.same_on_both("--layout", "dp2.z1", processes=2)
         texts = {}
-        for device in ("cpu", "cuda"):  # both go on from what the device saved
+        for device in ("cpu", "cuda"):  # both resume the device's checkpoint
             self.train(device, "--load", run, "--no-save", steps=4)
             result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature", "0",
                             "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
@@ -140,10 +141,10 @@ class Device(unittest.TestCase):
         self.assertEqual(len(rows), 16)
         self.assertEqual({(row["memory"], row["wrong"]) for row in rows}, {("device", 0)})
 
-    @unittest.skipIf(real, "a GPU's memory is as large as it is")
+    @unittest.skipIf(real, "the memory of a real GPU cannot be limited")
     def test_what_does_not_fit_ends_in_a_layout_that_does(self):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
-                "--run-dir", self.folder]  # 25.6 MiB of a replica
+                "--run-dir", self.folder]  # a replica needs 25.6 MiB
         foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* its "
                     r"share of the GPU's free memory is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
         too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; "
@@ -164,7 +165,7 @@ class Device(unittest.TestCase):
         stale = pathlib.Path(self.folder, "stale.so")
         stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
         for library, words in ((stale, "the CUDA plugin was built from different sources (make all builds it)"),
-                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no mark at all
+                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no build mark
                                ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
             for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))

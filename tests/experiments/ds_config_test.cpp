@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of training with a file of DeepSpeed's.
+// The options of training with a DeepSpeed file.
 struct Fields {
   explicit Fields(const std::string& json, Words arguments = {}, const Words& variables = {}) {
     const std::string file = (folder.path() / "ds.json").string();
@@ -48,7 +48,7 @@ std::string refused(const std::string& json, std::int64_t replicas = 1) {
 
 }  // namespace
 
-TEST_CASE("a file of DeepSpeed's becomes settings of ours, each with its key") {
+TEST_CASE("a DeepSpeed file becomes our settings, each with its key") {
   const Fields f(R"({
     "train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4,
     "gradient_clipping": 0.5, "steps_per_print": 50, "wall_clock_breakdown": true,
@@ -70,14 +70,14 @@ TEST_CASE("a file of DeepSpeed's becomes settings of ours, each with its key") {
   CHECK((f.flags.steps() == 500 && o.rate.warmup_style == "linear"));
   CHECK((o.rate.minimum == Approx(2e-5) && o.rate.first == Approx(5e-5)));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
-  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // of no meaning in stage 2
+  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // no effect in stage 2
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
-  CHECK_THAT(f.options.toml(), !says("ds.json"));  // what it said is folded into the rest
+  CHECK_THAT(f.options.toml(), !says("ds.json"));  // its settings are written as our own
 }
 
-TEST_CASE("what DeepSpeed's file leaves out has DeepSpeed's default") {
+TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
   const Fields f(R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})",
                  {"--preset", "nano"});
   const TrainingOptions o = f.training();
@@ -104,13 +104,13 @@ TEST_CASE("what DeepSpeed's file leaves out has DeepSpeed's default") {
   CHECK(Fields(R"({"optimizer": {"type": "SGD", "params": {"lr": 0.5}}})").training().momentum == 0);
 }
 
-TEST_CASE("without an optimizer in DeepSpeed's file the program's own stands") {
+TEST_CASE("without an optimizer in the DeepSpeed file our own options apply") {
   const Fields f(R"({"train_batch_size": 8})");
   CHECK((f.training().beta2 == 0.95 && f.training().decay == 0.1 && f.training().rate.decay == "constant"));
   CHECK_THAT(f.notes(), says("the optimizer is ours"));
 }
 
-TEST_CASE("schedulers of DeepSpeed's have its formulas, its defaults, and a rate that wins over the optimizer's") {
+TEST_CASE("DeepSpeed's schedulers have its formulas and defaults, and their rate overrides the optimizer's") {
   const auto rate = [](const std::string& scheduler, const Words& arguments = {}) {
     return Fields(
                fmt::format(R"({{"optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}}, "scheduler": {}}})", scheduler),
@@ -134,7 +134,7 @@ TEST_CASE("schedulers of DeepSpeed's have its formulas, its defaults, and a rate
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": "auto"}})", {"--train-iters", "30"}).steps == 30);
 }
 
-TEST_CASE("a line says which key has no effect, and why") {
+TEST_CASE("keys without effect are noted with the reason") {
   const std::string notes = Fields(R"({"train_batch_size": 8, "wall_clock_breakdown": false, "steps_per_print": 5,
                  "zero_optimization": {"stage": 1, "reduce_scatter": false, "overlap_comm": false,
                                        "reduce_bucket_size": 5e6},
@@ -151,7 +151,7 @@ TEST_CASE("a line says which key has no effect, and why") {
   for (const char* line : {"steps_per_print", "reduce_bucket_size", "fp16"}) CHECK_THAT(notes, !says(line));
 }
 
-TEST_CASE("hints for the reduction of gradients are taken where they mean something") {
+TEST_CASE("keys for the reduction of gradients apply where they have an effect") {
   TrainingOptions o;
   Fields(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 5e6}})").layout.complete(o);
   CHECK(o.bucket_bytes == 20'000'000);
@@ -159,7 +159,7 @@ TEST_CASE("hints for the reduction of gradients are taken where they mean someth
   CHECK(o.reducer == "naive");
 }
 
-TEST_CASE("environment, command line and config file win over DeepSpeed's file, its defaults over a preset") {
+TEST_CASE("environment, command line and config file override the DeepSpeed file, its defaults override a preset") {
   const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6, "zero_optimization": {"stage": 2}})";
   CHECK(Fields(json, {"--preset", "nano"}).training().global_batch == 6);
   CHECK(Fields(json, {"--clip-grad", "4"}).training().clip == 4);
@@ -171,21 +171,22 @@ TEST_CASE("environment, command line and config file win over DeepSpeed's file, 
   CHECK(Fields("{}", {"--config", config}).training().clip == 7);
   CHECK(to_string(Fields(json).layout.layout(4)) == "dp4.z2");
   CHECK(to_string(Fields(json, {"--layout", "tp2"}).layout.layout(4)) == "dp2.tp2.z2");
-  CHECK(to_string(Fields(json, {"--layout", "dp4.z1"}).layout.layout(4)) == "dp4.z1");  // the command line has the last word
+  CHECK(to_string(Fields(json, {"--layout", "dp4.z1"}).layout.layout(4)) ==
+        "dp4.z1");  // the command line has the highest precedence
 }
 
-TEST_CASE("auto leaves a setting as it is") {
+TEST_CASE("auto leaves a setting unchanged") {
   const Fields f(R"({"train_batch_size": "auto", "gradient_clipping": "auto",
                      "optimizer": {"type": "AdamW", "params": {"betas": "auto", "lr": "auto"}},
                      "scheduler": "auto", "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": "auto"}})");
   const TrainingOptions o = f.training();
   CHECK((o.global_batch == 8 && o.clip == 1 && o.compute == DType::f32 && o.beta2 == 0.95 && o.rate.decay == "cosine"));
-  CHECK(o.decay == 0);  // that is left out
+  CHECK(o.decay == 0);  // the file has no weight_decay
   for (const char* option : {"clip-grad", "lr-decay-style", "adam-beta1", "dtype"})
     CHECK(f.options.origin(option) == "default");
 }
 
-TEST_CASE("sizes of DeepSpeed's batches must agree, and what is left out follows") {
+TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the others") {
   const auto sizes = [](const std::string& json, std::int64_t replicas) {
     const TrainingOptions o = Fields(json).training(replicas);
     return std::pair(o.global_batch, o.micro_batch);
@@ -203,7 +204,7 @@ TEST_CASE("sizes of DeepSpeed's batches must agree, and what is left out follows
   CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}}}", steps), 4), says("not a multiple of"));
 }
 
-TEST_CASE("what DeepSpeed knows and we do not is refused, and what nobody knows named") {
+TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named") {
   CHECK_THAT(refused(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
              says("DeepSpeed's zero_optimization.offload_optimizer is not supported") && says("ds.json: zero_optimization"));
   CHECK_THAT(refused(R"({"optimizer": {"type": "Lamb"}})"), says("optimizer.type = \"Lamb\"") && says("Adam, AdamW or SGD"));
@@ -234,7 +235,7 @@ TEST_CASE("what DeepSpeed knows and we do not is refused, and what nobody knows 
   CHECK_THAT(refused("[]"), says("not one object"));
 }
 
-TEST_CASE("the table of DeepSpeed's keys in the documentation is that of the code") {
+TEST_CASE("the documentation has the code's table of DeepSpeed keys") {
   std::ifstream file("docs/other_programs.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   for (const std::string& row : split(train::ds_table(), '\n')) CHECK_THAT(page, says(row));

@@ -1,4 +1,4 @@
-// What options of training come to beside a preset: the shapes of the table, and what follows from what was given.
+// Presets of training: their shapes, and values that follow from options given in addition.
 #include "experiments/train/flags.hpp"
 
 #include "src/base/settings.hpp"
@@ -18,7 +18,7 @@ ModelShape shape_of(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("a preset has the shape of the table") {
+TEST_CASE("a preset has the shape of its row in the table") {
   for (const ModelPreset& preset : model_presets()) {
     INFO(preset.name);
     const ModelShape &want = preset.shape, made = shape_of({"--preset", preset.name});
@@ -26,8 +26,8 @@ TEST_CASE("a preset has the shape of the table") {
   }
 }
 
-TEST_CASE("what follows from an option beside a preset follows") {
+TEST_CASE("an option given with a preset changes the values that follow from it") {
   CHECK(shape_of({"--preset", "nano", "--num-attention-heads", "12"}).groups == 12);
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
-  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);  // grouped by its table
+  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);  // this preset sets its groups
 }

@@ -13,7 +13,7 @@ micro_batches = 4
 
 
 def planned(schedule, stages, chunks):
-    """By stage: "F0 F1 B0 …"."""
+    """The actions of each stage: "F0 F1 B0 …"."""
     shown = start([chorale, "show", "pipeline", schedule, "--stages", str(stages), "--micro-batches", str(micro_batches),
                    "--chunks", str(chunks), "--steps"])
     return re.findall(r"(?m)^stage +\d+  (.*)$", shown.stdout)

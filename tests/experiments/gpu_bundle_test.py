@@ -21,7 +21,7 @@ class GpuBundle(unittest.TestCase):
         cls.place.cleanup()
 
     def run_it(self, *flags, **environment):
-        """Exit code, and result and figure of each part."""
+        """Returns the exit code, and the result and the figure of each part."""
         results = tempfile.mkdtemp(dir=self.place.name)
         ended = start([f"{self.folder}/run", "--results", results, *flags], folder=results, **environment)
         table = ended.stdout[ended.stdout.find("\npart "):]

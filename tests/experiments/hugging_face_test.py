@@ -55,13 +55,13 @@ class HuggingFace(unittest.TestCase):
     def test_a_run_goes_on_in_the_shape_of_its_checkpoint(self):
         run = self.train("--preset", "tiny-llama", "--num-layers", "2", "--norm-epsilon", "1e-6", "--dropout", "0.1",
                          "--train-iters", "2")
-        again = self.train("--load", run, "--train-iters", "3")  # nothing but the checkpoint says what it is
+        again = self.train("--load", run, "--train-iters", "3")  # only the checkpoint gives the shape
         config = self.config_of(again)
         for option, value in (("family", '"llama"'), ("num-layers", "2"), ("hidden-size", "96"), ("num-query-groups", "4"),
                               ("norm-epsilon", "1e-06"), ("untie-embeddings", "true"), ("dropout", "0.1")):
             self.assertEqual(config[option], value)
         self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters",
-                   "4")  # what agrees is welcome
+                   "4")  # options that agree are accepted
         for words, says in ((["--num-layers", "4"],
                              ["num-layers is given as 4 (command line), but is 2 in", "leave --num-layers out"]),
                             (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
@@ -82,7 +82,7 @@ class HuggingFace(unittest.TestCase):
         with h5py.File(f"{again}/run.h5") as file:
             self.assertEqual(list(file["train/step"]), [3])
         self.assertEqual(self.config_of(again)["load-hf"], '""')
-        self.train("--config", f"{run}/config.toml", "--train-iters", "1")  # the same beginning once more
+        self.train("--config", f"{run}/config.toml", "--train-iters", "1")  # starts again from the same weights
         self.done("export", "--load", again, "--out", f"{self.folder}/out")
         with open(f"{self.folder}/out/config.json") as file:
             self.assertEqual(json.load(file)["layer_norm_epsilon"], 1e-6)
@@ -145,7 +145,7 @@ class HuggingFace(unittest.TestCase):
         self.done("data", "tokenize", book, "--tokenizer", vocabulary)
         run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size",
                          "280", "--train-iters", "1")
-        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # a text: the run knows its tokenizer
+        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # text: the run has its tokenizer
         again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
         model = f"{self.folder}/model"
         self.assertIn("with the tokenizer of",
@@ -160,7 +160,7 @@ class HuggingFace(unittest.TestCase):
         self.assertTrue(texts[0].startswith("the cat"))
         self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens",
                                      "2").stdout)
-        # What came with their model goes back with it, whatever it is.
+        # All files that came with their model are exported with it.
         with open(f"{model}/special_tokens_map.json", "w") as file:
             file.write("{}")
         tuned = self.train("--load-hf", model, "--train-iters", "1")
@@ -177,7 +177,7 @@ class HuggingFace(unittest.TestCase):
         self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stderr)
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
-        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need none
+        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need no tokenizer
         self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
                      says=['"the" is not a number', "not a supported byte-level tokenizer"])
 

@@ -37,7 +37,7 @@ TEST_CASE("a layout is given by a word, by long flags, or by Megatron's") {
   CHECK(layout_of({"--pp", "4", "--schedule", "zb-h1"}) == "dp2.pp4.zb-h1");
 }
 
-TEST_CASE("a long flag wins over its part of the word") {
+TEST_CASE("a long flag overrides its part of the layout word") {
   CHECK(layout_of({"--layout", "tp2.z3", "--tp", "4"}) == "dp2.tp4.z3");
   CHECK(layout_of({"--layout", "z3", "--zero", "0"}) == "dp8");
   CHECK(layout_of({"--layout", "z2", "--use-distributed-optimizer"}) == "dp8.z2");
@@ -74,7 +74,7 @@ TEST_CASE("the reducer and its buckets go to the training") {
   CHECK((o.reducer == "bucketed" && o.bucket_bytes == 1 << 20));
 }
 
-TEST_CASE("what is no axis, backend or algorithm is refused with the nearest") {
+TEST_CASE("unknown axes, backends and algorithms are refused with the nearest name") {
   CHECK_THAT(refused({"--backend", "shn"}), says("unknown backend \"shn\"") && says("did you mean shm?"));
   CHECK_THAT(refused({"--backend", "tpp=shm"}),
              says("unknown axis \"tpp\"") && says("\"tpp=shm\"") && says("did you mean tp?"));

@@ -1,4 +1,4 @@
-"""The man page and the shell completion, generated from the options: complete, free of warnings, and working in bash."""
+"""The man page and the shell completion, generated from the options, are complete and free of warnings and work in bash."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ from programs import chorale, start
 
 
 def words_of(command):
-    """Options and commands that a command's help names."""
+    """The options named in a command's help."""
     return re.findall(r"(?m)^  (--[\w-]+)", start([chorale, command, "--help"]).stdout)
 
 
@@ -22,7 +22,7 @@ class Manual(unittest.TestCase):
         cls.script = start([chorale, "completion", "bash"]).stdout
 
     def complete(self, *words):
-        """What bash offers for the last word."""
+        """The completions that bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         program = (f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; '
                    'printf "%s\\n" "${COMPREPLY[@]}"')

@@ -1,4 +1,4 @@
-// Megatron's names on the command line, in the environment and in a config file: what they come to, and what is refused.
+// Megatron's names on the command line, in the environment and in a config file: which options they set, and refusals.
 #include "experiments/train/megatron_flags.hpp"
 
 #include <fstream>
@@ -50,7 +50,7 @@ TEST_CASE("a script for Megatron's Llama trains Llama here") {
   CHECK_THAT(r.notes(), says("use-flash-attn (command line) has no effect: attention never stores scores here"));
 }
 
-TEST_CASE("Megatron's names are known in the environment and in config files") {
+TEST_CASE("Megatron's names work in the environment and in config files") {
   CHECK(Resolved({}, {"CHORALE_BF16=true"})["dtype"] == "bf16");
   CHECK(Resolved({"--bf16=false"})["dtype"] == "f32");
   const test::TemporaryFolder folder;
@@ -59,16 +59,16 @@ TEST_CASE("Megatron's names are known in the environment and in config files") {
   const Resolved r({"--config", file});
   CHECK(
       (r["dtype"] == "f16" && r["recompute"] == "selective" && r.train.options.origin("dtype") == "fp16 (" + file + ":1)"));
-  CHECK(Resolved({"--config", file, "--dtype", "f32"})["dtype"] == "f32");  // a higher source has the last word
+  CHECK(Resolved({"--config", file, "--dtype", "f32"})["dtype"] == "f32");  // a source of higher precedence overrides it
 }
 
-TEST_CASE("two names of one option cannot say two things in one place") {
+TEST_CASE("two names of one option cannot have different values in one source") {
   CHECK_THAT(refused({"--bf16", "--fp16"}), says("two values for dtype") && says("f16 from fp16 (command line)"));
   CHECK_THAT(refused({"--bf16", "--dtype", "f32"}), says("f32 from command line"));
   CHECK_THAT(refused({"--hidden-dropout", "0.1", "--attention-dropout", "0"}), says("two values for dropout"));
 }
 
-TEST_CASE("what Megatron's flags say of a model must be so") {
+TEST_CASE("Megatron's flags that describe the model must agree with it") {
   CHECK_THAT(refused({"--swiglu"}), says("wants family = llama; family = gpt2 (default)") && says("--family llama"));
   CHECK_THAT(refused({"--family", "llama", "--normalization", "LayerNorm"}), says("wants family = gpt2"));
   CHECK_THAT(refused({"--position-embedding-type", "none"}), says("rope or learned_absolute is accepted"));
@@ -78,10 +78,10 @@ TEST_CASE("what Megatron's flags say of a model must be so") {
   CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("wants reducer = bucketed"));
   CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; ranks do not split a sequence"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
-  CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // spelt as Megatron-DeepSpeed does
+  CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // Megatron-DeepSpeed's spelling
 }
 
-TEST_CASE("what of Megatron's is not here is refused at once, with what to use instead") {
+TEST_CASE("all unsupported Megatron flags are refused together, with replacements") {
   CHECK_THAT(refused({"--eval-iters", "10"}), says("eval-iters belongs to another program") && says("--eval-samples"));
   CHECK_THAT(refused({"--vocab-file", "v", "--merge-file", "m", "--save", "c", "--split", "969,30,1"}),
              says("4 settings of another program") && says("split 969,30,1 (command line)") && says("merge-file: ") &&
@@ -90,7 +90,7 @@ TEST_CASE("what of Megatron's is not here is refused at once, with what to use i
   CHECK_THAT(refused({}, {"CHORALE_TOKENIZER_TYPE=GPT2BPETokenizer"}), says("CHORALE_TOKENIZER_TYPE"));
 }
 
-TEST_CASE("every row of Megatron's table holds, and stands in the documentation") {
+TEST_CASE("every row of Megatron's table is valid, and the documentation has it") {
   const DeclaredCommand train(find_command("train"));
   std::set<std::string> seen;
   for (const Word& word : train::megatron_flags()) {

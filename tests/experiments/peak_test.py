@@ -20,7 +20,7 @@ class Peak(unittest.TestCase):
                       "8", "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
 
     def train(self, *words, processes=1, **environment):
-        """What the run says and its record: the peak, its words, the steps' MFU, and the columns of /ranks."""
+        """Returns the output of a run, and from its record the peak, its description, the MFU of the steps and /ranks."""
         result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
         self.assertEqual(result.returncode, 0, result.stderr)
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
@@ -41,8 +41,8 @@ class Peak(unittest.TestCase):
 
     def test_equal_runs_have_equal_peaks_on_one_rank_and_on_two(self):
         _, first = self.train("--threads", "2")
-        self.edit(busy=False)  # else a machine that has become quiet would be measured again
-        for words, processes in ((["--threads", "2"], 1), ([], 2)):  # the same two cores, or the only one
+        self.edit(busy=False)  # otherwise a machine that is now quiet would be measured again
+        for words, processes in ((["--threads", "2"], 1), ([], 2)):  # both use the same cores
             said, again = self.train(*words, processes=processes)
             self.assertEqual(again["flops"], first["flops"])
             self.assertIn(f"matrix products reach {again['flops'] / 1e9:.0f} GFLOP/s in f32 by ", said)
@@ -56,7 +56,7 @@ class Peak(unittest.TestCase):
     def test_no_step_reaches_more_than_the_peak(self):
         for processes in (1, 2):
             self.train(processes=processes)
-            self.edit(flops=1.0, busy=False)  # as the measurement of a stalled machine was
+            self.edit(flops=1.0, busy=False)  # like a measurement on a stalled machine
             said, run = self.train(processes=processes)
             self.assertIn("more than the peak that MFU refers to; measured again: ", said)
             self.assertGreater(run["flops"], 1e6)
@@ -67,7 +67,7 @@ class Peak(unittest.TestCase):
         for environment in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
             self.assertGreater(self.train(**environment)[1]["flops"], 1e6)
 
-    # On few cores two loops leave the ranks too little; on many they are a small part of the machine.
+    # On few cores two loops disturb the ranks enough. On many cores they are a small share, so more loops are needed.
     def test_a_busy_machine_is_said_once_and_recorded(self):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:

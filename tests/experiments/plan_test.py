@@ -1,4 +1,4 @@
-"""`chorale plan`: which ranks it plans for, and which algorithms."""
+"""`chorale plan`: its ranks, its algorithms, and the table of all layouts."""
 import json
 import os
 import re

@@ -24,14 +24,14 @@ TEST_CASE("the first rank of a machine measures the cores that its ranks use tog
   CHECK((bound[2].cores == 1 && bound[2].cpus == Cpus{0}));
 
   const Cpus two{0, 1};
-  CHECK(sites_of({rank_on("a", two)}, 1)[0].cores == 1);  // one thread has one core, whichever it is
+  CHECK(sites_of({rank_on("a", two)}, 1)[0].cores == 1);  // one thread uses one of them
   CHECK(sites_of({rank_on("a", two)}, 2)[0].cores == 2);
   CHECK(sites_of({rank_on("a", two), rank_on("a", two)}, 1)[0].cores == 2);
-  CHECK(sites_of(std::vector(8, rank_on("a", two)), 1)[0].cores == 2);  // ranks that share cores have no more of them
+  CHECK(sites_of(std::vector(8, rank_on("a", two)), 1)[0].cores == 2);  // sharing does not add cores
   CHECK(sites_of({rank_on("a", {})}, 1)[0].cores == 1);
 }
 
-TEST_CASE("of two peaks the undisturbed holds, or else the faster") {
+TEST_CASE("of two peaks the undisturbed one is kept, else the faster one") {
   const MeasuredPeak quiet{100, "1", false}, slower{90, "2", false}, busy{120, "3", true}, busier{50, "4", true};
   CHECK(better(std::nullopt, busier).measured == "4");
   CHECK(better(busy, slower).measured == "2");

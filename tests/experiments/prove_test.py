@@ -1,4 +1,4 @@
-"""`chorale prove` from outside: the matrix, its record, how it exits, and that it finds a difference where there is one."""
+"""`chorale prove` for a user: the matrix, its record, its exit codes, and that it finds a real difference."""
 import os
 import signal
 import subprocess

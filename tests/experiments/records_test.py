@@ -41,7 +41,7 @@ class Records(unittest.TestCase):
         return found
 
     def section(self, group):
-        """Of a run's group, what is said of a record of its own."""
+        """The section of a group. A group of a run in a suite has the section of a single run's record."""
         group = re.sub(r"^/runs(/[^/]+)?", "", group) or "/"
         found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
         self.assertTrue(found, f"{group} has no section")
@@ -83,7 +83,7 @@ class Records(unittest.TestCase):
                 command = [sys.executable, "-Wignore", "-c", block] if language == "python" else ["bash", "-euc", block]
                 result = start(command, folder=self.folder)
                 self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertTrue(result.stdout.strip(), "it shows nothing")
+                self.assertTrue(result.stdout.strip(), "it prints nothing")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy
 
 from programs import chorale, launch, ranks, start, tests_run
 
-# Finds texts of one picture that lie on each other or outside it, and a page that is wider than its window.
+# Finds texts that overlap or lie outside their picture, and a page that is wider than its window.
 LOOK = """<script>
 const found = [];
 document.querySelectorAll("details").forEach(d => d.open = true);
@@ -38,7 +38,7 @@ parent.document.documentElement.setAttribute("data-found", JSON.stringify(seen))
 
 
 class Page(html.parser.HTMLParser):
-    """Whether tags close in order, and what a picture and a link are."""
+    """A parsed page: unclosed tags, pictures, pictures without a title, and links."""
     alone = {"meta", "br", "hr", "img", "link"}
 
     def __init__(self, text):
@@ -124,7 +124,7 @@ class Report(unittest.TestCase):
         return page
 
     def rows(self, page, figure):
-        """The table of a figure: a dict a row."""
+        """The table of a figure, one dict per row."""
         section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
         table = [[html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
                  for row in re.findall(r"<tr>.*?</tr>", section, re.S)]
@@ -144,7 +144,7 @@ class Report(unittest.TestCase):
         return copy
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """A record of launches with chosen medians: a microsecond, plus or minus a few percent. `apart`: another session."""
+        """A record of launches with given medians: about a microsecond times `slower`. `apart`: in another session."""
         def change(file):
             if apart:
                 file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # fixed length
@@ -167,7 +167,7 @@ class Report(unittest.TestCase):
     def test_commands_can_be_typed_again(self):
         page = self.page(*self.runs[:2])
         self.assertIn(f"{chorale} train --preset tiny", page.text)
-        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # of the two, dp2 alone
+        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # dp2 needs mpirun, dp1 does not
 
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
@@ -397,7 +397,7 @@ class Report(unittest.TestCase):
             for width, scheme, paper in ((1280, 1, "rgb(255, 255, 255)"), (420, 0, "rgb(18, 22, 28)")):
                 with self.subTest(files=files, width=width):
                     with open(f"{self.folder}/look.html", "w",
-                              encoding="utf-8") as stream:  # no window is narrower than 500 pixels, but a frame is
+                              encoding="utf-8") as stream:  # a window has at least 500 pixels, a frame can be narrower
                         stream.write(f'<iframe width="{width}" height="900" style="border: 0" '
                                      f'srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
                     dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu",

@@ -1,5 +1,5 @@
-// Medians, and comparisons of blocks: against values from tables, and against what they are for, seeded measurements with
-// launch effects. False alarms must stay at the rate that was promised, and a real difference must be found.
+// Medians and comparisons of blocks, checked against published tables and with simulated measurements that have launch
+// effects. False alarms must stay at the promised rate, and real differences must be found.
 #include "experiments/statistics.hpp"
 
 #include <algorithm>
@@ -24,14 +24,14 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
   return blocks(values, prefix);
 }
 
-// A machine as it is: launches differ by several percent, their calls by more and not independently, since a slow moment
-// lasts for many calls.
+// A realistic machine: launches differ by several percent, their calls by more. Calls are not independent, because a slow
+// moment lasts for many of them.
 class Machine {
  public:
   explicit Machine(unsigned seed) : random_(seed) {}
   double gauss(double deviation) { return deviation * normal_(random_); }
 
-  // The median of a launch's calls, `slower` times as long as they would be.
+  // The median of a launch's calls, all slowed by the factor `slower`.
   double launch(double slower = 1) {
     const double effect = gauss(0.06);
     double mood = 0;
@@ -53,7 +53,7 @@ class Machine {
   std::normal_distribution<double> normal_;
 };
 
-// In how many of so many trials.
+// The fraction of trials that succeed.
 template <class Trial>
 double share(int trials, Trial&& trial) {
   int found = 0;
@@ -66,7 +66,7 @@ bool finds_one(std::vector<double> p) {
   return std::ranges::any_of(p, [](double value) { return value < significant; });
 }
 
-// One in twenty, give or take what so many trials leave open (three deviations).
+// At most one in twenty, plus three standard deviations for this number of trials.
 void check_one_in_twenty(double rate, int trials) {
   const double open = 3 * std::sqrt(significant * (1 - significant) / trials);
   INFO(rate << " of " << trials);
@@ -75,12 +75,12 @@ void check_one_in_twenty(double rate, int trials) {
 
 }  // namespace
 
-TEST_CASE("medians, and their intervals from the tables of order statistics") {
+TEST_CASE("medians and their intervals match the tables of order statistics") {
   std::vector<double> samples;
   for (int i = 1; i <= 100; ++i) samples.push_back(i);
   std::shuffle(samples.begin(), samples.end(), std::mt19937(1));
   const auto s = summarize(samples);
-  CHECK((s.median == 50.5 && s.ci_low == 40 && s.ci_high == 61));  // the 40th and the 61st of 100, as tables say
+  CHECK((s.median == 50.5 && s.ci_low == 40 && s.ci_high == 61));  // the 40th and the 61st of 100, as in the tables
   CHECK((s.p5 == 6 && s.p95 == 95));
   samples.resize(0);
   for (int i = 1; i <= 20; ++i) samples.push_back(i);
@@ -92,7 +92,7 @@ TEST_CASE("medians, and their intervals from the tables of order statistics") {
   CHECK((summarize(one).median == 7 && summarize(one).p95 == 7));
 }
 
-TEST_CASE("Student's distribution as tables print it") {
+TEST_CASE("Student's distribution matches the tables") {
   const std::tuple<double, double, double> table[] = {{12.7062, 1, 0.05},    {2.570582, 5, 0.05},  {4.032143, 5, 0.01},
                                                       {2.228139, 10, 0.05},  {1.812461, 10, 0.1},  {1.0, 1, 0.5},
                                                       {0.0, 7, 1.0},         {6.868827, 5, 0.001}, {2.042272, 30, 0.05},
@@ -107,7 +107,7 @@ TEST_CASE("Student's distribution as tables print it") {
   for (const double t : {0.1, 1.0, 3.0, 30.0}) CHECK(t_tails(t, 2) == Approx(1 - t / std::sqrt(2 + t * t)).epsilon(1e-10));
 }
 
-TEST_CASE("paired and Welch's test give what R prints for Student's own data") {
+TEST_CASE("the paired test and Welch's test match R on Student's own data") {
   // R: t.test(extra ~ group, data = sleep), t = -1.8608, df = 17.776, p = 0.07939; paired: t = -4.0621, df = 9, p =
   // 0.002833, 95 % interval -2.4598858 to -0.7001142.
   const std::vector<double> one{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0},
@@ -123,7 +123,7 @@ TEST_CASE("paired and Welch's test give what R prints for Student's own data") {
   CHECK(std::log(paired.high) == Approx(2.4598858).epsilon(1e-6));
 }
 
-TEST_CASE("partners are found by name, and too few of them tell nothing") {
+TEST_CASE("partners are found by name, and too few of them give no p-value") {
   ByBlock one = blocks({1, 1, 1, 1, 1, 1, 1}), other = blocks({2, 2.1, 1.9, 2, 2.05, 1.95});
   CHECK(contrast(one, other).blocks == 6);
   CHECK(contrast(one, other).p < 1e-6);
@@ -133,13 +133,13 @@ TEST_CASE("partners are found by name, and too few of them tell nothing") {
   CHECK((few.blocks == 5 && !few.enough() && std::isnan(few.p) && std::isnan(few.low)));
   CHECK(few.ratio == Approx(2).epsilon(0.02));
   CHECK(!contrast(blocks({1, 2, 3, 4, 5, 6}, "a"), blocks({1, 2, 3, 4, 5}, "b")).enough());
-  CHECK(contrast(one, one).p == 1);  // a record and itself
+  CHECK(contrast(one, one).p == 1);  // a record compared with itself
   CHECK(contrast(one, one).ratio == 1);
   CHECK(std::isnan(contrast(blocks({0, 0, 0, 0, 0, 0}), blocks({1, 1, 1, 1, 1, 1})).p));
   CHECK(std::isnan(contrast({}, one).ratio));
 }
 
-TEST_CASE("Holm's correction as R's p.adjust makes it") {
+TEST_CASE("Holm's correction matches R's p.adjust") {
   std::vector<double> p{0.03, 0.01, std::nan(""), 0.02, 0.04};
   correct_by_holm(p);
   CHECK(p[1] == Approx(0.04));
@@ -150,13 +150,13 @@ TEST_CASE("Holm's correction as R's p.adjust makes it") {
   CHECK((p[0] == 1 && p[1] == 1));
 }
 
-TEST_CASE("launches of one program raise a false alarm in one comparison of twenty") {
+TEST_CASE("launches of one program raise a false alarm in at most one comparison in twenty") {
   constexpr int trials = 1000;
   Machine machine(1);
   const auto apart = [&] { return contrast(machine.launches(6, "a"), machine.launches(6, "b")).p; };
   const double alone = share(trials, [&] { return finds_one({apart()}); });
   check_one_in_twenty(alone, trials);
-  CHECK(alone > 0.02);  // or the test would hardly find anything
+  CHECK(alone > 0.02);  // otherwise the test would have little power
   check_one_in_twenty(share(trials / 4,
                             [&] {
                               return finds_one({apart(), apart(), apart(), apart(), apart(), apart()});
@@ -164,14 +164,14 @@ TEST_CASE("launches of one program raise a false alarm in one comparison of twen
                       trials / 4);
 }
 
-TEST_CASE("launches that alternate are compared well on a machine that drifts") {
+TEST_CASE("alternating launches are compared well on a drifting machine") {
   constexpr int trials = 1000;
   Machine machine(2);
   const auto alternate = [&](double slower) {
     double drift = 0;
     std::vector<double> one, other;
     for (int launch = 0; launch < 6; ++launch) {
-      drift += 0.3 + machine.gauss(0.3);  // by half from launch to launch
+      drift += 0.3 + machine.gauss(0.3);  // slower by about a third with each launch
       one.push_back(std::exp(drift) * machine.launch());
       other.push_back(std::exp(drift) * machine.launch(slower));
     }
@@ -191,7 +191,7 @@ TEST_CASE("launches that alternate are compared well on a machine that drifts") 
   CHECK(std::abs(covered - 0.95) < 0.03);
 }
 
-TEST_CASE("a fifth is found among many cases that did not change") {
+TEST_CASE("a slowdown by a fifth is found among several unchanged cases") {
   Machine machine(3);
   const double found = share(100, [&] {
     std::vector<double> p{contrast(machine.launches(8, "a"), machine.launches(8, "b", 1.2)).p};
@@ -202,7 +202,7 @@ TEST_CASE("a fifth is found among many cases that did not change") {
   CHECK(found > 0.95);
 }
 
-TEST_CASE("the fastest of equals is not told from the others, although it was chosen for being fastest") {
+TEST_CASE("the fastest of equals is not called faster, although it was chosen for being fastest") {
   constexpr int trials = 1000;
   Machine machine(4);
   const auto equals = [&](std::size_t kinds) {
@@ -231,7 +231,7 @@ TEST_CASE("the fastest of equals is not told from the others, although it was ch
   CHECK(std::isnan(p_of_being_first(one_ahead)));
 }
 
-TEST_CASE("the lower median of launches with two modes does not stand alone where their mean says the opposite") {
+TEST_CASE("a lower median is not called faster if the geometric mean of two-mode launches says the opposite") {
   const ByBlock two_modes = blocks({1, 1, 1, 1, 1, 1, 100, 100, 100, 100, 100}, "a");
   const ByBlock steady = blocks({1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01}, "b");
   const Contrast means = contrast(two_modes, steady);

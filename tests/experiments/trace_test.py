@@ -1,4 +1,4 @@
-"""`train --trace-steps`: the file for trace viewers, and /comm, agree with the rest of the run's record."""
+"""`train --trace-steps`: the file for trace viewers and /comm agree with the rest of the run's record."""
 import collections
 import json
 import os
@@ -84,7 +84,7 @@ class Trace(unittest.TestCase):
                 self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + 1e-3)
 
     def test_ranks_of_one_step_are_at_the_same_time(self):
-        # No rank ends a step, whose loss is of all, before the last one began it.
+        # The loss comes from all ranks, so no rank ends a step before the last rank has begun it.
         for step in (2, 3):
             events = [e for e in self.track("steps") if e["args"]["step"] == step]
             self.assertGreater(min(e["ts"] + e["dur"] for e in events), max(e["ts"] for e in events))
@@ -144,7 +144,7 @@ class Trace(unittest.TestCase):
             begun = {f"{rank}.{seq}": 1e6 * t for rank, seq,
                      t in zip(comm["rank"].values, comm.seq.values, comm.t_start.values)}
             origins = [begun[key] - ts for key, ts in drawn.items()]
-            self.assertLess(max(origins) - min(origins), 0.01, "µs: the clocks of both are one")
+            self.assertLess(max(origins) - min(origins), 0.01, "µs: both must use the same clock")
 
     def test_it_says_where_it_is_and_that_nothing_is_missing(self):
         self.assertIn("trace.json: open it in ui.perfetto.dev", self.result.stderr)

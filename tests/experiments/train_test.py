@@ -1,4 +1,4 @@
-"""`chorale train` and the commands after it, for a user: records, resuming to the bit, texts, errors in three lines."""
+"""`chorale train`, `generate` and `export` for a user: records, bitwise resuming, texts, errors in three lines."""
 import json
 import os
 import re
@@ -155,7 +155,7 @@ class Train(unittest.TestCase):
         run = train(self.folder, "--train-iters", "1")
         there = f"{self.folder}/model"
         os.mkdir(there)
-        self.assertEqual(start([chorale, "export", "--load", run, "--out", there]).returncode, 0)  # empty: nothing is lost
+        self.assertEqual(start([chorale, "export", "--load", run, "--out", there]).returncode, 0)  # the folder is empty
         files = sorted(os.listdir(there))
         self.refused("export", "--load", run, "--out", there, says=["already exists", there, "name another with --out"])
         self.assertEqual(sorted(os.listdir(there)), files)
@@ -201,7 +201,7 @@ class Train(unittest.TestCase):
         self.assertEqual(first.returncode, 0, first.stderr)
         second = ranks(2, *exact, "--train-iters", "3", "--layout", "pp2", "--load", os.path.join(self.folder, "latest"))
         self.assertEqual(second.returncode, 0, second.stderr)
-        self.assertIn("stage 1", second.stdout)  # the pipeline as it was measured
+        self.assertIn("stage 1", second.stdout)  # the measured pipeline
 
     def test_what_was_sent_is_recorded_and_as_planned(self):
         result = ranks(4, chorale, "train", *tiny, "--train-iters", "5", "--eval-interval", "2", "--micro-batch-size", "2",
@@ -275,7 +275,7 @@ class Train(unittest.TestCase):
         self.assertIn("export runs as one process", result.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/hf"))
 
-    # 0.94 million parameters in f32: 15.1 MB of states on every replica, a quarter of that with ZeRO-3 or on tp × pp.
+    # 0.94 million parameters in f32: 15.1 MB of states per replica; a quarter of that per rank with ZeRO-3 or tp2.pp2.
     def test_a_model_too_large_for_replicas_trains_where_ranks_share_its_states(self):
         words = [chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--memory-limit", "8M", "--layout"]
         result = ranks(4, *words, "dp4")
@@ -293,7 +293,7 @@ class Train(unittest.TestCase):
                 states = file["memory/bytes"][-1, :, :3].sum(axis=1)
                 self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
 
-    # The states need 14.4 MiB. The limits leave a little for activations: enough with recomputation or one sequence at once.
+    # The states need 14.4 MiB. The limits leave little for activations: enough with recomputation or smaller micro-batches.
     def test_flags_with_which_the_layout_fits_are_named_first_and_fit(self):
         words = ["train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--memory-limit"]
         found = {}
@@ -308,9 +308,9 @@ class Train(unittest.TestCase):
         self.assertTrue(any(found.values()), found)
         self.refused(*words, "1M", "--layout", "dp1", says=["a rank has too little memory for its params", "start "])
 
-    # 2.6 TiB of states. A rank that began to allocate them would be ended by the kernel without a word.
+    # 2.6 TiB of states. If a rank began to allocate them, the kernel would kill it without a message.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
-        with open(f"{self.folder}/config.json", "w") as file:  # a model of a folder whose weights nobody has
+        with open(f"{self.folder}/config.json", "w") as file:  # a model folder without weights
             json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96,
                        "n_embd": 12288, "n_positions": 2048, "vocab_size": 50257}, file)
         big = ["--preset", "gpt3-175b", "--run-dir", self.folder]
@@ -344,7 +344,7 @@ class Train(unittest.TestCase):
                             ("tp2 --partition-activations", "recompute = none"),
                             ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
-                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # and no ZeRO is recommended
+                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO is not recommended here
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",

@@ -1,4 +1,4 @@
-"""`chorale watch` beside runs: one that trains, one that was killed, one that is not there yet, and a suite of several."""
+"""`chorale watch` with a training run, a killed run, a run that does not exist yet, and a suite of several runs."""
 import json
 import os
 import pty
@@ -100,7 +100,7 @@ class Watch(unittest.TestCase):
         try:
             while part := os.read(ours, 4096):
                 seen += part
-        except OSError:  # the end of a terminal that its last user closed
+        except OSError:  # the other end of the terminal is closed
             pass
         os.close(ours)
         finish(process)

@@ -19,7 +19,7 @@ Stage stage(const std::string& backend, int ranks, bool native) {
 
 }  // namespace
 
-TEST_CASE("sizes begin at nothing, then one element, then grow by the factor") {
+TEST_CASE("sizes begin at zero, then one element, then grow by the factor") {
   Wanted wanted;
   wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
@@ -30,7 +30,7 @@ TEST_CASE("sizes begin at nothing, then one element, then grow by the factor") {
   CHECK(counts(wanted, Collective::reduce, DType::f64, 3) == Counts64{1});
 }
 
-TEST_CASE("the grid holds what exists, once, and a line for what does not") {
+TEST_CASE("the grid has every possible case once, and a line for each impossible one") {
   Wanted wanted;
   wanted.ops = wanted.algorithms = wanted.dtypes = wanted.redops = wanted.roots = {"all"};
   wanted.begin = 8, wanted.factor = 1;
@@ -54,7 +54,7 @@ TEST_CASE("the grid holds what exists, once, and a line for what does not") {
         1);
 }
 
-TEST_CASE("what cannot be asked is refused, what is not there is skipped") {
+TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   Wanted wanted;
   wanted.ops = {"all_reduce", "broadcast"}, wanted.algorithms = {"one_shot", "native"}, wanted.roots = {"7"};
   wanted.factor = 1;

@@ -5,7 +5,7 @@
 using namespace chorale;
 using bench::Observed;
 
-TEST_CASE("prices are found again from the times they make") {
+TEST_CASE("the fit recovers the prices from the times that they produce") {
   std::vector<Observed> samples;
   for (const double messages : {1.0, 2.0, 6.0})
     for (double bytes = 8; bytes < 1e8; bytes *= 10)

@@ -1,5 +1,5 @@
-// The values of a benchmark are what `wrong` is counted against: here the collectives are plain loops over the reference
-// reduction, in several orders, and every mistake that a collective could make is to be seen.
+// The values of a benchmark must reveal wrong results. Here the collectives are plain loops over the reference reduction, in
+// several orders. Right results must count as right, and typical mistakes must be counted in `wrong`.
 #include "experiments/bench/values.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<Bytes> inputs_of(const Values& values, DType dtype, std::int64_t cou
   return all;
 }
 
-// One contribution after the other, rounded to the type each time: the least exact way there is.
+// One contribution after the other, rounded to the type each time: the least exact order.
 Vector reduced(const Values& values, DType dtype, std::int64_t count, const std::vector<int>& order) {
   const auto inputs = inputs_of(values, dtype, count);
   Vector out(dtype, count);
@@ -50,7 +50,7 @@ Vector reduced(const Values& values, DType dtype, std::int64_t count, const std:
 
 }  // namespace
 
-TEST_CASE("benchmark sums are exact in every type, operator and order, and a missing contribution shows") {
+TEST_CASE("benchmark sums are exact in every type, operator and order, and a missing contribution is counted") {
   for (const DType dtype : all_dtypes)
     for (const Redop op : {Redop::sum, Redop::prod, Redop::min, Redop::max, Redop::avg})
       for (const int ranks : {1, 2, 3, 7, 64, 255}) {
@@ -67,7 +67,7 @@ TEST_CASE("benchmark sums are exact in every type, operator and order, and a mis
         Values later = values;
         later.round = 6;
         const bool settled = ranks > 7 && (op == Redop::min || op == Redop::max);  // many ranks often share their extreme
-        const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;  // an average of 0 says little
+        const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;  // averages are then mostly 0
         if (!settled && !coarse) CHECK(later.wrong(0, right.slice, 0) > count / 8);
         if (ranks == 1 || settled || coarse) continue;
         order.pop_back();
@@ -75,7 +75,7 @@ TEST_CASE("benchmark sums are exact in every type, operator and order, and a mis
       }
 }
 
-TEST_CASE("benchmark values that are only moved are checked at their place") {
+TEST_CASE("benchmark values of collectives without sums are checked at their destination") {
   const int ranks = 3;
   const std::int64_t block = 700;
   for (const DType dtype : all_dtypes) {

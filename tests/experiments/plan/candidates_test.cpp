@@ -1,5 +1,5 @@
-// Which layout: what a row of the table says is what a whole plan says, and what is called no better than another layout
-// is no better.
+// The table of layouts: a row has the costs of a complete plan, and a layout that is called no better than another is no
+// better.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ const Candidate& row_of(const Choices& choices, const std::string& word) {
   return *std::ranges::find_if(choices.rows, [&](const Candidate& c) { return to_string(c.layout) == word; });
 }
 
-TEST_CASE("a long step costs what two short ones tell") {
+TEST_CASE("the cost of a long step follows from two short ones") {
   for (const Layout& layout : layouts_of(4)) {
     const PlanRequest request{.options = options_on(layout), .layout = layout};
     std::int64_t memory = 0, sent = 0;
@@ -58,14 +58,14 @@ TEST_CASE("every strategy and every schedule is among the legal layouts, once") 
     INFO(word);
     CHECK(words.contains(word));
   }
-  for (const char* word :
-       {"dp1.tp4.z1", "dp1.tp4.z3", "dp1.pp4.v2.interleaved"}) {  // nothing to cut, more chunks than layers
+  for (const char* word : {"dp1.tp4.z1", "dp1.tp4.z3",
+                           "dp1.pp4.v2.interleaved"}) {  // one replica leaves nothing to shard; more chunks than layers
     INFO(word);
     CHECK(!words.contains(word));
   }
 }
 
-TEST_CASE("layouts are told what is at least as good, and come in order") {
+TEST_CASE("layouts are sorted, and each names a layout that is at least as good") {
   const Choices choices =
       in_order({candidate("dp4", 100, 50, 0), candidate("dp4.z1", 60, 50, 0), candidate("tp4", 40, 90, 0),
                 candidate("dp1.pp4", 30, 10, 0.3), candidate("dp1.pp4.gpipe", 45, 10, 0.3),
@@ -80,18 +80,18 @@ TEST_CASE("layouts are told what is at least as good, and come in order") {
   CHECK(!row_of(choices, "dp2.tp2").fits);
 }
 
-TEST_CASE("of two layouts that cost the same, one stays the other's better") {
+TEST_CASE("if two layouts cost the same, only one names the other as its rival") {
   const Choices choices = in_order({candidate("dp2", 10, 10, 0), candidate("dp1.tp2", 10, 10, 0)}, 0);
   CHECK(choices.rows[0].rival.empty());
   CHECK(choices.rows[1].rival == to_string(choices.rows[0].layout));
 }
 
-TEST_CASE("what cannot be counted beats nothing") {
+TEST_CASE("layouts with uncounted bytes are not compared") {
   const Choices choices = in_order({candidate("dp2", 10, -1, 0), candidate("dp1.tp2", 20, -1, 0)}, 0);
   for (const Candidate& c : choices.rows) CHECK(c.rival.empty());
 }
 
-TEST_CASE("what is said to be no better is no better, on real layouts") {
+TEST_CASE("on real layouts, a layout called no better is no better") {
   std::vector<Candidate> all;
   for (const Layout& layout : layouts_of(8)) all.push_back(weigh({.options = options_on(layout), .layout = layout}));
   const std::size_t many = all.size();
@@ -104,7 +104,7 @@ TEST_CASE("what is said to be no better is no better, on real layouts") {
       CHECK((rival.no_worse(c) && rival.rival.empty()));
     }
     for (const Candidate& other : choices.rows)
-      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // only its equal
+      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // only one of equal cost
   }
 }
 

@@ -1,4 +1,4 @@
-// What tells two runs apart, and what it says of it.
+// The first difference between two runs, and its description.
 #include "experiments/prove/history.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ History history() {
   return {{{0.1, 0.3, prints}, {0.2, 0.4, prints}}, 1.5};
 }
 
-TEST_CASE("a history travels as text without losing a bit") {
+TEST_CASE("a history keeps all bits when written as text") {
   const History there = History::read(history().text());
   CHECK(there.steps.size() == 2);
   CHECK(!first_difference(history(), there, shape()));
@@ -24,7 +24,7 @@ TEST_CASE("a history travels as text without losing a bit") {
   CHECK(there.steps[1].prints == history().steps[1].prints);
 }
 
-TEST_CASE("a history that broke off tells why, and is compared as far as it goes") {
+TEST_CASE("an incomplete history has its failure, and is compared up to its end") {
   History cut = history();
   cut.steps.pop_back();
   cut.failure = "step 2: something\n  of 3 lines\n  is wrong";
@@ -36,7 +36,7 @@ TEST_CASE("a history that broke off tells why, and is compared as far as it goes
   CHECK(!first_difference(history(), there, shape()));
 }
 
-TEST_CASE("the first step and the first tensor of the backward pass are named") {
+TEST_CASE("a difference is named by its first step and its first tensor in the backward pass") {
   const auto named = [](auto change) {
     History other = history();
     change(other.steps[1]);

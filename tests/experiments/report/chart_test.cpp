@@ -1,5 +1,4 @@
-// Charts of ordinary data and of what else records hold: one point, equal values, nothing, no numbers, and names that are
-// markup.
+// Charts of ordinary data and of edge cases: one point, equal values, no data, NaN, and names with markup.
 #include "experiments/report/chart.hpp"
 
 #include <algorithm>
@@ -38,7 +37,7 @@ LineChart lines(std::vector<Line> of, Scale::Spacing spacing = Scale::Spacing::l
 
 }  // namespace
 
-TEST_CASE("line charts draw what has a place, and break where nothing was measured") {
+TEST_CASE("line charts draw finite values, and break where a value is missing") {
   const double nothing = std::nan("");
   for (const auto spacing : {Scale::Spacing::linear, Scale::Spacing::logarithmic}) {
     require_well_drawn(draw(lines({}, spacing)));
@@ -52,7 +51,7 @@ TEST_CASE("line charts draw what has a place, and break where nothing was measur
   CHECK(times(gap.substr(path, gap.find("/>", path) - path), "M") == 2);
 }
 
-TEST_CASE("series differ without colour: by their dashes and their marks") {
+TEST_CASE("series differ without color: by their dashes and their marks") {
   std::vector<std::string> looks;
   for (std::size_t s = 0; s < series_looks; ++s) {
     const std::string dash = line_look(s).substr(line_look(s).find('"', 7) + 1);
@@ -64,7 +63,7 @@ TEST_CASE("series differ without colour: by their dashes and their marks") {
   CHECK(std::unique(looks.begin(), looks.end()) == looks.end());
 }
 
-TEST_CASE("long lines are thinned, and keep their ends and their peaks") {
+TEST_CASE("long lines are thinned but keep their ends and their peaks") {
   std::vector<Point> points;
   for (int i = 0; i < 10000; ++i) points.push_back({double(i), i == 4321 ? 50.0 : std::sin(i / 1000.0)});
   const auto kept = thinned(points, 160);
@@ -91,7 +90,7 @@ TEST_CASE("bars are as long as their parts together") {
   require_well_drawn(draw(chart));
 }
 
-TEST_CASE("cells say which or how much, in words where there is room") {
+TEST_CASE("cells show a choice or an amount, as text if it fits") {
   CellChart chart{.title = "cells",
                   .description = "which",
                   .row_name = "row",
@@ -113,5 +112,5 @@ TEST_CASE("text is cut between letters") {
   const std::string cut = fitted("äöüäöüäöüäöü", 50);
   CHECK(text_width(cut) <= 50);
   CHECK(cut.ends_with("…"));
-  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the whole letter before it
+  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // ends with a whole letter
 }

@@ -1,4 +1,4 @@
-// Two records held against each other: what counts as slower, what cannot be told, and what is said of it.
+// The comparison of two records: when one is slower, when there are too few runs to tell, and the messages.
 #include "experiments/report/comparison.hpp"
 
 #include <random>
@@ -11,7 +11,7 @@ using namespace chorale::report;
 
 namespace {
 
-// Of so many launches, `slower` times as long as a second, a hundredth to and fro.
+// The latencies of `launches` launches: about `slower` seconds each, with a few percent of variation.
 Metric latency(const std::string& name, std::size_t launches, const std::string& session, double slower = 1) {
   Metric metric{name, Unit::seconds, false, true};
   for (std::size_t i = 0; i < launches; ++i)
@@ -26,7 +26,7 @@ Difference only(const Comparison& comparison) {
 
 }  // namespace
 
-TEST_CASE("slower is what is a speed, past the threshold, and significant") {
+TEST_CASE("only a speed beyond the threshold and significant counts as slower") {
   const Difference fell{.name = "step_time", .unit = Unit::seconds, .p = 1e-4, .loss = 0.2, .is_speed = true};
   CHECK(slower({fell}, 0.05).size() == 1);
   CHECK(slower({fell}, 0.25).empty());
@@ -41,7 +41,7 @@ TEST_CASE("slower is what is a speed, past the threshold, and significant") {
   CHECK(slower({other}, 0.05).empty());
 }
 
-TEST_CASE("six launches of each tell, five do not, and a launch more or less of one does no harm") {
+TEST_CASE("six launches of each suffice, five do not, and unequal numbers are allowed") {
   for (const std::size_t launches : {1, 2, 5}) {
     const auto few = compare({latency("x", launches, "a")}, {latency("x", launches, "bb", 3)}).differences;
     CHECK(slower(few, 0.05).empty());
@@ -62,7 +62,7 @@ TEST_CASE("six launches of each tell, five do not, and a launch more or less of 
   CHECK_THAT(legend_of(twins), !says("did not alternate"));
 }
 
-TEST_CASE("what both records have is compared, and what one has lost is named") {
+TEST_CASE("common metrics are compared, and missing ones are named") {
   const Comparison found = compare({latency("x", 6, "a"), latency("gone", 6, "a")}, {latency("x", 6, "a")});
   CHECK(found.missing == std::vector<std::string>{"gone"});
   CHECK(only(found).contrast.ratio == 1);
@@ -74,7 +74,7 @@ TEST_CASE("what both records have is compared, and what one has lost is named") 
   CHECK(only(compare({speed}, {half})).loss == Approx(-0.5));
 }
 
-TEST_CASE("in a hundred comparisons of equal records with many cases, few raise an alarm") {
+TEST_CASE("few comparisons of equal records with many cases raise an alarm") {
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
   const auto record = [&](const std::string& session) {
@@ -88,16 +88,16 @@ TEST_CASE("in a hundred comparisons of equal records with many cases, few raise 
   };
   int alarms = 0;
   for (int trial = 0; trial < 400; ++trial) alarms += !slower(compare(record("a"), record("b")).differences, 0.05).empty();
-  CHECK(alarms <= 20);  // half of one in twenty falls on the side of "slower": 10, with three deviations 19.5
+  CHECK(alarms <= 20);  // one in twenty differs by chance, half of these are slower: 10, plus three deviations 19.5
 }
 
-TEST_CASE("a tenth of the steps are a warm-up, but never all") {
+TEST_CASE("a tenth of the steps is warm-up, but never all of them") {
   const auto left = [](std::size_t steps) { return after_warm_up(std::vector<double>(steps, 1.0)).size(); };
   CHECK((left(2) == 1 && left(20) == 18 && left(21) == 18 && left(1000) == 990));
   CHECK(after_warm_up({9, 1, 2}) == std::vector<double>{1, 2});
   CHECK(after_warm_up({7}) == std::vector<double>{7});
   CHECK(after_warm_up({}).empty());
-  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // as a suite or a reader says
+  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // set by a suite or by the user
   CHECK(after_warm_up({9, 1}, 0) == std::vector<double>{9, 1});
   CHECK(after_warm_up({9, 1}, 5) == std::vector<double>{9, 1});
 }

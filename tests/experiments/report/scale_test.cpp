@@ -1,4 +1,4 @@
-// Axes: round ticks that lie within, labels that differ, and what has no place.
+// Axes: round ticks within the range, distinct labels, and values that have no place.
 #include "experiments/report/scale.hpp"
 
 #include <cmath>
@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of what a prefix stands for") {
+TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of the unit's prefix") {
   CHECK(labels(Scale(linear, Unit::plain, {0, 10}), 5) == Words{"0", "2", "4", "6", "8", "10"});
   CHECK(labels(Scale(linear, Unit::seconds, {0, 0.0617}), 6) == Words{"0 s", "20 ms", "40 ms", "60 ms"});
   CHECK(labels(Scale(linear, Unit::bytes, {0, 45 * 0x1p20}), 5) == Words{"0 B", "10 MiB", "20 MiB", "30 MiB", "40 MiB"});
@@ -32,7 +32,7 @@ TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of what a prefix 
   }
 }
 
-TEST_CASE("logarithmic ticks are powers of ten, of two where bytes are counted, and closer where there are few") {
+TEST_CASE("logarithmic ticks are powers of ten, for bytes powers of two, and denser if there are few") {
   CHECK(labels(Scale(logarithmic, Unit::seconds, {2e-6, 0.5}), 6) == Words{"10 µs", "100 µs", "1 ms", "10 ms", "100 ms"});
   CHECK(labels(Scale(logarithmic, Unit::bytes, {1024, 0x1p20}), 6) ==
         Words{"1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"});
@@ -42,7 +42,7 @@ TEST_CASE("logarithmic ticks are powers of ten, of two where bytes are counted, 
   CHECK((!scale.holds(0) && !scale.holds(-1) && !scale.holds(nothing)));
 }
 
-TEST_CASE("an axis of one value, of equal values and of none") {
+TEST_CASE("axes of one value, of equal values and of no values") {
   const Scale one(linear, Unit::plain, {5});
   CHECK((one.low() < 5 && one.high() > 5 && one.place(5) == Approx(0.5)));
   const Scale equal(logarithmic, Unit::seconds, {1e-3, 1e-3, nothing, 0});
@@ -54,14 +54,14 @@ TEST_CASE("an axis of one value, of equal values and of none") {
   CHECK(Scale(logarithmic, Unit::plain, {-1, 0}).ticks(5).size() >= 1);
 }
 
-TEST_CASE("labels of neighbours differ") {
+TEST_CASE("neighboring labels differ") {
   for (const auto& values : {std::vector{1.23456, 1.23459}, std::vector{1e6, 1e6 + 3}, std::vector{0.999, 1.001}}) {
     const auto words = labels(Scale(linear, Unit::seconds, values), 5);
     CHECK(std::set<std::string>(words.begin(), words.end()).size() == words.size());
   }
 }
 
-TEST_CASE("quantities have the prefix that makes them short") {
+TEST_CASE("quantities have the prefix that makes them shortest") {
   CHECK(quantity(0.00012, Unit::seconds) == "120 µs");
   CHECK(quantity(0.99999, Unit::seconds) == "1 s");
   CHECK(quantity(0.0009999, Unit::seconds) == "1 ms");

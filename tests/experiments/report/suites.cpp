@@ -1,11 +1,11 @@
-// A suite's record for the tests of the report in Python: finished runs, each in a group of its own.
+// Makes a suite's record for the Python tests of the report: finished runs, each in its own group.
 #include "src/base/text.hpp"
 #include "src/record/recorder.hpp"
 #include "tests/spmd.hpp"
 
 namespace chorale::test {
 
-TEST_CASE("attach TEST_RECORDS, divided by commas, into TEST_FOLDER", "[.suite-record]") {
+TEST_CASE("attach the comma-separated TEST_RECORDS to a record in TEST_FOLDER", "[.suite-record]") {
   SystemClock clock;
   Recorder recorder(needed("TEST_FOLDER"), {{"run_id", "suite"}}, clock);
   std::size_t number = 0;

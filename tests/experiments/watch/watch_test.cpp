@@ -39,7 +39,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("metrics are taken up whole line by whole line, whatever stands between them") {
+TEST_CASE("metrics are read by whole lines, and invalid lines are skipped") {
   const TemporaryFolder folder;
   const fs::path path = folder / "metrics.jsonl";
   watch::MetricsFile file;
@@ -62,7 +62,7 @@ TEST_CASE("metrics are taken up whole line by whole line, whatever stands betwee
   CHECK(file.metrics().ended());
 }
 
-TEST_CASE("another file of the same name is another run, and so is one that was cut") {
+TEST_CASE("a replaced or truncated file is read as another run") {
   const TemporaryFolder folder;
   const fs::path path = folder / "metrics.jsonl";
   append(path, "{\"table\": \"train\", \"step\": 1, \"loss\": 2}\n{\"table\": \"train\", \"step\": 2, \"loss\": 2}\n");
@@ -78,7 +78,7 @@ TEST_CASE("another file of the same name is another run, and so is one that was 
   CHECK(file.metrics().steps.size() == 1);
 }
 
-TEST_CASE("of several runs in a folder the one written last is shown, and their suite says when all is over") {
+TEST_CASE("in a folder of several runs the one written last is shown, and the suite's file tells when all have ended") {
   const TemporaryFolder folder;
   CHECK(watch::find_metrics(folder).shown.empty());
   const fs::path own = run_in(folder, ".", "", 0);
@@ -93,7 +93,7 @@ TEST_CASE("of several runs in a folder the one written last is shown, and their 
   CHECK(watch::find_metrics(newest).shown == newest);
 }
 
-TEST_CASE("a chart has its highest value above and its lowest below, and joins steep steps") {
+TEST_CASE("a chart has its highest value at the top and its lowest at the bottom, and joins steep steps") {
   CHECK(watch::braille({3, 2, 1, 0}, 2, 1) == std::vector<std::string>{"⠑⢄"});
   CHECK(watch::braille({1, 1}, 1, 1) == std::vector<std::string>{"⠤"});
   CHECK(watch::braille({0, 9, 9, 9}, 2, 1) == std::vector<std::string>{"⡸⠉"});
@@ -102,9 +102,9 @@ TEST_CASE("a chart has its highest value above and its lowest below, and joins s
   CHECK(watch::braille({}, 2, 1) == std::vector<std::string>{"⠀⠀"});
 }
 
-TEST_CASE("a picture tells how far a run is, how it does and what its time goes into") {
+TEST_CASE("a picture shows the progress of a run, its speed and the shares of its time") {
   const std::string text = picture(training(30, 100), {.columns = 120});
-  CHECK(has(text, "a-run  2 ranks  running\nstep 30/100  30 %  15.0 s, 35.0 s to go\n"));  // by the clock: 0.5 s a step
+  CHECK(has(text, "a-run  2 ranks  running\nstep 30/100  30 %  15.0 s, 35.0 s to go\n"));  // from the clock: 0.5 s per step
   CHECK(has(text, "4.9900 ⠉"));
   CHECK(has(text, "4.7000 "));
   CHECK(has(text, "1000 tokens/s, MFU 40 %"));
@@ -122,7 +122,7 @@ TEST_CASE("a picture tells how far a run is, how it does and what its time goes 
   CHECK(has(picture(watch::Metrics{}, {}), "a run  starting\nno training steps yet\n"));
 }
 
-TEST_CASE("a run that is silent for many of its steps is said to be") {
+TEST_CASE("a run that is silent for many steps is reported") {
   watch::Metrics metrics = training(30, 100);
   CHECK_FALSE(has(picture(metrics, {.silent_seconds = 9}), "nothing new"));
   CHECK(has(picture(metrics, {.silent_seconds = 11}), "nothing new for 11.0 s"));
@@ -131,7 +131,7 @@ TEST_CASE("a run that is silent for many of its steps is said to be") {
   CHECK(has(line(metrics, {.silent_seconds = 700}), "nothing new"));
 }
 
-TEST_CASE("no line of a picture is wider than the terminal, and none obeys the file") {
+TEST_CASE("no line of a picture is wider than the terminal, and control characters of the file are escaped") {
   watch::Metrics metrics = training(300, 1000);
   metrics.run_id = "\x1b[2J" + std::string(100, 'x');
   for (const int columns : {1, 20, 60, 300}) {
