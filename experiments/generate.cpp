@@ -58,7 +58,7 @@ class Generate final : public Command {
       usage_error("the layout has more replicas than there are texts",
                   fmt::format("{} and --samples {}", to_string(layout), samples_),
                   fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
-    // Each replica has one text per stage in flight, enough micro-batches for any pipeline schedule.
+    // A replica generates one text at a time. This batch only provides the micro-batches that any schedule requires.
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,
                    {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});

@@ -1,5 +1,5 @@
-// Watches what other programs do on the hosts of a run while it measures. Warns in one line if that disturbs the run, and
-// records it. Every rank calls all members of MachineWatch.
+// Measures the work of other programs on the hosts of a run. Warns in one line if it disturbs the run, and records it. All
+// members of MachineWatch are collective.
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"

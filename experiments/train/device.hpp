@@ -1,5 +1,5 @@
 // Where ranks compute: `--device cpu`, or `--device cuda`, one GPU per rank in the order of local ranks. If a host has fewer
-// GPUs than ranks, several ranks share one. Results stay right, times do not, and the run reports it.
+// GPUs than ranks, several ranks share one. Then results stay right but times mean little, and the run says so.
 #pragma once
 #include <memory>
 #include <optional>

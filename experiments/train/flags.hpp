@@ -21,7 +21,7 @@ class Flags {
  public:
   void declare(Options& options);
   TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error if options contradict
-  // The limits of a legal layout. A micro-batch that follows from the layout stays open, so that others can be recommended.
+  // The limits of a legal layout. A micro-batch that was not given stays open, so that other layouts can be recommended.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }

@@ -49,7 +49,7 @@ TEST_CASE("any missing or doubled action of a pipeline is found") {
   });
 }
 
-// Two neighbouring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
+// Two neighboring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
 // messages go in different directions. Two of one kind may not, because their messages would arrive in the wrong order.
 TEST_CASE("two swapped actions of a pipeline are found") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
@@ -90,7 +90,7 @@ TEST_CASE("flaws of a pipeline are named") {
   CHECK(find_flaw(strange) == "1 of 2 stages have a list of actions");
 }
 
-TEST_CASE("neighbours that exchange need buffers") {
+TEST_CASE("neighboring stages that exchange messages need buffers") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const bool in_turn = name != "naive" && name != "gpipe" && schedule.stages > 1 && schedule.micro_batches > 1;
     CHECK(needs_buffers(schedule) == in_turn);
