@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <random>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"
 #include "collectives/chunking.hpp"
 #include "experiments/command.hpp"
+#include "experiments/random_order.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -98,26 +101,46 @@ std::string prove(const Algorithm& algorithm, const Call& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The result of the proofs of one row of a table.
+// The outcome of some of a row's proofs. Verdicts of one row add up, in any order.
 struct Verdict {
   std::int64_t problems = 0;  // proved
-  std::string trouble;        // the first that failed
+  std::string trouble;        // the flaw that was found, if any
+  double seconds = 0;
 };
 
-Verdict verdict_on_pipeline(const PipelineAlgorithm& row) {
+// A row of a table, cut into tasks: all its problems on one number of ranks, or of pipeline stages.
+struct Row {
+  const char* what;
+  const char* name;
+  const char* unit;
+  std::int64_t tasks;
+  std::function<Verdict(int size)> prove;  // size from 1 to `tasks`
+  Verdict verdict = {};
+  std::int64_t done = 0, flawed = tasks + 1;  // the smallest size that has a flaw
+};
+
+Verdict verdict_on(const Algorithm& algorithm, int size) {
   Verdict verdict;
-  for (std::int64_t stages = 1; stages <= most_stages; ++stages)
-    for (std::int64_t micro_batches = 1; micro_batches <= most_micro_batches; ++micro_batches)
-      for (std::int64_t chunks = 1; chunks <= most_chunks; ++chunks) {
-        const PipelineShape shape{stages, micro_batches, chunks};
-        if (!fits(row, shape)) continue;
-        if (verdict.trouble = find_flaw(row.plan(shape)); !verdict.trouble.empty()) {
-          verdict.trouble =
-              fmt::format("{} stages, {} micro-batches, {} chunks: {}", stages, micro_batches, chunks, verdict.trouble);
-          return verdict;
-        }
-        ++verdict.problems;
+  for (const Call& call : calls_for(algorithm, size)) {
+    if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
+    ++verdict.problems;
+  }
+  return verdict;
+}
+
+Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
+  Verdict verdict;
+  for (std::int64_t micro_batches = 1; micro_batches <= most_micro_batches; ++micro_batches)
+    for (std::int64_t chunks = 1; chunks <= most_chunks; ++chunks) {
+      const PipelineShape shape{stages, micro_batches, chunks};
+      if (!fits(row, shape)) continue;
+      if (verdict.trouble = find_flaw(row.plan(shape)); !verdict.trouble.empty()) {
+        verdict.trouble =
+            fmt::format("{} stages, {} micro-batches, {} chunks: {}", stages, micro_batches, chunks, verdict.trouble);
+        return verdict;
       }
+      ++verdict.problems;
+    }
   return verdict;
 }
 
@@ -125,47 +148,62 @@ class Verify final : public Command {
  public:
   void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to this many ranks").range(1, 256); }
 
+  // A proof on 64 ranks takes thousands of times as long as one on 2. So tasks are taken in random order: then any part of
+  // them is a fair sample, and the progress line's time to go is honest. Rows are printed in the order of the tables.
   int run(Session& session) override {
-    Progress progress("verify", static_cast<std::int64_t>(all_algorithms().size()) * ranks_, session.clock,
-                      Progress::screen_of(stderr));
-    std::size_t proved = 0;
-    const auto say = [&](const char* what, const char* name, const Verdict& verdict, const std::string& of, double started) {
-      proved += verdict.trouble.empty();
-      fmt::print("{:<15} {:<22} {}\n", what, name,
-                 verdict.trouble.empty() ? fmt::format("proved on {} problems of 1 to {}, {}", verdict.problems, of,
-                                                       human_seconds(session.clock.seconds() - started))
-                                         : "NOT PROVED: " + verdict.trouble);
-      std::fflush(stdout);
-    };
-    for (const Algorithm& algorithm : all_algorithms()) {
-      const double started = session.clock.seconds();
-      const Verdict verdict = verdict_on(algorithm, progress);
-      say(name_of(algorithm.what), algorithm.name, verdict, fmt::format("{} ranks", ranks_), started);
+    std::vector<Row> rows = all_rows();
+    std::vector<std::pair<Row*, int>> tasks;
+    for (Row& row : rows)
+      for (int size = 1; size <= row.tasks; ++size) tasks.emplace_back(&row, size);
+    Progress progress("verify", static_cast<std::int64_t>(tasks.size()), session.clock, Progress::screen_of(stderr));
+    std::mt19937_64 random(1);
+    std::int64_t done = 0;
+    std::size_t printed = 0;
+    for (const std::size_t t : random_order(tasks.size(), random)) {
+      auto& [row, size] = tasks[t];
+      progress.update(done++, fmt::format("{} {}, {} {}", row->what, row->name, size, row->unit));
+      take(*row, size, session.clock);
+      for (; printed < rows.size() && rows[printed].done == rows[printed].tasks; ++printed) print(rows[printed]);
     }
-    for (const PipelineAlgorithm& row : all_pipeline_schedules()) {
-      const double started = session.clock.seconds();
-      const Verdict verdict = verdict_on_pipeline(row);
-      say("pipeline", row.name, verdict, fmt::format("{} stages", most_stages), started);
-    }
-    const std::size_t rows = all_algorithms().size() + all_pipeline_schedules().size();
-    fmt::print("{} of {} algorithms proved\n", proved, rows);
-    return static_cast<int>(proved == rows ? Exit::ok : Exit::check);
+    const auto proved = std::ranges::count_if(rows, [](const Row& row) { return row.verdict.trouble.empty(); });
+    fmt::print("{} of {} algorithms proved\n", proved, rows.size());
+    return static_cast<int>(proved == std::ssize(rows) ? Exit::ok : Exit::check);
   }
 
  private:
-  Verdict verdict_on(const Algorithm& algorithm, Progress& progress) {
-    Verdict verdict;
-    for (int size = 1; size <= ranks_; ++size) {
-      progress.update(done_++, fmt::format("{} {}, {} ranks", name_of(algorithm.what), algorithm.name, size));
-      for (const Call& call : calls_for(algorithm, size)) {
-        if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
-        ++verdict.problems;
-      }
-    }
-    return verdict;
+  std::vector<Row> all_rows() const {
+    std::vector<Row> rows;
+    for (const Algorithm& algorithm : all_algorithms())
+      rows.push_back({name_of(algorithm.what), algorithm.name, "ranks", ranks_,
+                      [&algorithm](int size) { return verdict_on(algorithm, size); }});
+    for (const PipelineAlgorithm& row : all_pipeline_schedules())
+      rows.push_back({"pipeline", row.name, "stages", most_stages, [&row](int size) { return verdict_on(row, size); }});
+    return rows;
   }
 
-  std::int64_t ranks_ = 64, done_ = 0;
+  // Of several flaws, the one on the fewest ranks is reported: larger tasks of that row are skipped.
+  static void take(Row& row, int size, Clock& clock) {
+    ++row.done;
+    if (size > row.flawed) return;
+    const double started = clock.seconds();
+    Verdict verdict = row.prove(size);
+    row.verdict.problems += verdict.problems;
+    row.verdict.seconds += clock.seconds() - started;
+    if (verdict.trouble.empty()) return;
+    row.verdict.trouble = std::move(verdict.trouble);
+    row.flawed = size;
+  }
+
+  static void print(const Row& row) {
+    const auto& [problems, trouble, seconds] = row.verdict;
+    fmt::print("{:<15} {:<22} {}\n", row.what, row.name,
+               trouble.empty() ? fmt::format("proved on {} problems of 1 to {} {}, {}", problems, row.tasks, row.unit,
+                                             human_seconds(seconds))
+                               : "NOT PROVED: " + trouble);
+    std::fflush(stdout);
+  }
+
+  std::int64_t ranks_ = 64;
 };
 
 }  // namespace
