@@ -10,7 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <iterator>
 
 #include "experiments/command.hpp"
 #include "experiments/report/comparison.hpp"
@@ -43,14 +43,32 @@ fs::path true_path(const std::string& file) {
   return error ? fs::path(file) : path;
 }
 
-// Each file counts once: runs/*/run.h5 also matches runs/latest/run.h5, whose folder is a link to the newest run.
+bool same_bytes(const std::string& one, const std::string& other) {
+  std::error_code error;
+  if (fs::file_size(one, error) != fs::file_size(other, error) || error) return false;
+  std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
+  return std::equal(std::istreambuf_iterator<char>(a), {}, std::istreambuf_iterator<char>(b), {});
+}
+
+// "the same file as" or "a copy of", if both hold one run; else "". No two runs leave the same bytes: each has its own id.
+std::string how_equal(const std::string& one, const std::string& other) {
+  if (true_path(one) == true_path(other)) return "the same file as";
+  return same_bytes(one, other) ? "a copy of" : "";
+}
+
+// Each run counts once: runs/*/run.h5 also matches runs/latest/run.h5, whose folder is a link to the newest run.
 void leave_out_repeated(std::vector<std::string>& files) {
-  std::map<fs::path, std::string> seen;
-  std::erase_if(files, [&](const std::string& file) {
-    const auto [first, is_new] = seen.emplace(true_path(file), file);
-    if (!is_new) fmt::print(stderr, "left out: {}, the same file as {}\n", file, first->second);
-    return !is_new;
-  });
+  std::vector<std::string> kept;
+  for (const std::string& file : files) {
+    std::string how;
+    const auto first =
+        std::ranges::find_if(kept, [&](const std::string& other) { return !(how = how_equal(file, other)).empty(); });
+    if (first == kept.end())
+      kept.push_back(file);
+    else
+      fmt::print(stderr, "left out: {}, {} {}\n", file, how, *first);
+  }
+  files = kept;
 }
 
 class Report final : public Command {
@@ -129,7 +147,8 @@ class Report final : public Command {
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
-    if (one.size() == 1 && other.size() == 1 && true_path(one[0]) == true_path(other[0])) say("A and B are the same file\n");
+    if (one.size() == 1 && other.size() == 1)
+      if (const std::string how = how_equal(one[0], other[0]); !how.empty()) say(fmt::format("A is {} B\n", how));
     if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
       say(differing.print("text"));
     if (is_text) fmt::print("\n");

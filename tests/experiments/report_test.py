@@ -242,9 +242,15 @@ class Report(unittest.TestCase):
         self.assertEqual(len(json.loads(result.stdout)), 1)
         self.assertEqual(result.stderr, f"left out: {link}, the same file as {self.runs[0]}\n")
         compared = start([chorale, "report", self.runs[0], link, "--compare"])
-        self.assertIn("A and B are the same file\n", compared.stdout)
+        self.assertIn("A is the same file as B\n", compared.stdout)
         compared = start([chorale, "report", self.runs[0], self.runs[1], "--compare"])
         self.assertNotIn("the same file", compared.stdout)
+        copy = shutil.copy(self.runs[0], f"{self.folder}/copy.h5")
+        result = start([chorale, "report", self.runs[0], self.runs[1], copy, "--format", "json"])
+        self.assertEqual(len(json.loads(result.stdout)), 2)
+        self.assertEqual(result.stderr, f"left out: {copy}, a copy of {self.runs[0]}\n")
+        compared = start([chorale, "report", self.runs[0], copy, "--compare"])
+        self.assertIn("A is a copy of B\n", compared.stdout)
 
     def test_a_proof_is_no_training_run_and_changes_no_label(self):
         result = start([chorale, "prove", "--layouts", "dp1", "--steps", "1", "--run-dir", f"{self.folder}/proofs"])
