@@ -64,6 +64,7 @@ class Generate final : public Command {
                    {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});
     find_tokenizer();
     read_prompt();
+    require_known_tokens();
   }
 
   int run(Session& session) override {
@@ -160,8 +161,21 @@ class Generate final : public Command {
       } catch (const std::exception&) {}
       if (read == 0 || read != word.size())
         usage_error("the prompt is text, but there is no tokenizer", fmt::format("\"{}\" is not a number{}", word, unread_),
-                    "give --tokenizer bytes or the file that made the training data");
+                    "give numbers with commas, as in --prompt 5,7,9, or the tokenizer of the training data: --tokenizer "
+                    "bytes|FILE|DIR");
     }
+  }
+
+  // Before anything is printed.
+  void require_known_tokens() const {
+    const auto shape = shape_stored_in(load_);
+    if (!shape) return;
+    for (const std::int32_t id : ids_)
+      if (id < 0 || id >= shape->vocabulary)
+        usage_error("the prompt has a token that the model does not know",
+                    fmt::format("{} of a vocabulary of {}", id, shape->vocabulary),
+                    tokenizer_ ? "use the tokenizer of the training data"
+                               : fmt::format("give numbers from 0 to {}", shape->vocabulary - 1));
   }
 
   std::string shown(const std::vector<std::int32_t>& tokens) const {

@@ -56,7 +56,8 @@ class Train final : public Command {
     o.section("data and records");
     o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
     o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
-        .words("bytes|FILE|DIR");
+        .words("bytes|FILE|DIR")
+        .only_where("a file of tokens", [this] { return data_ == "synthetic" ? "the synthetic data is no text" : ""; });
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end")
         .range(0, 1e9)
@@ -142,6 +143,9 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder) announce(run, team, training, data);
+    if (const Option& backend = *session.options.find("backend");
+        run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
+      run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);
     MachineWatch watch(session);
     watch.warn(run.log);
     peak_.find(session, ranks, training.options(), device_);

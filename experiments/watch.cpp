@@ -42,6 +42,10 @@ class Watch final : public Command {
     if (once_ && watch::find_metrics(folder_).shown.empty())
       usage_error("there is nothing to watch", fmt::format("{} holds no metrics.jsonl", folder_),
                   "name the folder of a run, or omit --once to wait for one");
+    const auto parent = (std::filesystem::absolute(named) / "..").lexically_normal();
+    if (!runs_.empty() && !exists(named) && !exists(parent))
+      usage_error("there is no such folder, and none that it could be made in", folder_,
+                  "name a run's folder, or the folder that runs will be made in");
     signals_.emplace();
   }
 
@@ -62,6 +66,11 @@ class Watch final : public Command {
   }
 
  private:
+  static bool exists(const std::filesystem::path& path) {
+    std::error_code unreadable;
+    return std::filesystem::exists(path, unreadable);
+  }
+
   // Reads the new lines. Returns whether the run, or its suite, has ended. Finds the run anew each time, because `latest`
   // moves and a suite proceeds to its next run.
   bool look() {
@@ -75,7 +84,8 @@ class Watch final : public Command {
     const watch::View view{session.clock.wall_seconds() - shown_.written_at(), screen.columns};
     std::string text;
     if (!found_)
-      text = fmt::format("waiting for a run in {}\n", escape_control(folder_));
+      text = fmt::format("waiting for a run in {}{}; Ctrl-C ends this\n", escape_control(folder_),
+                         exists(folder_) ? "" : ", which does not exist yet");
     else if (screen.terminal || once_)
       text = picture(shown_.metrics(), view);
     else

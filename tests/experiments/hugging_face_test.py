@@ -168,8 +168,15 @@ class HuggingFace(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(f"{self.folder}/tuned")), sorted(os.listdir(model)))
 
     def test_a_tokenizer_that_does_not_fit_is_refused(self):
-        self.refused("train", "--preset", "tiny", "--vocab-size", "200", "--tokenizer", "bytes",
-                     says=["bytes has 256 tokens, the model 200"])
+        book, vocabulary = f"{self.folder}/book.txt", f"{self.folder}/book.bpe"
+        with open(book, "w") as file:
+            file.write("the cat sat on the mat. " * 200)
+        self.done("data", "train-bpe", book, "--vocabulary", "270", "--out", vocabulary)
+        self.done("data", "tokenize", book, "--tokenizer", "bytes")
+        self.refused("train", "--preset", "tiny", "--vocab-size", "260", "--data", f"{self.folder}/book.bin", "--tokenizer",
+                     vocabulary, says=[f"{vocabulary} has 268 tokens, the model 260"])
+        self.refused("train", "--preset", "tiny", "--tokenizer", "bytes",
+                     says=["tokenizer has no effect here", "the synthetic data is no text"])
         run = self.train("--preset", "tiny", "--num-layers", "1", "--train-iters", "1")
         self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none",
                      says=["no such tokenizer"])
@@ -180,6 +187,9 @@ class HuggingFace(unittest.TestCase):
         self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need no tokenizer
         self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
                      says=['"the" is not a number', "not a supported byte-level tokenizer"])
+        for prompt, says in (("5,7,90000", "90000 of a vocabulary of "), ("-1", "give numbers from 0 to "),
+                             ("1 2 3", "give numbers with commas, as in --prompt 5,7,9")):
+            self.refused("generate", "--load", run, "--tokenizer", "none", f"--prompt={prompt}", says=[says])
 
     def test_pickles_are_not_opened(self):
         model = self.model("--preset", "tiny", "--num-layers", "1")
