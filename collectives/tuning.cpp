@@ -26,9 +26,9 @@ Collective collective_named(const std::string& name) {
 }
 
 Json line_of(const Tuned& t) {
-  return {{"backend", t.backend},     {"op", name_of(t.what)},    {"ranks", t.ranks},   {"in_place", t.in_place},
-          {"bytes", t.bytes},         {"algorithm", t.algorithm}, {"chunks", t.chunks}, {"time_us", t.seconds * 1e6},
-          {"runner_up", t.runner_up}, {"ratio", t.ratio}};
+  return {{"backend", t.backend},     {"op", name_of(t.what)},    {"ranks", t.ranks},         {"in_place", t.in_place},
+          {"bytes", t.bytes},         {"algorithm", t.algorithm}, {"chunks", t.chunks},       {"time_us", t.seconds * 1e6},
+          {"runner_up", t.runner_up}, {"ratio", t.ratio},         {"ratio_low", t.ratio_low}, {"ratio_high", t.ratio_high}};
 }
 
 Tuned choice_of(const Json& line) {
@@ -36,6 +36,7 @@ Tuned choice_of(const Json& line) {
   t.in_place = line.at("in_place"), t.bytes = line.at("bytes"), t.algorithm = line.at("algorithm");
   t.chunks = line.at("chunks"), t.seconds = line.at("time_us").get<double>() * 1e-6;
   t.runner_up = line.at("runner_up"), t.ratio = line.at("ratio");
+  t.ratio_low = line.value("ratio_low", 0.0), t.ratio_high = line.value("ratio_high", 0.0);
   if (t.ranks < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has invalid numbers");
   return t;
 }
@@ -48,8 +49,10 @@ Tuned choice_of(const Json& line) {
 
 std::string Tuned::why() const {
   const std::string own = fmt::format("{} at {} bytes", human_seconds(seconds), bytes);
-  return runner_up.empty() ? own + ", and nothing else fits"
-                           : fmt::format("{}, {} takes {:.2f} times as long", own, runner_up, ratio);
+  if (runner_up.empty()) return own + ", and nothing else fits";
+  const std::string interval = ratio_high > 0 ? fmt::format(" ({:.2f} to {:.2f})", ratio_low, ratio_high) : "";
+  return fmt::format("{}, {} takes {:.2f} times as long{}{}", own, runner_up, ratio, interval,
+                     ratio_high > 0 && ratio_low <= 1 ? ", within the noise" : "");
 }
 
 std::filesystem::path default_tuning_file() {

@@ -24,11 +24,12 @@ struct Tuned {
   std::int64_t bytes = 0;  // of the whole vector
   std::string algorithm;
   int chunks = 1;
-  double seconds = 0;     // median
-  std::string runner_up;  // "" if nothing else could run
-  double ratio = 1;       // the runner-up's time divided by this one's
+  double seconds = 0;                    // median
+  std::string runner_up;                 // "" if nothing else could run
+  double ratio = 1;                      // the runner-up's time divided by this one's
+  double ratio_low = 0, ratio_high = 0;  // its interval, from the 95 % intervals of both medians; 0 in an older table
 
-  std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long"
+  std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long (1.07 to 1.18)"
 };
 
 struct TuningTable {

@@ -1,19 +1,21 @@
 // `chorale tune`: times every algorithm over sizes on the backends given, and writes which to take where: the table that
 // `auto` goes by. Each choice is printed with its reason. What the table knew of other rank counts, backends and operations
-// stays.
+// stays. A signal to stop ends it within a row: what is answered by then is written.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
-#include <tuple>
 
+#include "collectives/backends/backends.hpp"
 #include "experiments/bench/fit.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -35,37 +37,44 @@ class Tune final : public Command {
     if (asked_.tuning_file().empty())
       usage_error("there is no place for the table", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --tuning FILE");
+    signals_.emplace();
   }
 
   int run(Session& session) override {
     Sweep sweep = asked_.sweep();
     sweep.how.ceiling = false;
+    sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
+    sweep.together = true;
     const Outcome outcome = bench::run(sweep, session);
-    if (session.runtime->rank() == 0 && outcome.rows > 0) write(outcome.series);
-    if (outcome.rows == 0 && session.runtime->rank() == 0)
-      std::fputs("nothing was measured: the table stays as it is\n", stderr);
-    return static_cast<int>(outcome.rows > 0 ? Exit::ok : Exit::usage);
+    if (session.runtime->rank() == 0) {
+      if (!outcome.series.empty()) write(outcome);
+      if (outcome.stopped) say_stopped(outcome, session.runtime->size());
+      if (outcome.rows == 0) std::fputs("nothing was measured: the table stays as it is\n", stderr);
+    }
+    return static_cast<int>(outcome.stopped ? Exit::runtime : outcome.rows > 0 ? Exit::ok : Exit::usage);
   }
 
  private:
   struct Timed {
     const Series* series;
-    double seconds;
+    Summary time;
   };
-  using Question = std::tuple<std::string, Collective, int, bool, std::int64_t>;
+  using Question = decltype(Case().question());
 
-  void write(const std::vector<Series>& all) const {
+  void write(const Outcome& outcome) const {
+    const std::vector<Series>& all = outcome.series;
     std::map<Question, std::vector<Timed>> answers;
     for (const Series& series : all) {
       const Case& row = series.row;
       if (series.wrong > 0) continue;  // a wrong result is no result
-      answers[{row.backend, row.what, row.ranks, row.in_place, row.bytes()}].push_back(
-          {&series, summarize(series.slowest).median});
+      answers[row.question()].push_back({&series, summarize(series.slowest)});
     }
     TuningTable table = known();
     std::erase_if(table.choices, [&](const Tuned& t) {
       return std::any_of(all.begin(), all.end(), [&](const Series& series) {
-        return series.row.backend == t.backend && series.row.what == t.what && series.row.ranks == t.ranks;
+        const Case& row = series.row;
+        const bool same_size = row.in_place == t.in_place && row.bytes() == t.bytes;
+        return row.backend == t.backend && row.what == t.what && row.ranks == t.ranks && (same_size || !outcome.stopped);
       });
     });
     for (auto& [question, timed] : answers) {
@@ -75,9 +84,29 @@ class Tune final : public Command {
                  t.in_place ? ", in place" : "", human_bytes(t.bytes), t.algorithm,
                  t.chunks > 1 ? fmt::format(" in {} chunks", t.chunks) : "", t.why());
     }
-    fit_prices(table, all);
+    if (!outcome.stopped) fit_prices(table, all);
     write_tuning(asked_.tuning_file(), table);
     fmt::print("written to {}\n", escape_control(asked_.tuning_file()));
+    std::fflush(stdout);
+  }
+
+  // Says which questions the table now answers anew.
+  void say_stopped(const Outcome& outcome, int size) const {
+    std::map<std::pair<std::string, std::string>, std::set<std::int64_t>> sizes;
+    for (const Series& series : outcome.series)
+      sizes[{series.row.backend, name_of(series.row.what)}].insert(series.row.bytes());
+    std::vector<std::string> measured;
+    for (const auto& [kind, all] : sizes) {
+      std::vector<std::string> words;
+      for (const std::int64_t bytes : all) words.push_back(human_bytes(bytes));
+      measured.push_back(fmt::format("{} on {} at {}", kind.second, kind.first, join(words, ", ")));
+    }
+    const std::string numbers = fmt::format("{} of {} rows were measured", outcome.series.size(), outcome.rows);
+    const Error stopped(Exit::runtime, "stopped", numbers + ": " + (measured.empty() ? "none of use" : join(measured, "; ")),
+                        measured.empty()
+                            ? "the table stays as it was: start it again"
+                            : "the table has these alone from this run, the rest as it was: start it again for all");
+    std::fputs(describe(stopped, 0, size).c_str(), stderr);
   }
 
   // What was tuned before, if it was on this machine.
@@ -90,14 +119,16 @@ class Tune final : public Command {
   }
 
   static Tuned winner(std::vector<Timed>& timed) {
-    std::stable_sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) { return a.seconds < b.seconds; });
+    std::stable_sort(timed.begin(), timed.end(),
+                     [](const Timed& a, const Timed& b) { return a.time.median < b.time.median; });
+    const Summary& best = timed[0].time;
     const Case& row = timed[0].series->row;
-    Tuned tuned{row.backend,   row.what,   row.ranks,        row.in_place, row.bytes(),
-                row.algorithm, row.chunks, timed[0].seconds, "",           1};
+    Tuned tuned{row.backend, row.what, row.ranks, row.in_place, row.bytes(), row.algorithm, row.chunks, best.median, "", 1};
     for (const Timed& other : timed)
       if (tuned.runner_up.empty() && other.series->row.algorithm != row.algorithm) {
         tuned.runner_up = other.series->row.algorithm;
-        tuned.ratio = other.seconds / tuned.seconds;
+        tuned.ratio = other.time.median / best.median;
+        tuned.ratio_low = other.time.ci_low / best.ci_high, tuned.ratio_high = other.time.ci_high / best.ci_low;
       }
     return tuned;
   }
@@ -113,15 +144,17 @@ class Tune final : public Command {
       if (sample.weights[0] > 0) observed[row.backend].push_back(sample);
     }
     for (const auto& [backend, samples] : observed) {
-      const Price p = fit(samples);
+      const auto [p, gamma_found] = fit(samples, backend_named(backend).usual);
       const bool usable = p.alpha > 0 && p.beta > 0;  // else too few kinds of calls were timed to tell the prices apart
       if (usable) table.prices[backend] = p;
-      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}\n", backend, p.alpha * 1e6,
-                 p.beta * 1024e9, p.gamma * 1024e9, usable ? "" : ": not kept, more operations would tell them apart");
+      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}\n", backend, p.alpha * 1e6,
+                 p.beta * 1024e9, p.gamma * 1024e9, gamma_found ? "" : " (not measurable, so in its usual ratio to β)",
+                 usable ? "" : ": not kept, more operations would tell them apart");
     }
   }
 
   Asked asked_;
+  std::optional<Signals> signals_;
 };
 
 }  // namespace

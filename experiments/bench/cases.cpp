@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
+#include <map>
 
 #include "collectives/algorithms.hpp"
 #include "experiments/bench/values.hpp"
+#include "experiments/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -146,6 +149,28 @@ std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dt
     if (wanted.factor == 1) break;
   }
   return found;
+}
+
+std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together) {
+  struct Group {
+    std::size_t round;
+    std::vector<std::size_t> cases = {};
+  };
+  std::vector<Group> groups;
+  std::map<decltype(Case().question()), std::size_t> group_of;
+  std::map<long, std::size_t> rounds;  // by size, to the next power of two
+  for (const std::size_t c : order_by_seed(cases.size(), seed)) {
+    const auto [group, is_new] = group_of.try_emplace(cases[c].question());
+    if (is_new || !together) {
+      group->second = groups.size();
+      groups.push_back({rounds[std::lround(std::log2(cases[c].bytes() + 1))]++});
+    }
+    groups[group->second].cases.push_back(c);
+  }
+  if (seed != 0) std::ranges::stable_sort(groups, {}, &Group::round);
+  std::vector<std::size_t> turns;
+  for (const Group& group : groups) turns.insert(turns.end(), group.cases.begin(), group.cases.end());
+  return turns;
 }
 
 Grid make_grid(const Wanted& wanted, const Stage& stage) {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "collectives/problem.hpp"
@@ -28,6 +29,8 @@ struct Case {
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Problem problem() const;
+  // Rows that differ only in algorithm, chunks or type answer the same question: which of them is fastest?
+  auto question() const { return std::tuple(backend, what, ranks, in_place, bytes()); }
   double bus_factor() const;  // bytes that the busiest link must carry, per byte of the vector; 0 for a barrier
 };
 
@@ -53,6 +56,11 @@ struct Grid {
   std::vector<std::string> skipped;  // "broadcast ring: there is no such algorithm"
 };
 Grid make_grid(const Wanted& wanted, const Stage& stage);
+
+// The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
+// So any part of the cases is a fair sample: the time to go is honest, and a busy minute favors no size or algorithm.
+// `together`: all cases of a question are measured in a row. A seed of 0: as they come.
+std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);
 

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace chorale::bench {
 namespace {
 
 // Coordinate descent: each price in turn takes its best value given the others, none below zero. The problem is convex, so
-// the passes run down into its one valley; three unknowns need no more cleverness.
+// this converges to its only minimum.
 constexpr int passes = 2000;
 
-}  // namespace
-
-Price fit(const std::vector<Observed>& samples) {
+Price descend(const std::vector<Observed>& samples) {
   std::array<double, 3> price{};
   for (int pass = 0; pass < passes; ++pass)
     for (std::size_t k = 0; k < 3; ++k) {
@@ -28,6 +27,19 @@ Price fit(const std::vector<Observed>& samples) {
       price[k] = square > 0 ? std::max(along / square, 0.0) : 0;
     }
   return {price[0], price[1], price[2]};
+}
+
+}  // namespace
+
+Fitted fit(const std::vector<Observed>& samples, const Price& usual) {
+  const Price free = descend(samples);
+  if (free.gamma > 0) return {free, true};
+  const double ratio = usual.gamma / usual.beta;
+  std::vector<Observed> joined = samples;
+  for (Observed& sample : joined) sample.weights[1] += ratio * std::exchange(sample.weights[2], 0);
+  Price price = descend(joined);
+  price.gamma = ratio * price.beta;
+  return {price, false};
 }
 
 }  // namespace chorale::bench

@@ -1,6 +1,9 @@
-// α, β and γ from what was measured: those for which the cost model's times come nearest, in ratio, to the measured ones.
+// Fits α, β and γ to measured times, so that the cost model's times come nearest to them in ratio.
 //
-//   minimise Σ ((α·a + β·b + γ·c) / t − 1)²  over α, β, γ ≥ 0      a, b, c: the model's seconds were only that price 1
+//   minimize Σ ((α·a + β·b + γ·c) / t − 1)²  over α, β, γ ≥ 0      a, b, c: the model's seconds if only that price were 1
+//
+// Sums that wait for memory anyway cost nothing beyond the bytes that they load and store, so noise can hide γ. A fit of 0
+// would make sums free. Then γ keeps its usual ratio to β, and the two are fitted as one.
 #pragma once
 #include <array>
 #include <vector>
@@ -14,6 +17,10 @@ struct Observed {
   double seconds;
 };
 
-Price fit(const std::vector<Observed>& samples);  // what nothing depends on is 0
+struct Fitted {
+  Price price;               // 0 where no sample depends on it
+  bool gamma_found = false;  // else γ is β times its usual ratio
+};
+Fitted fit(const std::vector<Observed>& samples, const Price& usual);
 
 }  // namespace chorale::bench

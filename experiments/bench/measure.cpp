@@ -10,6 +10,9 @@
 namespace chorale::bench {
 namespace {
 
+// Launchers kill a rank that lives on a second after it was told to end.
+constexpr double seconds_between_looks = 0.1;
+
 // Whether the backend has memory of its own where buffers are to lie.
 bool lends(const Communicator& world, const How& how) {
   return world.allocator().device() == (how.device ? how.device->device() : Device{});
@@ -31,6 +34,12 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   const std::int64_t most = bytes < 64 << 10 ? 2000 : bytes < 8 << 20 ? 200 : 20;
   const double in_half_a_second = 0.5 / std::max(seconds, 1e-6);
   return std::clamp(static_cast<std::int64_t>(in_half_a_second), std::int64_t{20}, most);
+}
+
+// All ranks agree on it, so that none waits for a rank that has left.
+bool Bench::stop_now() {
+  stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
+  return stopped_;
 }
 
 Communicator& Bench::communicator_for(const Case& row) {
@@ -84,10 +93,13 @@ Series Bench::measure(const Case& row) {
     seconds = clock.seconds() - started;
   };
   for (std::int64_t i = 0; i < how_.warm_up; ++i) timed(i);
-  const std::int64_t repetitions = repetitions_for(team_.broadcast(seconds), row.bytes());
+  seconds = team_.broadcast(seconds);
+  const std::int64_t repetitions = repetitions_for(seconds, row.bytes());
+  const auto until_next_look = static_cast<std::int64_t>(std::clamp(seconds_between_looks / seconds, 1.0, 1e6));
   const std::int64_t sent_before = communicator.traffic().bytes_sent;
   Tally tally{.seconds = {}, .wrong = how_.check && row.what != Collective::barrier ? 0.0 : -1.0};
   for (std::int64_t i = 0; i < repetitions; ++i) {
+    if (i % until_next_look == 0 && stop_now()) return {.row = row};
     const bool checked = tally.wrong >= 0 && (i == 0 || i == repetitions / 2 || i == repetitions - 1);
     values.round = ++round_;
     if (checked) prepare(values, call_of(row, mine, how_.warm_up + i), mine);

@@ -6,6 +6,7 @@
 // Three calls of a series are checked, element by element, on every rank, outside the clock: before the barrier the input
 // is filled and the output spoilt, after the second reading of the clock the result is compared.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct How {
   bool heap = false;                         // ordinary memory, where the backend has better
   std::shared_ptr<Memory> device = nullptr;  // where buffers lie, if not on the host
   bool compare_calls = true;                 // between ranks, as the communicator does unless it is told not to
+  std::function<bool()> told_to_stop = {};   // asked on every rank, some ten times a second; none: nobody can stop it
 };
 
 // What rank 0 knows when a row is over. The others have an empty one.
@@ -46,13 +48,15 @@ class Bench {
  public:
   Bench(Team& team, Communicator& world, const How& how);
 
-  Series measure(const Case& row);  // on every rank
+  Series measure(const Case& row);           // on every rank
+  bool stopped() const { return stopped_; }  // on every rank, once one was told to: the last series is of no use
 
  private:
   Communicator& communicator_for(const Case& row);
   Call call_of(const Case& row, const Problem& mine, std::int64_t i) const;
   void prepare(const Values& values, const Call& call, const Problem& mine) const;
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
+  bool stop_now();
   struct Tally {  // what one rank brings home from a series
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted
@@ -69,6 +73,7 @@ class Bench {
   Allocator ordinary_;
   Buffers buffers_;
   std::uint32_t round_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace chorale::bench

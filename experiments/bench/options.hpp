@@ -24,7 +24,7 @@ class Asked {
   std::vector<std::string> backends{"shm"};
 
  private:
-  std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 0;
+  std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;
   std::string cache_ = "hot", memory_ = "symmetric", tuning_;
 };
 

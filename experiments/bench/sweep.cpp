@@ -39,12 +39,6 @@ Stage stage_of(const Communicator& world) {
   return stage;
 }
 
-std::vector<std::size_t> order_of(std::size_t count, std::int64_t seed) {
-  if (seed == 0) return in_order(count);
-  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-  return random_order(count, random);
-}
-
 Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
   const Grid grid = make_grid(sweep.wanted, stage_of(world));
   Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
@@ -55,10 +49,17 @@ Outcome measure_all(Team& team, Communicator& world, const Sweep& sweep) {
   Bench bench(team, world, sweep.how);
   if (speaks) outcome.series.resize(grid.cases.size());
   std::int64_t turn = 0;
-  for (const std::size_t c : order_of(grid.cases.size(), sweep.order)) {
+  for (const std::size_t c : turns_of(grid.cases, sweep.order, sweep.together)) {
     const Case& row = grid.cases[c];
     if (speaks) progress.update(turn, fmt::format("{} {}, {} bytes", name_of(row.what), row.algorithm, row.bytes()));
     Series series = bench.measure(row);
+    if (bench.stopped()) {
+      outcome.stopped = true;
+      std::erase_if(outcome.series, [&](const Series& s) {
+        return s.slowest.empty() || (sweep.together && s.row.question() == row.question());
+      });
+      break;
+    }
     series.turn = turn++;
     if (speaks) outcome.series[c] = std::move(series);
   }
@@ -101,7 +102,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
   watch.warn(log);
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
-  for (const std::size_t b : order_of(sweep.backends.size(), sweep.order)) {
+  for (const std::size_t b : order_by_seed(sweep.backends.size(), sweep.order)) {
     const std::string& name = sweep.backends[b];
     const Backend& backend = backend_named(name);
     if (const std::string why = why_not(backend, runtime); !why.empty()) {
@@ -118,7 +119,9 @@ Outcome run(const Sweep& sweep, const Session& session) {
     }
     for (Series& series : outcome.series) series.turn += all.rows;
     all.rows += outcome.rows;
+    all.stopped = outcome.stopped;
     by_backend[b] = std::move(outcome.series);
+    if (all.stopped) break;
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
   all.others = watch.finish(log);

@@ -1,10 +1,14 @@
 #include "experiments/bench/team.hpp"
 
+#include <algorithm>
+
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/polling_barrier.hpp"
 
 namespace chorale::bench {
+
+bool Team::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
 
 void ProcessTeam::barrier() { mpi::polling_barrier(runtime_.world()); }
 

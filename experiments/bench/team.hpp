@@ -18,6 +18,7 @@ class Team {
   virtual void barrier() = 0;
   virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // on rank 0: everybody's, in rank order
   virtual double broadcast(double value) = 0;                               // rank 0's
+  bool any(bool mine);                                                      // whether it is true on some rank
 };
 
 class ProcessTeam final : public Team {

@@ -47,6 +47,14 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
   CHECK(selector.price("shm").beta == 2e-9);
 }
 
+TEST_CASE("a choice says between what its lead lies, and when that may be noise") {
+  Tuned choice = table().choices[0];
+  choice.ratio_low = 1.1, choice.ratio_high = 1.4;
+  CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (1.10 to 1.40)");
+  choice.ratio_low = 0.9;
+  CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (0.90 to 1.40), within the noise");
+}
+
 TEST_CASE("the cost model decides what was not measured: other ranks, backends, machines, algorithms that do not fit") {
   const auto says_model = [](const Choice& choice) { return choice.why.find("by the cost model") != std::string::npos; };
   const Selector selector(table());

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -249,6 +250,35 @@ class Bench(unittest.TestCase):
             refused = start(command)
             self.assertEqual(refused.returncode, 2)
             self.assertIn("not a tuning table", refused.stderr)
+
+    def test_tune_that_is_told_to_stop_writes_what_is_answered(self):
+        for own in ([chorale, "tune", "--backend", "threads"], [*launch, "-n", "2", chorale, "tune", "--backend", "shm"]):
+            with self.subTest(own[-1]), tempfile.TemporaryDirectory() as folder:
+                table, said = f"{folder}/tuning.json", f"{folder}/said"
+                before = [*own, "--tuning", table, "all_reduce", "-b", "4", "-e", "4", "-n", "3"]
+                self.assertEqual(start(before).returncode, 0)
+                with open(said, "w") as errors:
+                    process = spawn([*own, "--tuning", table, "all", "-f", "2"], stdout=subprocess.DEVNULL, stderr=errors)
+
+                def text():
+                    with open(said) as stream:
+                        return stream.read()
+                # No question has twenty algorithms, so one at least is answered.
+                until(lambda: any(int(done) >= 20 for done in re.findall(r"bench \w+  (\d+)/", text())), process)
+                process.send_signal(signal.SIGINT)
+                finish(process)
+                self.assertNotEqual(process.returncode, 0)
+                stopped = re.search(r"error: stopped\n  (\d+) of (\d+) rows were measured: .* at .*B\n", text())
+                self.assertTrue(stopped, text())
+                self.assertLess(int(stopped[1]), int(stopped[2]))
+                choices = load(table)["choices"]
+                asked = [(choice["op"], choice["in_place"], choice["bytes"]) for choice in choices]
+                self.assertEqual(len(set(asked)), len(asked))
+                self.assertIn(("all_reduce", False, 4), asked)  # from before
+                self.assertGreater(len(asked), 2)
+                for choice in choices:
+                    self.assertLessEqual(choice["ratio_low"], choice["ratio"])
+                    self.assertGreaterEqual(choice["ratio_high"], choice["ratio"])
 
 
 if __name__ == "__main__":

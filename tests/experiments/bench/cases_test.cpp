@@ -73,3 +73,39 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.begin = 9, w.end = 8; }), says("end before they begin"));
   CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
 }
+
+TEST_CASE("after a tenth of the cases the time to go is known, and tune measures a question in a row") {
+  Wanted wanted;
+  wanted.ops = wanted.algorithms = {"all"};
+  wanted.begin = 8, wanted.end = 16 << 20, wanted.factor = 16;
+  const std::vector<Case> cases = make_grid(wanted, stage("mpi", 4, true)).cases;
+  const auto seconds = [&](std::size_t c) {
+    return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;
+  };
+  // What the first tenth foretells, divided by what all of them take.
+  const auto foretold = [&](const std::vector<std::size_t>& turns) {
+    double all = 0, tenth = 0;
+    for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+      all += seconds(turns[turn]);
+      if (10 * turn < turns.size()) tenth += seconds(turns[turn]);
+    }
+    return 10 * tenth / all;
+  };
+  for (const bool together : {false, true})
+    for (std::int64_t seed = 1; seed <= 20; ++seed) {
+      const std::vector<std::size_t> turns = turns_of(cases, seed, together);
+      REQUIRE(std::set(turns.begin(), turns.end()).size() == cases.size());
+      CHECK((foretold(turns) > 0.45 && foretold(turns) < 1.8));
+      std::set<decltype(Case().question())> questions;
+      std::size_t changes = 0;
+      for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+        questions.insert(cases[turns[turn]].question());
+        changes += turn == 0 || cases[turns[turn]].question() != cases[turns[turn - 1]].question();
+      }
+      CHECK((changes == questions.size()) == together);
+    }
+  const std::vector<std::size_t> in_order = turns_of(cases, 0, false);
+  CHECK((std::ranges::is_sorted(in_order) && foretold(in_order) < 0.35));
+  CHECK(turns_of(cases, 7, true) == turns_of(cases, 7, true));
+  CHECK(turns_of(cases, 7, true) != turns_of(cases, 8, true));
+}

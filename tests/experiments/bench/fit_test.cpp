@@ -11,11 +11,29 @@ TEST_CASE("the fit recovers the prices from the times that they produce") {
     for (double bytes = 8; bytes < 1e8; bytes *= 10)
       for (const double reduced : {0.0, bytes})
         samples.push_back({{messages, bytes, reduced}, 2e-6 * messages + 1e-10 * bytes + 5e-11 * reduced});
-  const Price price = bench::fit(samples);
+  const Price usual{1e-6, 4e-10, 2e-10};
+  const auto [price, gamma_found] = bench::fit(samples, usual);
+  CHECK(gamma_found);
   CHECK((price.alpha > 1.99e-6 && price.alpha < 2.01e-6));
   CHECK((price.beta > 0.99e-10 && price.beta < 1.01e-10));
   CHECK((price.gamma > 4.9e-11 && price.gamma < 5.1e-11));
-  for (Observed& sample : samples) sample.weights[2] = 0;
-  CHECK(bench::fit(samples).gamma == 0);
-  CHECK(bench::fit({}).alpha == 0);
+  CHECK(bench::fit({}, usual).price.alpha == 0);
+}
+
+TEST_CASE("sums are never free: a gamma that does not show keeps its usual ratio to beta") {
+  const Price usual{1e-6, 4e-10, 2e-10};
+  std::vector<Observed> samples;
+  for (const double messages : {1.0, 2.0, 6.0})
+    for (double bytes = 8; bytes < 1e8; bytes *= 10)
+      for (const double reduced : {0.0, bytes})  // sums that take less time than copies, as noise may have it
+        samples.push_back({{messages, bytes, reduced}, 2e-6 * messages + 1e-10 * bytes - 2e-11 * reduced});
+  for (const bool sums : {true, false}) {
+    for (Observed& sample : samples)
+      if (!sums) sample.weights[2] = 0;
+    const auto [price, gamma_found] = bench::fit(samples, usual);
+    CHECK(!gamma_found);
+    CHECK(price.gamma == price.beta / 2);
+    CHECK((price.beta > 0.5e-10 && price.beta < 1.01e-10));
+    CHECK((price.alpha > 1.9e-6 && price.alpha < 2.1e-6));
+  }
 }
