@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -71,7 +72,7 @@ const CommandRow& find_command(const std::string& name) {
     names.emplace_back(row.name);
   }
   usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "),
-              did_you_mean(name, names, "chorale --help explains them"));
+              did_you_mean(name, names, program() + " --help explains them"));
 }
 
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group() {

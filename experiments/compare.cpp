@@ -75,7 +75,7 @@ class Compare final : public Command {
       usage_error("one suite at a time",
                   fmt::format("{} files were given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
                               resume_.empty() ? "" : ", and --resume"),
-                  "chorale compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
+                  program() + " compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
     if (layouts_.empty()) require_nothing_to_pass_on();
     if (resume_.empty())
       require_writable(run_dir_);

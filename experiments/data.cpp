@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
@@ -47,13 +48,14 @@ class Data final : public Command {
     row_ = std::find_if(std::begin(actions), std::end(actions), [&](const Action& row) { return row.name == action; });
     if (row_ == std::end(actions)) {
       usage_error(action.empty() ? "data needs an action" : fmt::format("unknown action \"{}\"", escape_control(action)),
-                  "the actions are " + join(known, ", "), did_you_mean(action, known, "for example: chorale data floor"));
+                  "the actions are " + join(known, ", "),
+                  did_you_mean(action, known, "for example: " + program() + " data floor"));
     }
     const std::size_t wanted = row_->wants_file ? 2 : 1;
     if (words_.size() != wanted)
       usage_error(fmt::format("data {} takes {}", action, row_->wants_file ? "one file" : "no file"),
                   fmt::format("{} were given", words_.size() - 1),
-                  fmt::format("chorale data {}{}", action, row_->wants_file ? " FILE" : ""));
+                  fmt::format("{} data {}{}", program(), action, row_->wants_file ? " FILE" : ""));
     if (!row_->ending) return;
     if (out_.empty()) out_ = std::filesystem::path(words_[1]).replace_extension(row_->ending).string();
     std::error_code missing;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "experiments/kept_tokenizer.hpp"
 #include "parallel/state/stored_weights.hpp"
@@ -23,7 +24,7 @@ class Export final : public Command {
   void check(const Launch&) override {
     if (load_.empty() || out_.empty())
       usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
-                  "chorale export --load runs/latest --out model");
+                  program() + " export --load runs/latest --out model");
     if (std::filesystem::exists(out_) && !(std::filesystem::is_directory(out_) && std::filesystem::is_empty(out_)))
       usage_error("the folder to export to already exists", out_, "name another with --out, or remove it first");
   }

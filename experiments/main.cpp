@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "experiments/same_settings.hpp"
 #include "parallel/plan.hpp"
@@ -36,7 +37,7 @@ std::string overview() {
     for (const CommandRow* row : rows) text += fmt::format("  {:<10} {}\n", row->name, row->about);
     text += "\n";
   }
-  return text + "`chorale COMMAND --help` explains a command, with an example.\n";
+  return text + "`" + program() + " COMMAND --help` explains a command, with an example.\n";
 }
 
 std::string help(const CommandRow& row, const Options& options) {
@@ -62,7 +63,7 @@ std::vector<std::string> names_of_all_commands() {
 }
 
 int run(const Launch& launch, const std::vector<std::string>& words, std::optional<mpi::Runtime>& runtime) {
-  if (words.size() < 2) usage_error("no command given", "chorale COMMAND …", "chorale --help lists the commands");
+  if (words.size() < 2) usage_error("no command given", program() + " COMMAND …", program() + " --help lists the commands");
   if (words[1] == "--help" || words[1] == "-h" || words[1] == "help") {
     if (launch.rank == 0) fmt::print("{}", overview());
     return 0;

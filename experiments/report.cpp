@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "experiments/report/comparison.hpp"
 #include "experiments/report/conditions.hpp"
@@ -95,12 +96,13 @@ class Report final : public Command {
     for (const std::string& file : files_)
       if (html_ && names_page(file)) page_ = file;
     if (html_) std::erase_if(files_, names_page);
-    if (files_.empty()) usage_error("no file given", "chorale report FILE.h5…", "the newest record is runs/latest/run.h5");
+    if (files_.empty())
+      usage_error("no file given", program() + " report FILE.h5…", "the newest record is runs/latest/run.h5");
     if (html_ + compare_ + !reference_.empty() > 1)
       usage_error("--html, --compare and --check exclude one another", "several of them were given", "give one at a time");
     if (compare_ && files_.size() != 2)
       usage_error("--compare needs two records", fmt::format("{} given: {}", files_.size(), join(files_, " ")),
-                  "chorale report A.h5 B.h5 --compare");
+                  program() + " report A.h5 B.h5 --compare");
     if (!compare_) leave_out_repeated(files_);
     leave_out_repeated(reference_);
     share_ = share_in(threshold_);
@@ -143,7 +145,7 @@ class Report final : public Command {
           "the records have no metric in common",
           "training runs are compared by layout, unless each side has only one; benchmarks by operation, backend, algorithm "
           "and size",
-          "chorale report FILE.h5 shows what a record holds");
+          program() + " report FILE.h5 shows what a record holds");
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));

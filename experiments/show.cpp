@@ -12,6 +12,7 @@
 
 #include "collectives/analysis/drawing.hpp"
 #include "collectives/chunking.hpp"
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "experiments/show.hpp"
 #include "experiments/show_pipeline.hpp"
@@ -46,7 +47,7 @@ class Show final : public Command {
   void check(const Launch&) override {
     if (words_.size() > 2)
       usage_error("show takes a collective and an algorithm", fmt::format("{} words were given", words_.size()),
-                  "for example: chorale show all_reduce ring");
+                  "for example: " + program() + " show all_reduce ring");
     if (of_pipeline())
       refuse("a pipeline", {"ranks", "count", "root", "in-place", "ranks-per-node"},
              "it has --stages, --micro-batches and --chunks");
@@ -57,12 +58,12 @@ class Show final : public Command {
       usage_error("the root is not a rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
     if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
       usage_error("--steps, --chunks and --svg are for one algorithm", fmt::format("{} words were given", words_.size()),
-                  "for example: chorale show all_reduce ring --steps");
+                  "for example: " + program() + " show all_reduce ring --steps");
     if (of_pipeline()) return require_answer(question());
     find_algorithms();
     if (words_.size() == 2 && !fits(*chosen_[0], problem(chosen_[0]->what)))
       usage_error(fmt::format("{} does not fit", join(words_, " ")), fmt::format("{} ranks", ranks_),
-                  fmt::format("chorale show {} --ranks {} lists those that do", words_[0], ranks_));
+                  fmt::format("{} show {} --ranks {} lists those that do", program(), words_[0], ranks_));
   }
 
   int run(Session&) override {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/advice.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/drawing.hpp"
 #include "src/base/error.hpp"
@@ -111,7 +112,7 @@ void require_answer(const PipelineQuestion& question) {
   const PipelineShape shape = shape_for(row, question.shape);
   if (fits(row, shape)) return;
   usage_error(fmt::format("pipeline {} does not fit", row.name), row.misfit(shape),
-              fmt::format("chorale show pipeline --stages {} --micro-batches {} lists those that do", shape.stages,
+              fmt::format("{} show pipeline --stages {} --micro-batches {} lists those that do", program(), shape.stages,
                           shape.micro_batches));
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "experiments/advice.hpp"
 #include "experiments/command.hpp"
 #include "experiments/watch/picture.hpp"
 #include "src/base/error.hpp"
@@ -38,7 +39,7 @@ class Watch final : public Command {
     const std::filesystem::path named = folder_;
     if (std::error_code error; std::filesystem::is_regular_file(named, error) && named.extension() != ".jsonl")
       usage_error("watch takes the folder of a run", fmt::format("{} is a file", folder_),
-                  fmt::format("chorale watch {}", named.has_parent_path() ? named.parent_path().string() : "."));
+                  fmt::format("{} watch {}", program(), named.has_parent_path() ? named.parent_path().string() : "."));
     if (once_ && watch::find_metrics(folder_).shown.empty())
       usage_error("there is nothing to watch", fmt::format("{} holds no metrics.jsonl", folder_),
                   "name the folder of a run, or omit --once to wait for one");

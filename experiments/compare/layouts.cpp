@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/advice.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/plan/candidates.hpp"
 #include "experiments/train/flags.hpp"
@@ -59,7 +60,7 @@ int ranks_of(const std::string& word, const Launch& launch) {
   if (ranks > launch.size)
     usage_error(
         fmt::format("layout {} needs {} ranks, {} {} started", word, ranks, launch.size, launch.size > 1 ? "were" : "was"),
-        "it is listed in --layouts", fmt::format("mpirun -n {} chorale compare …", ranks));
+        "it is listed in --layouts", command_on(ranks, "compare …"));
   return static_cast<int>(ranks);
 }
 

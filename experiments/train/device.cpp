@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/advice.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale::train {
@@ -17,7 +18,7 @@ void ComputeDevice::check() {
   plugin_.emplace();
   std::string why_none;
   if (cuda_devices(*plugin_, &why_none).empty())
-    usage_error("no GPU to compute on", why_none, "use --device cpu; chorale info lists the devices");
+    usage_error("no GPU to compute on", why_none, "use --device cpu; " + program() + " info lists the devices");
 }
 
 void ComputeDevice::open(const mpi::Runtime& runtime) {

@@ -6,6 +6,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "experiments/advice.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -151,8 +152,9 @@ bool LayoutFlags::allows(const Layout& layout) const {
 
 Layout LayoutFlags::asked() const {
   if (word_ == "all" && !takes_all_)
-    usage_error("a run has one layout", "layout is all",
-                "`chorale plan --layout all` lists the legal layouts, `chorale compare --layouts all` runs them");
+    usage_error(
+        "a run has one layout", "layout is all",
+        fmt::format("{0} plan --layout all lists the legal layouts, {0} compare --layouts all runs them", program()));
   Layout layout = parse_layout(all() ? "" : word_, 0);
   for (std::size_t row = 0; row < all_axes().size(); ++row)
     if (const char* const name = all_axes()[row].name; sizes_[row] && counts(name, name)) layout.sizes[row] = sizes_[row];

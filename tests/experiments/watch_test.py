@@ -116,7 +116,7 @@ class Watch(unittest.TestCase):
         for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"),
                             ([f"{self.folder}/no/where"], "there is no such folder, and none that it could be made in"),
                             (["a", "b"], "one run can be watched"),
-                            ([record], f"{record} is a file\n  chorale watch {self.folder}\n")):
+                            ([record], f"{record} is a file\n  {chorale} watch {self.folder}\n")):
             result = start([chorale, "watch", *words])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(says, result.stderr)
