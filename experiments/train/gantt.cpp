@@ -7,6 +7,11 @@
 #include "parallel/pipeline/drawing.hpp"
 
 namespace chorale::train {
+namespace {
+
+constexpr double busy_ratio = 2;  // messages take time, too, but seldom as long as the work
+
+}  // namespace
 
 PipelineSeconds means_of(const PipelineTimeline& timeline, const PipelineShape& shape) {
   PipelineSeconds seconds;
@@ -49,13 +54,22 @@ void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draw
   Table& table = run.recorder->table<PipelineRow>({.group = "pipeline", .rows = "event"});
   for (const PipelineRow& row : pipeline.rows) run.recorder->append(table, row);
   if (!draws) return;
+  fmt::print("{}", drawn(pipeline));
+}
+
+std::string drawn(const MeasuredPipeline& pipeline) {
   const PipelineTimeline &seen = pipeline.measured, &ideal = pipeline.simulated;
-  const double scale = 100 / std::max(seen.seconds(), ideal.seconds());
-  fmt::print("the last step's pipeline, measured ({:.1f} ms, bubble {:.1f} %):\n{}", 1e3 * seen.seconds(),
-             100 * seen.bubble(), draw_text(seen, scale));
-  fmt::print(
+  const double scale = 100 / std::max(seen.seconds(), ideal.seconds()), ratio = seen.seconds() / ideal.seconds();
+  std::string text = fmt::format("the last step's pipeline, measured ({:.1f} ms, bubble {:.1f} %):\n{}",
+                                 1e3 * seen.seconds(), 100 * seen.bubble(), draw_text(seen, scale));
+  text += fmt::format(
       "its schedule simulated with mean durations ({:.1f} ms, bubble {:.1f} %); the run took {:.2f} times as long:\n{}",
-      1e3 * ideal.seconds(), 100 * ideal.bubble(), seen.seconds() / ideal.seconds(), draw_text(ideal, scale));
+      1e3 * ideal.seconds(), 100 * ideal.bubble(), ratio, draw_text(ideal, scale));
+  if (ratio > busy_ratio)
+    text +=
+        "the schedule is rarely the cause of so much: on a busy machine, or with more ranks than cores, ranks wait for a "
+        "core\n";
+  return text;
 }
 
 }  // namespace chorale::train

@@ -36,5 +36,6 @@ PipelineSeconds means_of(const PipelineTimeline& timeline,
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
 // On rank 0: records the events and, if `draws` is set, prints two pictures.
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);
+std::string drawn(const MeasuredPipeline& pipeline);  // both pictures
 
 }  // namespace chorale::train
