@@ -1,6 +1,5 @@
-// `chorale bench OPS`: how long collectives take, on any backends and algorithms, over sizes, types, operators and roots,
-// in place and out of place; and whether every element came out right. Exit 3 when one did not; 2 when nothing that was
-// asked for exists.
+// `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
+// out of place. It checks every element of the results. Exit 3: an element was wrong. Exit 2: nothing requested exists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,11 +36,11 @@ class BenchCommand final : public Command {
     asked_.declare(options);
     device_.declare(options);
     launches_.declare(options);
-    options.add("check", check_, "whether results are compared with what they must be").range(0, 1);
-    options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as they do in earnest").range(0, 1);
-    options.add("ceiling", ceiling_, "whether to measure what memory allows, where it is mapped").range(0, 1);
-    options.add("format", format_, "how to print").one_of(TextTable::formats());
-    options.add("out", out_, "keep every sample of every rank in this new record").words("FILE.h5");
+    options.add("check", check_, "whether results are checked, element by element").range(0, 1);
+    options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as in a training run").range(0, 1);
+    options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped").range(0, 1);
+    options.add("format", format_, "output format").one_of(TextTable::formats());
+    options.add("out", out_, "write every sample of every rank to this new record").words("FILE.h5");
   }
 
   void check(const Launch& launch) override {
@@ -50,7 +49,7 @@ class BenchCommand final : public Command {
     launches_.check(launch, out_);
     if (out_.empty()) return;
     if (fs::exists(out_))
-      usage_error("the record is there already", out_, "nothing is overwritten: name another, or remove it");
+      usage_error("the record exists already", out_, "nothing is overwritten: name another, or remove it");
     require_writable(folder_of_out());
   }
 
@@ -70,7 +69,7 @@ class BenchCommand final : public Command {
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
       const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
-                          "`chorale info` lists backends, `chorale verify` algorithms");
+                          fmt::format("{0} info lists backends, {0} verify algorithms", program()));
       if (speaks) std::fputs(describe(nothing, 0, 1).c_str(), stderr);
       return static_cast<int>(Exit::usage);
     }
@@ -93,7 +92,7 @@ class BenchCommand final : public Command {
     return tell_wrong(wrong_in(rows));
   }
 
-  // What the columns cannot say here.
+  // What the columns leave open.
   void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
     const Selector selector(asked_.tuning());
     std::set<std::string> unmeasured;
@@ -166,7 +165,7 @@ class BenchCommand final : public Command {
     fs::rename(fs::canonical(recorder->file()), out_);
   }
 
-  static constexpr int most_ranks_explained = 64;  // pricing takes the square of the ranks
+  static constexpr int most_ranks_explained = 64;  // the cost of pricing grows with the square of the ranks
   Asked asked_;
   train::ComputeDevice device_;
   Launches launches_;

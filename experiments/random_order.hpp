@@ -22,7 +22,7 @@ inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64&
   return order;
 }
 
-// By a seed; 0: as they come.
+// Random by this seed; 0: in order.
 inline std::vector<std::size_t> order_by_seed(std::size_t count, std::int64_t seed) {
   if (seed == 0) return in_order(count);
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));

@@ -1,6 +1,6 @@
-// `chorale tune`: times every algorithm over sizes on the backends given, and writes which to take where: the table that
-// `auto` goes by. Each choice is printed with its reason. What the table knew of other rank counts, backends and operations
-// stays. A signal to stop ends it within a row: what is answered by then is written.
+// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest of each to the tuning
+// table, which `auto` uses, and prints each choice with its reason. Choices for other rank counts, backends and operations
+// stay in the table. If a signal stops it, it writes the questions that are complete.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,8 +35,7 @@ class Tune final : public Command {
   void check(const Launch&) override {
     asked_.check();
     if (asked_.tuning_file().empty())
-      usage_error("there is no place for the table", "neither XDG_CACHE_HOME nor HOME is set",
-                  "name one with --tuning FILE");
+      usage_error("no place for the tuning table", "neither XDG_CACHE_HOME nor HOME is set", "name one with --tuning FILE");
     signals_.emplace();
   }
 
@@ -66,7 +65,7 @@ class Tune final : public Command {
     std::map<Question, std::vector<Timed>> answers;
     for (const Series& series : all) {
       const Case& row = series.row;
-      if (series.wrong > 0) continue;  // a wrong result is no result
+      if (series.wrong > 0) continue;  // a wrong result does not count
       answers[row.question()].push_back({&series, summarize(series.slowest)});
     }
     TuningTable table = known();
@@ -90,7 +89,7 @@ class Tune final : public Command {
     std::fflush(stdout);
   }
 
-  // Says which questions the table now answers anew.
+  // Lists the questions that have new answers.
   void say_stopped(const Outcome& outcome, int size) const {
     std::map<std::pair<std::string, std::string>, std::set<std::int64_t>> sizes;
     for (const Series& series : outcome.series)
@@ -109,7 +108,7 @@ class Tune final : public Command {
     std::fputs(describe(stopped, 0, size).c_str(), stderr);
   }
 
-  // What was tuned before, if it was on this machine.
+  // The table so far, if it is of this machine.
   TuningTable known() const {
     const std::string file = asked_.tuning_file();
     TuningTable table;
@@ -145,7 +144,7 @@ class Tune final : public Command {
     }
     for (const auto& [backend, samples] : observed) {
       const auto [p, gamma_found] = fit(samples, backend_named(backend).usual);
-      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few kinds of calls were timed to tell the prices apart
+      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few operations were timed to tell the prices apart
       if (usable) table.prices[backend] = p;
       fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}\n", backend, p.alpha * 1e6,
                  p.beta * 1024e9, p.gamma * 1024e9, gamma_found ? "" : " (not measurable, so in its usual ratio to β)",

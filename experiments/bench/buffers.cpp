@@ -8,13 +8,13 @@
 namespace chorale::bench {
 
 void Buffers::lend(std::int64_t bytes) {
-  constexpr std::int64_t line = 128;  // two cache lines, which processors fetch together
+  constexpr std::int64_t line = 128;  // two cache lines: processors fetch them together
   stride_ = 2 * line * ((std::max<std::int64_t>(bytes, 1) + line - 1) / line);
   slots_ = cold_ ? std::max<std::int64_t>(3, 2 * last_level_cache_bytes() / stride_ + 1) : 1;
   step_ = std::max<std::int64_t>(slots_ * 618 / 1000, 1);
   while (std::gcd(step_, slots_) != 1) ++step_;
   if (memory_.bytes() >= slots_ * stride_) return;
-  memory_ = {};  // first, so that both never exist at once
+  memory_ = {};  // first, so that both never exist at the same time
   memory_ = allocator_.allocate(slots_ * stride_, Category::workspace);
   memory().clear(memory_.data(), memory_.bytes());
 }

@@ -1,5 +1,5 @@
-// The memory that benchmarked calls work on: warm, always the same place; cold, places that rotate through twice the
-// last-level cache, in an order no prefetcher follows, so that none is in any cache when its turn comes.
+// The memory that benchmarked calls work on. Hot: always the same slot. Cold: slots rotate through twice the last-level
+// cache, in an order no prefetcher follows, so no slot is in any cache when its turn comes.
 //
 //   cold   |slot 0|slot 1|slot 2|slot 3|slot 4|   i-th call: slot (i · step) mod slots, step near 0.618 · slots
 #pragma once
@@ -13,7 +13,7 @@ class Buffers {
  public:
   Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}
 
-  // Room for two vectors of so many bytes in each slot, all of it written once. What was lent before is gone.
+  // Makes room for two vectors of this size in each slot, and writes all of it once. Invalidates earlier pointers.
   void lend(std::int64_t bytes);
   void* input(std::int64_t call) const { return place(call, 0); }
   void* output(std::int64_t call) const { return place(call, stride_ / 2); }

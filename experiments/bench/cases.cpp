@@ -37,7 +37,7 @@ Words algorithms_of(Collective what) {
   return names;
 }
 
-// The list, with "all" spelt out.
+// The list, with "all" expanded.
 Words spelt(const Words& wanted, const Words& all) { return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted; }
 
 template <class Enum>
@@ -61,7 +61,7 @@ int number(const char* kind, const std::string& text, int lowest) {
   int value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < lowest)
-    usage_error(fmt::format("\"{}\" is no {}", text, kind), fmt::format("{} = {} (command line)", kind, text),
+    usage_error(fmt::format("invalid {}", kind), fmt::format("{} = {} (command line)", kind, text),
                 fmt::format("{} takes whole numbers from {}", kind, lowest));
   return value;
 }
@@ -75,12 +75,12 @@ std::vector<int> roots(const Words& wanted, int ranks) {
 }
 
 bool exists(Collective what, bool in_place) {
-  if (what == Collective::broadcast) return in_place;  // it has one buffer
+  if (what == Collective::broadcast) return in_place;  // a broadcast has one buffer
   const bool only_root_has_both = what == Collective::gather || what == Collective::scatter;
   return !in_place || !(only_root_has_both || what == Collective::barrier);
 }
 
-// "" when the row exists, else why it does not. What depends on a size is judged by one element a rank.
+// "" if the row exists; else why not. Judged with one element per rank, because sizes come later.
 std::string why_not(const Case& row, const Stage& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} of {} ranks", row.root, row.ranks);
   if (reduces(row.what) && row.ranks > most_ranks_summed)
@@ -200,7 +200,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     }
   };
   const auto each_value = [&](Case row) {
-    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // its tokens
+    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // of its tokens
     for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
         for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {

@@ -1,8 +1,8 @@
-// The rows of a benchmark: every combination of what was asked that exists, and a line for each kind that does not.
+// The rows of a benchmark: every requested combination that exists, and a line for each kind that does not.
 //
-// A size is the bytes of the whole vector, as in nccl-tests: what is all-reduced or broadcast, what an all_gather gathers,
-// what a reduce_scatter or scatter takes apart, what one rank gives in an all_to_all. Where it is cut into blocks, one a
-// rank, it is rounded down to a multiple of the ranks, and up to one element each.
+// A size is the bytes of the whole vector, as in nccl-tests: the input of an all_reduce, broadcast, reduce_scatter or
+// scatter, the output of an all_gather, and one rank's input of an all_to_all. A vector that is cut into one block per rank
+// is rounded down to a multiple of the ranks, but has at least one element per rank.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,8 +20,8 @@ struct Case {
   std::string algorithm = "auto";
   int chunks = 1;
   DType dtype = DType::f32;
-  Redop op = Redop::sum;  // of those that reduce
-  int root = 0;           // of those that have one
+  Redop op = Redop::sum;  // if it reduces
+  int root = 0;           // if it has one
   bool in_place = false;
   int ranks = 1;
   int ranks_per_node = 0;
@@ -31,20 +31,20 @@ struct Case {
   Problem problem() const;
   // Rows that differ only in algorithm, chunks or type answer the same question: which of them is fastest?
   auto question() const { return std::tuple(backend, what, ranks, in_place, bytes()); }
-  double bus_factor() const;  // bytes that the busiest link must carry, per byte of the vector; 0 for a barrier
+  double bus_factor() const;  // bytes over the busiest link, per byte of the vector; 0 for a barrier
 };
 
-// Each a list as the user wrote it; "all" stands for every one there is.
+// Each list is as the user wrote it; "all" stands for every value.
 struct Wanted {
   std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
   std::string in_place = "both";                                    // or yes, or no
-  std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; a factor of 1 means `begin` alone
+  std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; factor 1: only `begin`
   std::int64_t ranks_per_node = 0;
 };
 
-void refuse_unknown(const Wanted& wanted);  // a usage error that names what no table has
+void refuse_unknown(const Wanted& wanted);  // a usage error that names the unknown value
 
-// Where the rows are to run.
+// Where the rows will run.
 struct Stage {
   std::string backend;
   int ranks = 1;
@@ -59,7 +59,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage);
 
 // The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
 // So any part of the cases is a fair sample: the time to go is honest, and a busy minute favors no size or algorithm.
-// `together`: all cases of a question are measured in a row. A seed of 0: as they come.
+// `together`: all cases of a question are measured in a row. Seed 0: in the order of the table.
 std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);

@@ -1,12 +1,12 @@
-// The memory ceiling of a collective on mapped memory, measured: the loads and stores that the best algorithm cannot avoid,
-// on the same buffers, by all ranks at once, with no flags and no waits in between.
+// Measures the memory ceiling of a collective on mapped memory. All ranks execute the loads and stores that no algorithm can
+// avoid, at the same time and on the same buffers, without flags or waits.
 //
-//   all_reduce, reduce_scatter, reduce    each rank reads its 1/p of all inputs and writes the sum to all outputs, to its
-//                                         own, or to the root's
-//   all_gather, broadcast, scatter        each copies into its output what is not there yet
-//   gather                                each copies its block into the root's output
-//   all_to_all                            each copies its block of every input; in place there is no ceiling, since ranks
-//                                         cannot exchange blocks without waiting
+//   all_reduce, reduce_scatter, reduce    each rank reads its 1/p of all inputs, and writes the sum to all outputs, its own
+//                                         output or the root's output
+//   all_gather, broadcast, scatter        each rank copies the missing data into its output
+//   gather                                each rank copies its block into the root's output
+//   all_to_all                            each rank copies its block of every input; in place there is no ceiling, because
+//                                         ranks cannot exchange blocks without waiting
 #pragma once
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace chorale::bench {
 
 class Ceiling {
  public:
-  // Set-up, on all ranks at once, once the buffers are lent.
+  // Collective; the buffers must be lent.
   Ceiling(const Communicator& world, const Buffers& buffers);
 
   bool exists(const Case& row) const;
@@ -31,7 +31,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // each rank's first, as seen from here; none where they are not mapped
+  std::vector<std::byte*> inputs_;  // by rank, the first input as mapped here; empty if not all are mapped
 };
 
 }  // namespace chorale::bench

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "experiments/advice.hpp"
 #include "experiments/bench/results.hpp"
 #include "experiments/random_order.hpp"
 #include "experiments/statistics.hpp"
@@ -35,7 +36,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// The line that says why a launch failed: its error, or else the first that has words.
+// Why a launch failed: its error, or else its first line with words.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
@@ -43,19 +44,19 @@ std::string reason_in(const std::string& errors) {
     if (first.empty() && !line.starts_with("warning: ") && line.find_first_not_of(" \t-=*[]") != std::string::npos)
       first = trim(line);
   }
-  return first.empty() ? "it said nothing" : first;
+  return first.empty() ? "it printed nothing" : first;
 }
 
-// An MPI library may have printed something before them.
+// The MPI library may have printed something first.
 Rows rows_in(const std::string& output, const std::string& command) {
   const auto begin = output.find("[\n");
   const Json rows = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
   if (!rows.is_array())
-    throw Error(Exit::runtime, "a launch has printed no results", command, "start it by hand, and see what it says");
+    throw Error(Exit::runtime, "a launch printed no results", command, "run it by hand and read its output");
   return rows;
 }
 
-// One case, as all launches measured it.
+// Merges the same case of all launches.
 Json merged(const std::vector<const Json*>& rows) {
   Json row = *rows[0];
   const auto numbers = [&](const char* key) {
@@ -97,7 +98,8 @@ Rows merged(const std::vector<Rows>& launches) {
       require(launch.size() == launches[0].size(), "a launch measured {} cases, and the first {}", launch.size(),
               launches[0].size());
       for (const char* key : {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "bytes", "in_place"})
-        require(launch[i].at(key) == launches[0][i].at(key), "case {} has another {} in one of the launches", i, key);
+        require(launch[i].at(key) == launches[0][i].at(key), "launches differ: case {} has another {} in one of them", i,
+                key);
       same.push_back(&launch[i]);
     }
     rows.push_back(merged(same));
@@ -105,7 +107,7 @@ Rows merged(const std::vector<Rows>& launches) {
   return rows;
 }
 
-// A program that takes turns with others, and what its launches left in its folder.
+// One of the programs that alternate, and the results of its launches.
 struct Launches::Contestant {
   std::string program;
   fs::path folder;
@@ -146,26 +148,26 @@ void Launches::Contestant::keep(const Session& session, const std::string& sessi
 void Launches::declare(Options& options) {
   options
       .add("launches", launches_,
-           "launches to start, one after the other, and to keep in one record; 0: measure in this one")
+           "start this many launches, one after the other, and merge their records; 0: measure in this process")
       .range(0, 1000);
-  options.add("ranks-per-launch", ranks_, "ranks of each of these launches").range(1, 1e6);
-  options.add("against", against_, "another chorale, whose launches alternate with these; its record is FILE.against.h5")
+  options.add("ranks-per-launch", ranks_, "ranks of each launch").range(1, 1e6);
+  options.add("against", against_, "another chorale whose launches alternate with these; its record is FILE.against.h5")
       .words("PROGRAM");
-  options.add("seed", seed_, "of the order of these launches and of the rows in each").range(0, 1e18);
+  options.add("seed", seed_, "seed of the order of the launches, and of the rows in each").range(0, 1e18);
 }
 
 void Launches::check(const Launch& launch, const std::string& out) {
   if (!against_.empty() && !wanted()) usage_error("--against alternates launches", "--launches is 0", "add --launches 6");
   if (!wanted()) return;
   if (!launch.launcher.empty())
-    usage_error("--launches starts the ranks itself", fmt::format("{} has started this one", launch.launcher),
-                fmt::format("start it alone: chorale bench … --ranks-per-launch {} --launches {}", ranks_, launches_));
+    usage_error("--launches starts the ranks itself", fmt::format("{} started this process", launch.launcher),
+                fmt::format("start it alone: {} bench … --ranks-per-launch {} --launches {}", program(), ranks_, launches_));
   if (!against_.empty() && !fs::exists(against_))
     usage_error("no such program", "--against " + against_, "name another chorale: --against ../before/build/chorale");
   if (!against_.empty() && out.empty())
     usage_error("--against leaves two records", "--out names none", "add --out new.h5; the other is then new.against.h5");
   if (!against_.empty() && fs::exists(twin_of(out)))
-    usage_error("the record is there already", twin_of(out).string(), "nothing is overwritten: name another, or remove it");
+    usage_error("the record exists already", twin_of(out).string(), "nothing is overwritten: name another, or remove it");
   signals_.emplace();
 }
 
@@ -174,7 +176,7 @@ Rows Launches::run(Session& session, const std::string& out) {
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
   if (!against_.empty()) contestants.push_back({fs::absolute(against_).string(), scratch.path() / "other"});
-  unsetenv("CHORALE_AGAINST");  // which the launches would inherit: they have no use for it
+  unsetenv("CHORALE_AGAINST");  // else the launches would inherit it and refuse it
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);
 
@@ -190,7 +192,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
   std::int64_t done = 0;
   Progress progress("bench", all, session.clock, Progress::screen_of(stderr));
   for (std::int64_t launch = 0; launch < launches_; ++launch) {
-    const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // the same for twins
+    const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // the same for both twins
     for (const std::size_t turn : random_order(contestants.size(), random)) {
       bool stopped = false;
       launch_next(session, contestants[turn], order, [&](int process) {
@@ -199,7 +201,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
         return stopped;
       });
       if (stopped)
-        throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were over", done, all),
+        throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were done", done, all),
                     "nothing was kept: start it again");
       ++done;
     }
@@ -224,9 +226,9 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))
     throw Error(code == static_cast<int>(Exit::usage) ? Exit::usage : Exit::runtime,
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
-                reason_in(said), "start it by itself: " + by_hand);
+                reason_in(said), "run it by hand: " + by_hand);
   for (const std::string& line : split(said, '\n')) {
-    const bool warns = line.starts_with("warning: ") && !std::exchange(warned_, true);  // a busy machine is said once
+    const bool warns = line.starts_with("warning: ") && !std::exchange(warned_, true);  // warns once of a busy machine
     if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
   }
   who.rows.push_back(rows_in(text_of(who.next("json")), by_hand));

@@ -1,17 +1,16 @@
-// A benchmark launched several times. Only launches are independent measurements, since the calls of one share its pages,
-// its cores and whatever else the machine did meanwhile (experiments/statistics.hpp).
+// A benchmark launched several times. Only launches are independent measurements: the calls of one launch share its pages,
+// its cores and the machine's other work (experiments/statistics.hpp).
 //
 //   chorale bench all_reduce --ranks-per-launch 2 --launches 6 --out new.h5
 //
-//     launch 1    mpirun -n 2 chorale bench all_reduce --order=1791095845 …      the order of cases: shuffled by this seed
+//     launch 1    mpirun -n 2 chorale bench all_reduce --order=1791095845 …      the seed of the order of its cases
 //     launch 2    mpirun -n 2 chorale bench all_reduce --order=4282876139 …
 //
-//   new.h5        /launches: a row for each    /runs/launch-1/…: its own record, whole    /runs/launch-2/…
+//   new.h5        /launches: a row for each    /runs/launch-1/…: its complete record    /runs/launch-2/…
 //
-// What the machine does changes over minutes, so launches made at different times differ by that, too. `--against OTHER`
-// therefore has another program take turns: each launch gets a twin right before or after it, as a coin falls, in a record
-// of its own (new.against.h5). Both records carry the same `session`, which tells reports that launches of one name are
-// partners.
+// The machine's other work changes over minutes, and adds to the difference between two launches. So `--against OTHER`
+// alternates with another program: each launch has a twin directly before or after it, in random order. The twins go into a
+// second record (new.against.h5). Both records have the same `session`, so reports pair launches of the same name.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -25,7 +24,7 @@
 
 namespace chorale::bench {
 
-using Rows = std::vector<nlohmann::ordered_json>;  // as describe() makes them
+using Rows = std::vector<nlohmann::ordered_json>;  // from describe()
 
 class Launches {
  public:
@@ -33,10 +32,9 @@ class Launches {
   void check(const Launch& launch, const std::string& out);
   bool wanted() const { return launches_ > 0; }
 
-  // Starts them all. The rows hold medians over the launches; the records of the launches go into one at `out`, unless that
-  // is "".
+  // Runs all launches. The rows are medians over them. Their records are merged into one at `out`, unless that is "".
   Rows run(Session& session, const std::string& out);
-  std::string about() const;  // one line that says what the rows are
+  std::string about() const;  // one line that describes the rows
 
  private:
   struct Contestant;
@@ -51,7 +49,7 @@ class Launches {
 
 std::int64_t wrong_in(const Rows& rows);  // elements
 
-// One list of rows from those of all launches: medians over the launches, and their intervals.
+// Merges the rows of all launches: medians over the launches, with intervals.
 Rows merged(const std::vector<Rows>& launches);
 
 }  // namespace chorale::bench

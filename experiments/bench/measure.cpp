@@ -10,10 +10,10 @@
 namespace chorale::bench {
 namespace {
 
-// Launchers kill a rank that lives on a second after it was told to end.
+// Launchers kill ranks about a second after they asked them to end.
 constexpr double seconds_between_looks = 0.1;
 
-// Whether the backend has memory of its own where buffers are to lie.
+// Whether the backend has its own memory where the buffers will be.
 bool lends(const Communicator& world, const How& how) {
   return world.allocator().device() == (how.device ? how.device->device() : Device{});
 }
@@ -36,7 +36,7 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   return std::clamp(static_cast<std::int64_t>(in_half_a_second), std::int64_t{20}, most);
 }
 
-// All ranks agree on it, so that none waits for a rank that has left.
+// The ranks agree, so that none waits for one that has left.
 bool Bench::stop_now() {
   stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
   return stopped_;
@@ -54,7 +54,7 @@ Communicator& Bench::communicator_for(const Case& row) {
   return communicator;
 }
 
-// A rank's part of the i-th call. In place, input and output are one vector, and a block lies where it belongs.
+// A rank's part of the i-th call. In place, input and output are one vector, with each block at its place in it.
 Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {
@@ -148,7 +148,7 @@ double Bench::ceiling_of(const Case& row, std::int64_t repetitions) {
     ceiling.run(row, i + how_.warm_up);
     if (i >= 0) tally.seconds.push_back(world_.clock().seconds() - started);
   }
-  team_.barrier();  // nobody goes on while another still writes to his memory
+  team_.barrier();  // other ranks may still write to this rank's memory
   const Series series = gather(row, tally);
   return team_.rank() == 0 ? summarize(series.slowest).median : -1;
 }

@@ -1,10 +1,10 @@
-// One row measured: a series of calls between barriers, each timed by every rank; the time of a repetition is its slowest
-// rank's.
+// Measures one row: a series of calls with a barrier before each. Every rank times every call. The time of a repetition is
+// that of its slowest rank.
 //
-//   all ranks   barrier ─ clock ─ call ─ clock ─ …        gathered when the series is over, never inside it
+//   all ranks   barrier ─ clock ─ call ─ clock ─ …        times are gathered after the series, never during it
 //
-// Three calls of a series are checked, element by element, on every rank, outside the clock: before the barrier the input
-// is filled and the output spoilt, after the second reading of the clock the result is compared.
+// Three calls of a series are checked, element by element, on every rank. The input is filled and the output overwritten
+// before the barrier, and the result is compared after the second clock reading.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,28 +20,27 @@
 namespace chorale::bench {
 
 struct How {
-  std::int64_t repetitions =
-      0;  // 0: 2000 of small calls, 200 of middle ones, 20 of large ones, half a second's worth at most
+  std::int64_t repetitions = 0;  // 0: 2000 small, 200 medium or 20 large calls, but at most about half a second
   std::int64_t warm_up = 5;
   bool check = true;
-  bool ceiling = true;                       // also measure what memory allows, where it is mapped
-  bool cold = false;                         // buffers that rotate through more than the last-level cache
-  bool heap = false;                         // ordinary memory, where the backend has better
-  std::shared_ptr<Memory> device = nullptr;  // where buffers lie, if not on the host
-  bool compare_calls = true;                 // between ranks, as the communicator does unless it is told not to
-  std::function<bool()> told_to_stop = {};   // asked on every rank, some ten times a second; none: nobody can stop it
+  bool ceiling = true;                       // also measure the memory ceiling, where memory is mapped
+  bool cold = false;                         // buffers rotate through more than the last-level cache
+  bool heap = false;                         // ordinary memory, even if the backend has its own
+  std::shared_ptr<Memory> device = nullptr;  // where the buffers are; none: on the host
+  bool compare_calls = true;                 // ranks compare their calls, the communicator's default
+  std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; none: cannot be stopped
 };
 
-// What rank 0 knows when a row is over. The others have an empty one.
+// The result of a row on rank 0; empty on other ranks.
 struct Series {
   Case row;
-  Choice choice;                           // what ran, when the row says auto
+  Choice choice;                           // what ran if the row says auto
   std::vector<std::vector<double>> times;  // seconds, by rank and repetition
-  std::vector<double> slowest;             // seconds, by repetition: the largest of the ranks'
-  std::int64_t turn = 0;                   // its place in the order in which rows were measured
-  std::int64_t wrong = -1;                 // elements of all ranks in all checked calls; −1: nothing was checked
-  double bytes_sent = -1;                  // by all ranks together in one call; −1: nobody can count it
-  double ceiling = -1;                     // seconds; −1: there is none
+  std::vector<double> slowest;             // seconds, by repetition: the maximum over the ranks
+  std::int64_t turn = 0;                   // position in the order of measurement
+  std::int64_t wrong = -1;                 // wrong elements of all ranks in all checked calls; −1: not checked
+  double bytes_sent = -1;                  // by all ranks in one call; −1: not countable
+  double ceiling = -1;                     // seconds; −1: none
 };
 
 class Bench {
@@ -49,7 +48,7 @@ class Bench {
   Bench(Team& team, Communicator& world, const How& how);
 
   Series measure(const Case& row);           // on every rank
-  bool stopped() const { return stopped_; }  // on every rank, once one was told to: the last series is of no use
+  bool stopped() const { return stopped_; }  // on every rank once any was told to stop; the last series is then invalid
 
  private:
   Communicator& communicator_for(const Case& row);
@@ -57,7 +56,7 @@ class Bench {
   void prepare(const Values& values, const Call& call, const Problem& mine) const;
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
   bool stop_now();
-  struct Tally {  // what one rank brings home from a series
+  struct Tally {  // one rank's results of a series
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted
   };
@@ -66,7 +65,7 @@ class Bench {
 
   Team& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // for native calls: after one of them, nobody can count a communicator's bytes
+  Communicator apart_{nullptr};  // for native calls, after which a communicator cannot count its bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

@@ -23,28 +23,31 @@ void Asked::declare(Options& options) {
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
       .suggest({std::begin(collective_names), std::end(collective_names)});
-  options.add("backend", backends, "what carries them; several at once").one_of(choices);
-  options.add("algorithm", wanted.algorithms, "names, auto, native (the library's own), or all");
+  options.add("backend", backends, "backends that carry them").one_of(choices);
+  options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (of the library), or all");
   options.add("dtype", wanted.dtypes, "element types, or all");
-  options.add("op", wanted.redops, "operators of those that reduce, or all").alias("redop");
-  options.add("root", wanted.roots, "roots of those that have one, or all");
-  options.add("chunks", wanted.chunks, "cut schedules into so many chunks");
-  options.add("in-place", wanted.in_place, "input and output in one buffer").one_of({"both", "yes", "no"});
-  options.add_bytes("begin", wanted.begin, "the smallest size; 0: nothing, then one element, then times the factor")
+  options.add("op", wanted.redops, "operators of collectives that reduce, or all").alias("redop");
+  options.add("root", wanted.roots, "roots of collectives that have one, or all");
+  options.add("chunks", wanted.chunks, "cut schedules into this many chunks");
+  options.add("in-place", wanted.in_place, "whether input and output are one buffer").one_of({"both", "yes", "no"});
+  options.add_bytes("begin", wanted.begin, "smallest size; 0: no elements, then one element, then times the factor")
       .alias("b")
       .range(0, 1e15);
-  options.add_bytes("end", wanted.end, "the largest size, of the whole vector").alias("e").range(0, 1e15);
-  options.add("factor", wanted.factor, "between sizes; 1: the smallest alone").alias("f").range(1, 1e6);
-  options.add("repetitions", repetitions_, "timed calls a row; 0: 2000 small, 200 middle or 20 large ones")
+  options.add_bytes("end", wanted.end, "largest size of the whole vector").alias("e").range(0, 1e15);
+  options.add("factor", wanted.factor, "factor between sizes; 1: only the smallest").alias("f").range(1, 1e6);
+  options.add("repetitions", repetitions_, "timed calls per row; 0: 2000 small, 200 medium or 20 large calls")
       .alias("n")
       .range(0, 1e7);
-  options.add("warm-up", warm_up_, "calls before them").alias("w").range(0, 1e6);
-  options.add("order", order_, "the seed of the order in which rows are measured; 0: as they come").range(0, 1e18);
-  options.add("cache", cache_, "hot: always the same buffers; cold: more than the last-level cache").one_of({"hot", "cold"});
-  options.add("memory", memory_, "symmetric: what peers can map; heap: ordinary").one_of({"symmetric", "heap"});
+  options.add("warm-up", warm_up_, "untimed calls before them").alias("w").range(0, 1e6);
+  options.add("order", order_, "seed of the random order in which rows are measured; 0: in the order of the table")
+      .range(0, 1e18);
+  options.add("cache", cache_, "hot: always the same buffers; cold: buffers that are in no cache").one_of({"hot", "cold"});
+  options.add("memory", memory_, "symmetric: memory that peers can map; heap: ordinary memory")
+      .one_of({"symmetric", "heap"});
   options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
-  options.add("ranks-per-node", wanted.ranks_per_node, "that hierarchical algorithms take for a node; 0: all").range(0, 1e6);
-  options.add("tuning", tuning_, "the table that `chorale tune` writes, in place of the usual one").words("FILE");
+  options.add("ranks-per-node", wanted.ranks_per_node, "ranks that hierarchical algorithms treat as a node; 0: all")
+      .range(0, 1e6);
+  options.add("tuning", tuning_, "tuning table to use instead of the default one").words("FILE");
 }
 
 void Asked::check() {

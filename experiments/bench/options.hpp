@@ -1,4 +1,4 @@
-// What `bench` and `tune` have in common on the command line: which rows, on which backends, measured how.
+// The options that `bench` and `tune` share: which rows, on which backends, measured how.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ class Asked {
 
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
-  std::string tuning_file() const;  // "" when there is no place for one
-  TuningTable tuning() const;       // that file's, where there is one
+  std::string tuning_file() const;  // "" if there is no place for it
+  TuningTable tuning() const;       // from that file, if it exists
 
   Wanted wanted;
   std::vector<std::string> backends{"shm"};

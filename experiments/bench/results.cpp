@@ -24,7 +24,7 @@ Json known(Number value) {
   return value < 0 ? Json() : Json(value);
 }
 
-// What people see of a row, and under which heading.
+// The columns of the table, with their headings.
 constexpr std::pair<const char*, const char*> shown[] = {{"op", "op"},
                                                          {"bytes", "size"},
                                                          {"count", "count"},

@@ -1,8 +1,8 @@
-// What a benchmark shows: a row for each series, in the columns of nccl-tests for people, as objects with everything for
-// programs; and a record with every sample of every rank.
+// The output of a benchmark: a row for each series, as a table with the columns of nccl-tests, or as JSON objects with all
+// values. Its record has every sample of every rank.
 //
-//   /series   series(series*)   what was measured, and its summary
-//   /samples  sample*           series, repetition, rank, time
+//   /series   row*      what was measured, and its summary
+//   /samples  sample*   series, repetition, rank, time
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,15 +23,15 @@ struct Conditions {  // the same for a whole run
 
 struct Result {
   Series series;
-  bool oversubscribed = false;        // more ranks than cores on a host
-  double predicted = -1;              // seconds, by the cost model; −1: it knows nothing of this
-  std::int64_t bytes_predicted = -1;  // sent by all ranks together
+  bool oversubscribed = false;        // more ranks than cores on some host
+  double predicted = -1;              // seconds, by the cost model; −1: unknown to it
+  std::int64_t bytes_predicted = -1;  // sent by all ranks
 };
 
-// null where there is no value.
+// A missing value is null.
 nlohmann::ordered_json describe(const Result& result, const Conditions& conditions);
 
-double rounded(double value);  // to the digits that were measured
+double rounded(double value);  // to five digits
 
 std::string print(const std::vector<nlohmann::ordered_json>& rows, const std::string& format);
 

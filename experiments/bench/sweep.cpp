@@ -22,13 +22,13 @@ void say_skipped(const std::string& what) {
   std::fflush(stderr);
 }
 
-// Every rank comes to the same end: "" when all can use it.
+// "" if all ranks can use it. The same answer on every rank.
 std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
   const Availability found = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !found.works);
-  if (!without.empty()) return found.works ? fmt::format("rank {} has none", without[0]) : found.detail;
+  if (!without.empty()) return found.works ? fmt::format("not available on rank {}", without[0]) : found.detail;
   if (backend.open) return "";
-  if (runtime.size() > 1) return "its ranks are threads of one process: start that alone, with --ranks N";
+  if (runtime.size() > 1) return "its ranks are threads of one process: start it without a launcher, with --ranks N";
   return "";
 }
 
@@ -83,7 +83,7 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
           if (rank == 0) outcome = std::move(mine);
         } catch (...) {
           troubles[static_cast<std::size_t>(rank)] = std::current_exception();
-          crew.broken = true;  // so that nobody waits for this one
+          crew.broken = true;  // so that no other thread waits for this one
         }
       });
   }

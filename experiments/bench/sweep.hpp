@@ -1,5 +1,5 @@
-// All rows on all backends that were asked for, one backend after the other. What cannot run is a line on stderr, once. The
-// series come back in the order of the rows, in whatever order they were measured.
+// Measures all requested rows on all requested backends, one backend after the other. Says once on stderr what cannot run.
+// The series come back in the order of the rows, whatever the order of measurement was.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,18 +14,18 @@ struct Sweep {
   std::vector<std::string> backends;
   Wanted wanted;
   How how;
-  TuningTable tuning = {};  // that auto goes by
-  int threads = 2;          // ranks of the backend that is threads of one process
-  std::int64_t order = 1;   // the seed of the order in which rows are measured; 0: as they come
-  bool together = false;    // rows of one question are measured one after the other, and stopping leaves none half answered
+  TuningTable tuning = {};  // that auto uses
+  int threads = 2;          // ranks of the threads backend
+  std::int64_t order = 1;   // seed of the order of measurement; 0: in the order of the rows
+  bool together = false;    // all rows of a question are measured in a row; a stop discards the unfinished question
 };
 
-// Every rank calls it. The series are on rank 0; how many there are, everybody learns.
+// Collective. Rank 0 gets the series; every rank gets their number.
 struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
-  bool stopped = false;                // then only those series are there that were over
-  std::vector<OtherWork> others = {};  // of each rank's machine, on rank 0
+  bool stopped = false;                // the series are then only those that were complete
+  std::vector<OtherWork> others = {};  // on each rank's machine; on rank 0
 };
 Outcome run(const Sweep& sweep, const Session& session);
 

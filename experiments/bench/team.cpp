@@ -33,7 +33,7 @@ Crew::Crew(int size, Clock& clock)
 void ThreadTeam::barrier() {
   const std::int64_t all = (crew_.arrivals++ / size() + 1) * size();
   wait_until([&] { return crew_.arrivals >= all || crew_.broken; }, crew_.waiting, "the other threads");
-  require(!crew_.broken, "rank {} goes no further: another thread has failed", rank_);
+  require(!crew_.broken, "rank {} stops: another thread has failed", rank_);
 }
 
 std::vector<double> ThreadTeam::gather(const std::vector<double>& mine) {

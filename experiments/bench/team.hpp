@@ -1,6 +1,6 @@
-// The ranks that measure together, and what they agree on outside the clock: the same barrier whatever backend is measured,
-// and the gathering of what each has timed. Processes use MPI's own calls; ranks that are threads of one process count
-// themselves, spinning: a thread that slept would come out of the barrier long after the others, and that would be timed.
+// The ranks that measure together. They need a barrier that is the same for every backend, and a gather of the times.
+// Processes call MPI. Ranks that are threads spin on a shared counter: a sleeping thread would leave the barrier long after
+// the others, and its delay would be timed.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -16,7 +16,7 @@ class Team {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void barrier() = 0;
-  virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // on rank 0: everybody's, in rank order
+  virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // on rank 0: all ranks', in rank order
   virtual double broadcast(double value) = 0;                               // rank 0's
   bool any(bool mine);                                                      // whether it is true on some rank
 };
@@ -34,13 +34,13 @@ class ProcessTeam final : public Team {
   const mpi::Runtime& runtime_;
 };
 
-// What the threads of one team share.
+// Shared by the threads of a team.
 struct Crew {
   Crew(int size, Clock& clock);
   Waiting waiting;
   std::atomic<std::int64_t> arrivals = 0;
   std::vector<std::vector<double>> places;
-  std::atomic<bool> broken = false;  // somebody has left with an error, and comes to no barrier
+  std::atomic<bool> broken = false;  // a thread failed and will reach no further barrier
 };
 
 class ThreadTeam final : public Team {

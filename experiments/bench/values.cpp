@@ -9,9 +9,9 @@
 namespace chorale::bench {
 namespace {
 
-constexpr std::int64_t piece = 1024;  // elements worked on at a time: they stay in the first cache
+constexpr std::int64_t piece = 1024;  // elements per pass: they fit the L1 cache
 
-// Two rounds of multiply and shift mix every bit of (rank, index, round) into the upper bits; loops over it are vectorised.
+// Two rounds of multiply and shift mix every bit of (rank, index, round) into the upper bits. Loops over it vectorize.
 std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   auto x = static_cast<std::uint32_t>(index) * 0x9E3779B1u + static_cast<std::uint32_t>(index >> 32) + salt;
   x = (x ^ x >> 15) * 0x2C1B3C6Du;
@@ -19,14 +19,14 @@ std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   return x ^ x >> 15;
 }
 
-// From `low` on, `choices` of them.
+// One of `choices` integers, starting at `low`.
 int pick(std::uint32_t bits, int low, int choices) {
   return low + static_cast<int>((bits >> 16) * static_cast<std::uint32_t>(choices) >> 16);
 }
 
 template <class T>
 T result_of(int combined, Redop op, int ranks) {
-  using Wide = std::conditional_t<sizeof(T) == 2, float, T>;  // the 16-bit types are divided in f32
+  using Wide = std::conditional_t<sizeof(T) == 2, float, T>;  // 16-bit types are divided in f32
   if (op == Redop::avg) return static_cast<T>(static_cast<Wide>(combined) / static_cast<Wide>(ranks));
   return static_cast<T>(static_cast<Wide>(combined));
 }
@@ -65,7 +65,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// What comes out before an average is divided and before u8 wraps.
+// The results before an average is divided and before u8 wraps.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];
@@ -84,7 +84,7 @@ void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<in
     return;
   }
   if (what == Collective::broadcast || what == Collective::scatter) return inputs(root, first, is_unsigned, into);
-  for (std::size_t done = 0; done < into.size();) {  // a block after the other, each from its owner
+  for (std::size_t done = 0; done < into.size();) {  // block by block, each from its owner
     const std::int64_t at = first + static_cast<std::int64_t>(done), owner = at / block;
     const auto here = std::min(into.size() - done, static_cast<std::size_t>((owner + 1) * block - at));
     const std::int64_t there = what == Collective::all_to_all ? rank * block + at % block : at;

@@ -213,8 +213,8 @@ class Bench(unittest.TestCase):
             failed = start([chorale, "bench", "--backend", "shm", "--algorithm", "native", "--launches", "2", *out],
                            MPIRUN=mpirun)
             self.assertEqual((failed.returncode, failed.stdout), (2, ""), failed.stderr)
-            self.assertIn("error: launch 1 of 2 failed with exit code 2\n  nothing remains to be measured\n  start "
-                          "it by itself: ", failed.stderr)
+            self.assertIn("error: launch 1 of 2 failed with exit code 2\n  nothing remains to be measured\n  run "
+                          "it by hand: ", failed.stderr)
             self.assertEqual(os.listdir(folder), [])
 
     def test_a_signal_ends_the_launches_and_leaves_nothing(self):
@@ -227,7 +227,7 @@ class Bench(unittest.TestCase):
             process.send_signal(signal.SIGTERM)
             output, errors = finish(process)
             self.assertEqual((process.returncode, output), (1, ""), errors)
-            self.assertIn("error: stopped\n  0 of 9 launches were over\n", errors)
+            self.assertIn("error: stopped\n  0 of 9 launches were done\n", errors)
             self.assertEqual(os.listdir(folder), [])
 
     def test_tune_writes_a_table_that_says_why(self):

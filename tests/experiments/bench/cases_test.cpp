@@ -69,7 +69,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.ops = {"al_reduce"}; }), says("did you mean \"all_reduce\"?"));
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.algorithms = {"rnig"}; }), says("did you mean \"ring\"?"));
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.dtypes = {"f23"}; }), says("unknown type"));
-  CHECK_THROWS_WITH(refused([](Wanted& w) { w.roots = {"-1"}; }), says("no root"));
+  CHECK_THROWS_WITH(refused([](Wanted& w) { w.roots = {"-1"}; }), says("invalid root"));
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.begin = 9, w.end = 8; }), says("end before they begin"));
   CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
 }
