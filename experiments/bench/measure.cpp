@@ -1,6 +1,7 @@
 #include "experiments/bench/measure.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "experiments/bench/ceiling.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 // Launchers kill ranks about a second after they asked them to end.
 constexpr double seconds_between_looks = 0.1;
+constexpr std::int64_t fewest_repetitions = 20;
 
 // Whether the backend has its own memory where the buffers will be.
 bool lends(const Communicator& world, const How& how) {
@@ -33,13 +35,14 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   if (how_.repetitions > 0) return how_.repetitions;
   const std::int64_t most = bytes < 64 << 10 ? 2000 : bytes < 8 << 20 ? 200 : 20;
   const double in_half_a_second = 0.5 / std::max(seconds, 1e-6);
-  return std::clamp(static_cast<std::int64_t>(in_half_a_second), std::int64_t{20}, most);
+  return std::clamp(static_cast<std::int64_t>(in_half_a_second), fewest_repetitions, most);
 }
 
-// The ranks agree, so that none waits for one that has left.
-bool Bench::stop_now() {
+// The ranks agree: on the seconds that rank 0 has spent in the series, or, once any rank was told to stop, on nothing.
+std::optional<double> Bench::look(double spent) {
   stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
-  return stopped_;
+  if (stopped_) return std::nullopt;
+  return team_.broadcast(spent);
 }
 
 Communicator& Bench::communicator_for(const Case& row) {
@@ -84,23 +87,33 @@ Series Bench::measure(const Case& row) {
   const Clock& clock = communicator.clock();
   buffers_.lend(row.bytes());
 
-  double seconds = 0;
+  double seconds = 0, spent = 0;
   const auto timed = [&](std::int64_t i) {
     const Call call = call_of(row, mine, i);
+    const double arrived = clock.seconds();
     team_.barrier();
     const double started = clock.seconds();
     communicator.run(call);
-    seconds = clock.seconds() - started;
+    const double ended = clock.seconds();
+    seconds = ended - started, spent += ended - arrived;
   };
   for (std::int64_t i = 0; i < how_.warm_up; ++i) timed(i);
-  seconds = team_.broadcast(seconds);
-  const std::int64_t repetitions = repetitions_for(seconds, row.bytes());
-  const auto until_next_look = static_cast<std::int64_t>(std::clamp(seconds_between_looks / seconds, 1.0, 1e6));
+  double average = team_.broadcast(seconds);
+  std::int64_t repetitions = repetitions_for(average, row.bytes()), next_look = 0;
+  spent = 0;
   const std::int64_t sent_before = communicator.traffic().bytes_sent;
   Tally tally{.seconds = {}, .wrong = how_.check && row.what != Collective::barrier ? 0.0 : -1.0};
   for (std::int64_t i = 0; i < repetitions; ++i) {
-    if (i % until_next_look == 0 && stop_now()) return {.row = row};
-    const bool checked = tally.wrong >= 0 && (i == 0 || i == repetitions / 2 || i == repetitions - 1);
+    if (i == next_look) {
+      const std::optional<double> so_far = look(spent);
+      if (!so_far) return {.row = row};
+      if (i > 0) average = *so_far / static_cast<double>(i);
+      repetitions = std::clamp(repetitions_for(average, row.bytes()), i + 1, repetitions);
+      const double calls_between_looks = seconds_between_looks / std::max(average, 1e-6);
+      next_look += std::clamp<std::int64_t>(std::llround(calls_between_looks), 1, std::max(i, fewest_repetitions));
+    }
+    const bool checked =
+        tally.wrong >= 0 && (i == 0 || i == std::min(repetitions, fewest_repetitions) / 2 || i == repetitions - 1);
     values.round = ++round_;
     if (checked) prepare(values, call_of(row, mine, how_.warm_up + i), mine);
     timed(how_.warm_up + i);

@@ -5,9 +5,13 @@
 //
 // Three calls of a series are checked, element by element, on every rank. The input is filled and the output overwritten
 // before the barrier, and the result is compared after the second clock reading.
+//
+// From time to time the ranks agree how long the series has taken so far. If calls take longer than in the warm-up, as they
+// do when the machine becomes busy, fewer repetitions are left.
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +24,7 @@
 namespace chorale::bench {
 
 struct How {
-  std::int64_t repetitions = 0;  // 0: 2000 small, 200 medium or 20 large calls, but at most about half a second
+  std::int64_t repetitions = 0;  // 0: 2000 small, 200 medium or 20 large calls; fewer if they take over half a second
   std::int64_t warm_up = 5;
   bool check = true;
   bool ceiling = true;                       // also measure the memory ceiling, where memory is mapped
@@ -55,7 +59,7 @@ class Bench {
   Call call_of(const Case& row, const Problem& mine, std::int64_t i) const;
   void prepare(const Values& values, const Call& call, const Problem& mine) const;
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
-  bool stop_now();
+  std::optional<double> look(double spent);
   struct Tally {  // one rank's results of a series
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted

@@ -35,7 +35,7 @@ void Asked::declare(Options& options) {
       .range(0, 1e15);
   options.add_bytes("end", wanted.end, "largest size of the whole vector").alias("e").range(0, 1e15);
   options.add("factor", wanted.factor, "factor between sizes; 1: only the smallest").alias("f").range(1, 1e6);
-  options.add("repetitions", repetitions_, "timed calls per row; 0: 2000 small, 200 medium or 20 large calls")
+  options.add("repetitions", repetitions_, "timed calls per row; 0: up to 2000, for half a second, but at least 20")
       .alias("n")
       .range(0, 1e7);
   options.add("warm-up", warm_up_, "untimed calls before them").alias("w").range(0, 1e6);
