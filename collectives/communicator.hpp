@@ -206,6 +206,8 @@ struct WorldOptions {
   // If a program opens several worlds, each after the first names an earlier one here. A wait on any of them then makes
   // progress on all. Otherwise a rank that waits in one world may block a peer that needs its message in another.
   const Communicator* beside = nullptr;
+  // Set if the world has only a part of a program's ranks: these ranks, kept for as long as the world.
+  std::shared_ptr<const mpi::Runtime> part = nullptr;
 };
 
 // Opens the world on a backend, on every rank at once. Throws, and says why, if the backend is not available. "auto" picks

@@ -60,8 +60,9 @@ void end_rank(const std::exception& error, const Transport& transport) {
   std::_Exit(exit_code_of(error));
 }
 
-World::World(std::shared_ptr<Transport> joined, Clock& its_clock)
+World::World(std::shared_ptr<Transport> joined, Clock& its_clock, std::shared_ptr<const mpi::Runtime> its_part)
     : clock(its_clock),
+      part(std::move(its_part)),
       transport(std::move(joined)),
       allocator(transport->memory(), ledger),
       device(!transport->reaches(false, false) ? std::shared_ptr<Memory>(transport, &transport->memory()) : nullptr),
@@ -82,7 +83,7 @@ World::~World() {
 }
 
 Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
-  const auto world = std::make_shared<World>(std::move(joined), clock);
+  const auto world = std::make_shared<World>(std::move(joined), clock, options.part);
   Transport& transport = *world->transport;
   const bool crowded = oversubscribed(transport);
   const auto engine = options.beside ? options.beside->state().engine

@@ -6,14 +6,16 @@
 #include "collectives/backends/transport.hpp"
 #include "collectives/selection.hpp"
 #include "src/base/clock.hpp"
+#include "src/base/mpi.hpp"
 #include "src/memory/buffer.hpp"
 
 namespace chorale {
 
 struct World {
-  World(std::shared_ptr<Transport> joined, Clock& clock);
+  World(std::shared_ptr<Transport> joined, Clock& clock, std::shared_ptr<const mpi::Runtime> part);
   ~World();
   Clock& clock;
+  std::shared_ptr<const mpi::Runtime> part;  // used by the transport: WorldOptions::part
   std::shared_ptr<Transport> transport;
   Ledger ledger;
   Allocator allocator;             // of the transport's memory

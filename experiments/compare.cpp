@@ -230,7 +230,7 @@ class Compare final : public Command {
 
   // Called on every rank, whether it takes part or not.
   Outcome run_one(Session& session, RunRecord& record, const Turn& turn) const {
-    const mpi::Runtime part(*session.runtime, turn.ranks);
+    const mpi::Runtime part(*session.runtime, session.runtime->rank() < turn.ranks ? 0 : -1);
     if (part.rank() < 0) return {};
     try {
       const Prepared run = prepare(*turn.run, record.folder, turn.id(), {.launcher = "compare", .size = turn.ranks});

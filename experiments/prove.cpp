@@ -79,7 +79,7 @@ class Prove final : public Command {
     TrainingOptions options = flags_.training(1, {});
     require_room_for_one(options, runtime);
     device_.complete(options);
-    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, runtime),
+    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
                      train::algorithms_by_axis(algorithm_), options};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));

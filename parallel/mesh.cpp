@@ -7,6 +7,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "parallel/pipeline/schedule.hpp"
+#include "parallel/placement.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
@@ -72,6 +73,26 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
   return place;
 }
 
+// A group of this rank.
+struct Mesh::Line {
+  std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm it takes
+  AxisSet set;                     // the axes it is along
+  std::int64_t rank, size, group;  // this rank's index in it, its size, and its number among the groups along these axes
+};
+
+std::vector<RankGroup> groups_of(const Layout& layout) {
+  std::vector<RankGroup> groups;
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> known;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    for (const Mesh::Line& line : Mesh::lines_of(layout, rank)) {
+      if (line.size == 1) continue;
+      const auto [found, is_new] = known.try_emplace({line.name, line.group}, groups.size());
+      if (is_new) groups.push_back({line.name, line.chosen_as, {}});
+      groups[found->second].ranks.push_back(rank);
+    }
+  return groups;
+}
+
 int rank_of_stage(const Layout& l, std::int64_t stage, bool last_shard) {
   const AxisSet layers = dividing(*l.axes, Divides::layers), width = dividing(*l.axes, Divides::width);
   std::int64_t rank = 0;
@@ -102,20 +123,39 @@ std::string to_string(const ByAxis& choices) {
   return words;
 }
 
-Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock) : backends_(backends) {
-  for (const auto& [axis, backend] : backends)
-    if (!worlds_.contains(backend))
-      worlds_.emplace(backend,
-                      open_world(backend, runtime, clock, {.beside = worlds_.empty() ? nullptr : &worlds_.begin()->second}));
+Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock)
+    : backends_(backends), topology_(topology_of(runtime)) {
+  const std::string& widest = choice_for(backends, "world");
+  if (topology_.hosts() > 1 && backend_named(widest).one_host)
+    usage_error(fmt::format("{} connects the ranks of one host", widest), "the hosts have ranks " + topology_.text(),
+                "use --backend auto, or name it for the axes inside a host only: --backend ucx,tp=" + widest);
+  std::shared_ptr<const Selector> same_choices;
+  const auto open = [&](const std::string& backend) {
+    if (worlds_.contains(backend)) return;
+    WorldOptions options{.beside = worlds_.empty() ? nullptr : &worlds_.begin()->second};
+    if (topology_.hosts() > 1 && backend_named(backend).one_host)
+      options.part = std::make_shared<mpi::Runtime>(runtime, topology_.host_of[static_cast<std::size_t>(runtime.rank())]);
+    Communicator& world =
+        worlds_.emplace(backend, open_world(backend, options.part ? *options.part : runtime, clock, options)).first->second;
+    if (!same_choices) same_choices = world.selector();
+    world.go_by(same_choices);
+  };
+  open(widest);
+  for (const auto& [axis, backend] : backends) open(backend);
 }
 
-Worlds::Worlds(Communicator world) : backends_({{"", world.backend()}}) {
+Worlds::Worlds(Communicator world) : backends_({{"", world.backend()}}), topology_(Topology::of_one_host(world.size())) {
   worlds_.emplace(backends_.begin()->second, std::move(world));
+}
+
+const Communicator& Worlds::whole() const {
+  const auto joins_all = [&](const auto& world) { return topology_.hosts() <= 1 || !backend_named(world.first).one_host; };
+  return std::find_if(worlds_.begin(), worlds_.end(), joins_all)->second;
 }
 
 const Communicator& Worlds::for_axis(const std::string& axis) const {
   const auto found = worlds_.find(choice_for(backends_, axis));
-  return found == worlds_.end() ? worlds_.begin()->second : found->second;
+  return found == worlds_.end() ? whole() : found->second;
 }
 
 void Worlds::use_device(const std::shared_ptr<Memory>& device) {
@@ -143,22 +183,22 @@ std::string Worlds::about_memory() const {
   return world ? world->transport().about_memory() : "";
 }
 
-std::shared_ptr<const Selector> Worlds::selector() const { return worlds_.begin()->second.selector(); }
+std::shared_ptr<const Selector> Worlds::selector() const { return whole().selector(); }
 
 Worlds Worlds::split(int color) const {
+  std::vector<std::int64_t> mine{color}, colors(static_cast<std::size_t>(size()));
+  Communicator all = whole().split(0, rank());
+  all.all_gather({mine.data(), 1, DType::i64}, {colors.data(), size(), DType::i64});
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r)
+    if (colors[static_cast<std::size_t>(r)] == color) ranks.push_back(r);
   Worlds part;
   part.backends_ = backends_;
+  part.topology_ = topology_.part(ranks);
   part.device_ = device_;
   for (const auto& [backend, world] : worlds_) part.worlds_.emplace(backend, world.split(color, world.rank()));
   return part;
 }
-
-// A group of this rank.
-struct Mesh::Line {
-  std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm it takes
-  AxisSet set;                     // the axes it is along
-  std::int64_t rank, size, group;  // this rank's index in it, its size, and its number among the groups along these axes
-};
 
 std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
   const AxisTable& axes = *l.axes;
@@ -219,12 +259,12 @@ Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
   make([&](const Line& line) { return std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_); });
 }
 
-Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
-    : Mesh(layout, worlds.for_axis("world").rank()) {
+Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : Mesh(layout, worlds.rank()) {
+  require(worlds.size() == layout.ranks(), "{} has {} ranks, but the world has {}", to_string(layout), layout.ranks(),
+          worlds.size());
+  require_reach(layout, worlds.backends(), worlds.topology());
   make([&](const Line& line) {
     const Communicator& world = worlds.for_axis(line.chosen_as);
-    require(world.size() == layout.ranks(), "{} has {} ranks, but the world has {}", to_string(layout), layout.ranks(),
-            world.size());
     Communicator group = world.split(static_cast<int>(line.group), static_cast<int>(line.rank));
     const std::string& algorithm = choice_for(algorithms, line.chosen_as);
     if (!algorithm.empty()) group.choose(algorithm);

@@ -14,6 +14,7 @@
 
 #include "parallel/axis.hpp"
 #include "parallel/layout.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale {
 
@@ -22,13 +23,17 @@ using ByAxis = std::map<std::string, std::string>;
 std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
-// The same ranks, connected by several backends at once.
+// The same ranks, connected by several backends at once. A backend for the ranks of one host is opened on each host.
 class Worlds {
  public:
   Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock);
   explicit Worlds(Communicator world);
 
+  int rank() const { return whole().rank(); }
+  int size() const { return whole().size(); }
   const Communicator& for_axis(const std::string& axis) const;
+  const ByAxis& backends() const { return backends_; }
+  const Topology& topology() const { return topology_; }
   void use_device(const std::shared_ptr<Memory>& device);  // the memory of tensors, if it is not the host's
   Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
   std::string about_memory() const;                        // its description for the record; may be empty
@@ -39,8 +44,10 @@ class Worlds {
 
  private:
   Worlds() = default;
+  const Communicator& whole() const;    // one with all ranks
   const Communicator* nearest() const;  // the one that lends this memory; null: none does
   ByAxis backends_;
+  Topology topology_;
   std::map<std::string, Communicator> worlds_;  // by backend
   std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
   std::shared_ptr<Memory> device_;
@@ -49,6 +56,12 @@ class Worlds {
 // A rank's place on each axis, by row of the table.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
+// Every group of two or more ranks that a mesh of this layout has, and the axis whose backend and algorithm it takes.
+struct RankGroup {
+  std::string name, chosen_as;
+  std::vector<int> ranks;
+};
+std::vector<RankGroup> groups_of(const Layout& layout);
 // The rank of a stage in the first replica, with the first shard or the last; the last shard may be larger.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false);
 // The stages that hold the model's first and last part; one entry if they are the same.
@@ -81,6 +94,7 @@ class Mesh {
   using MakeGroup = std::function<std::unique_ptr<Axis>(const Line&)>;
   Mesh(const Layout& layout, std::int64_t rank);
   static std::vector<Line> lines_of(const Layout& layout, std::int64_t rank);
+  friend std::vector<RankGroup> groups_of(const Layout& layout);
   void make(const MakeGroup& make_group);
 
   Layout layout_;

@@ -43,6 +43,8 @@ const Backend& backend_named(const std::string& name);  // usage error with the 
 // The meaning of "auto": the preferred row among those that work.
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
 std::string best_backend(const mpi::Runtime& runtime, bool on_device = false);  // works for all these ranks; collective
+// The same for groups of these ranks that do not cross hosts.
+std::string best_backend_on_a_host(const mpi::Runtime& runtime, bool on_device = false);
 bool joins_here(const Backend& backend);  // can join processes, as far as this rank can see
 
 }  // namespace chorale

@@ -18,6 +18,7 @@
 #include "src/base/host.hpp"
 #include "src/base/polling_barrier.hpp"
 #include "src/base/text.hpp"
+#include "src/base/topology.hpp"
 #include "src/memory/arena.hpp"
 
 namespace chorale {
@@ -129,12 +130,9 @@ Availability probe_shm() {
 }
 
 std::unique_ptr<Transport> open_shm(const mpi::Runtime& runtime) {
-  std::string hosts;
-  for (const std::string& host : mpi::gather(runtime.world(), host_name()))
-    if (hosts.find(host + " ") == std::string::npos) hosts += host + " ";
-  hosts = mpi::broadcast(runtime.world(), hosts);
-  if (hosts.find(' ') + 1 != hosts.size())
-    throw Error(Exit::usage, "shm joins the ranks of one host", "the ranks are on " + hosts, "use --backend ucx or mpi");
+  if (const Topology topology = topology_of(runtime); topology.hosts() > 1)
+    throw Error(Exit::usage, "shm connects the ranks of one host", "the hosts have ranks " + topology.text(),
+                "use --backend ucx or mpi");
   // All ranks must agree: if one rank cannot be read, none is.
   const bool all_can = mpi::ranks_where(runtime.world(), !direct_reads().works).empty();
   return std::make_unique<SharedTransport>(runtime, all_can);

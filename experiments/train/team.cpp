@@ -1,16 +1,25 @@
 #include "experiments/train/team.hpp"
 
+#include "parallel/placement.hpp"
+
 namespace chorale::train {
 
-ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime) {
+ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime) {
+  const Topology topology = topology_of(runtime);
+  const std::string widest = best_backend(runtime, on_device);
+  const std::string nearest = topology.hosts() > 1 ? best_backend_on_a_host(runtime, on_device) : widest;
+  if (nearest != widest)
+    for (const AxisRow& axis : *layout.axes)
+      if (layout[axis.name] > 1 && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))
+        backends[axis.name] = nearest;
   for (auto& [axis, backend] : backends)
-    if (backend == "auto") backend = best_backend(runtime, on_device);
+    if (backend == "auto") backend = widest;
   return backends;
 }
 
 Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
   device.open(*session.runtime);
-  choice_.backends = resolved(choice_.backends, device.memory() != nullptr, *session.runtime);
+  choice_.backends = resolved(choice_.backends, device.memory() != nullptr, choice_.layout, *session.runtime);
   if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock);
   if (worlds_ && device.memory()) worlds_->use_device(device.memory());
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : device.memory() ? *device.memory() : host_);

@@ -11,8 +11,9 @@
 
 namespace chorale::train {
 
-// Replaces auto by the first backend that works on every rank. Collective.
-ByAxis resolved(ByAxis backends, bool on_device, const mpi::Runtime& runtime);
+// Replaces auto by the preferred backend that works on every rank; for an axis that stays on hosts, by the preferred one
+// there. Collective.
+ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
 
 class Team {
  public:

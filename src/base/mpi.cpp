@@ -49,10 +49,10 @@ Runtime::Runtime(const Launch& launch) {
   require_same_world(launch, size_, library_name());
 }
 
-Runtime::Runtime(const Runtime& whole, int ranks) : rank_(-1), size_(ranks) {
+Runtime::Runtime(const Runtime& whole, int color) : rank_(-1), size_(0) {
   polling_barrier(whole.world());
   MPI_Comm world = MPI_COMM_NULL;
-  check(PMPI_Comm_split(whole.world(), whole.rank() < ranks ? 0 : MPI_UNDEFINED, whole.rank(), &world));
+  check(PMPI_Comm_split(whole.world(), color < 0 ? MPI_UNDEFINED : color, whole.rank(), &world));
   if (world != MPI_COMM_NULL) enter(world);
 }
 

@@ -44,9 +44,9 @@ class Life {
 class Runtime {
  public:
   explicit Runtime(const Launch& launch = read_launch(process_environment()));
-  // The first `ranks` ranks of another Runtime, which must outlive this one. All its ranks call this; the others get rank
-  // −1.
-  Runtime(const Runtime& whole, int ranks);
+  // The ranks of another Runtime that pass the same color, in its order. All its ranks call this; a rank that passes a
+  // negative color is in no part and gets rank −1. The other Runtime must outlive this one.
+  Runtime(const Runtime& whole, int color);
 
   MPI_Comm world() const { return world_.get(); }
   int rank() const { return rank_; }

@@ -1,0 +1,75 @@
+#include "parallel/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/backends/backends.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// A group that crosses hosts on a backend that does not; none: nullopt.
+std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
+  for (const RankGroup& group : groups_of(layout))
+    if (backend_named(choice_for(backends, group.chosen_as)).one_host && !topology.together(group.ranks)) return group;
+  return {};
+}
+
+// The same ranks per host, started host by host: mpirun's order by default.
+Topology host_by_host(Topology topology) {
+  std::sort(topology.host_of.begin(), topology.host_of.end());
+  return topology;
+}
+
+// The nearest layout within reach: the axis gets fewer ranks, and the axis that takes the rest gets more. "": none.
+std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
+  const AxisTable& axes = *layout.axes;
+  const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });
+  const std::int64_t whole = layout[axis], replicas = layout[rest->name];
+  if (axis == rest->name) return "";
+  for (std::int64_t size = whole - 1; size >= 1; --size) {
+    if (whole % size != 0) continue;
+    layout[axis] = size, layout[rest->name] = replicas * (whole / size);
+    if (layout.shards() == 1) layout.sequence = false;
+    if (!out_of_reach(layout, backends, topology)) return to_string(layout);
+  }
+  return "";
+}
+
+std::string advice(const Layout& layout, const RankGroup& group, const ByAxis& backends, const Topology& topology) {
+  const Topology ordered = host_by_host(topology);
+  const bool order_helps = ordered.host_of != topology.host_of;
+  std::vector<std::string> ways;
+  if (order_helps && !out_of_reach(layout, backends, ordered))
+    ways.emplace_back("start the ranks host by host (mpirun --map-by slot)");
+  else if (const std::string word = smaller(layout, group.chosen_as, backends, ordered); !word.empty())
+    ways.push_back("take --layout " + word + (order_helps ? " with mpirun --map-by slot" : ""));
+  const std::string wide = best_backend(false, [](const Backend& row) { return !row.one_host && joins_here(row); });
+  ways.push_back(fmt::format("use --backend {}={}", group.chosen_as, wide));
+  return either(ways);
+}
+
+}  // namespace
+
+bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology) {
+  return std::ranges::all_of(
+      groups_of(layout), [&](const RankGroup& group) { return group.chosen_as != axis || topology.together(group.ranks); });
+}
+
+void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
+  if (topology.hosts() <= 1) return;
+  const std::optional<RankGroup> group = out_of_reach(layout, backends, topology);
+  if (!group) return;
+  throw Error(Exit::usage,
+              fmt::format("{} connects the ranks of one host, and {} crosses hosts", choice_for(backends, group->chosen_as),
+                          group->name),
+              fmt::format("{} has ranks {} in one group; hosts have {}", to_string(layout), cpu_ranges(group->ranks),
+                          topology.text()),
+              advice(layout, *group, backends, topology));
+}
+
+}  // namespace chorale

@@ -1,0 +1,75 @@
+#include "src/base/topology.hpp"
+
+#include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// Differs between hosts that have the same name, and between containers of one host.
+std::string identity() {
+  char target[PATH_MAX] = "";
+  const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target - 1);
+  return fmt::format("{}\n{}\n{}", host_name(), kernel_id(),
+                     length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "");
+}
+
+Topology numbered(const std::vector<std::string>& identities, const std::vector<std::string>& names) {
+  Topology topology;
+  std::vector<std::string> seen;
+  for (std::size_t rank = 0; rank < identities.size(); ++rank) {
+    const auto found = std::find(seen.begin(), seen.end(), identities[rank]);
+    topology.host_of.push_back(static_cast<int>(found - seen.begin()));
+    if (found != seen.end()) continue;
+    seen.push_back(identities[rank]);
+    topology.names.push_back(names[rank]);
+  }
+  return topology;
+}
+
+}  // namespace
+
+Topology Topology::of_one_host(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks)), {host_name()}}; }
+
+bool Topology::together(std::span<const int> ranks) const {
+  return std::ranges::all_of(ranks, [&](int rank) {
+    return host_of.at(static_cast<std::size_t>(rank)) == host_of.at(static_cast<std::size_t>(ranks.front()));
+  });
+}
+
+Topology Topology::part(std::span<const int> ranks) const {
+  std::vector<std::string> identities, their_names;
+  for (const int rank : ranks) {
+    const int host = host_of.at(static_cast<std::size_t>(rank));
+    identities.push_back(std::to_string(host));
+    their_names.push_back(names.at(static_cast<std::size_t>(host)));
+  }
+  return numbered(identities, their_names);
+}
+
+std::string Topology::text() const {
+  std::string words;
+  for (int host = 0; host < hosts(); ++host) {
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < host_of.size(); ++rank)
+      if (host_of[rank] == host) ranks.push_back(static_cast<int>(rank));
+    words += fmt::format("{}{}: {}", host ? ", " : "", names[static_cast<std::size_t>(host)], cpu_ranges(ranks));
+  }
+  return words;
+}
+
+Topology topology_of(const mpi::Runtime& runtime) {
+  const auto everywhere = [&](const std::string& mine) {
+    const std::string all = join(mpi::gather(runtime.world(), mine), {"\0", 1});
+    return split(mpi::broadcast(runtime.world(), all), '\0');
+  };
+  return numbered(everywhere(identity()), everywhere(host_name()));
+}
+
+}  // namespace chorale

@@ -1,0 +1,27 @@
+// Where the ranks of a run are: which of them share a host. Choices that depend on it take a Topology as an argument, so
+// tests can pass any.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/mpi.hpp"
+
+namespace chorale {
+
+// Two ranks share a host if they can map each other's memory. Containers with process numbers of their own are different
+// hosts, even on one machine.
+struct Topology {
+  std::vector<int> host_of;        // by rank; hosts are numbered in the order of their first rank
+  std::vector<std::string> names;  // of the hosts
+
+  static Topology of_one_host(int ranks);
+  int hosts() const { return static_cast<int>(names.size()); }
+  bool together(std::span<const int> ranks) const;  // on one host
+  Topology part(std::span<const int> ranks) const;  // of these ranks, renumbered
+  std::string text() const;                         // "n0: 0-1, n1: 2-3"
+};
+
+Topology topology_of(const mpi::Runtime& runtime);  // collective
+
+}  // namespace chorale

@@ -1,0 +1,74 @@
+#include "parallel/placement.hpp"
+
+#include "tests/refused.hpp"
+
+using namespace chorale;
+
+namespace {
+
+// So many ranks on each host, started host by host or round robin.
+Topology by_slot(int hosts, int ranks_of_each) {
+  Topology topology;
+  for (int host = 0; host < hosts; ++host) topology.names.push_back("n" + std::to_string(host));
+  for (int rank = 0; rank < hosts * ranks_of_each; ++rank) topology.host_of.push_back(rank / ranks_of_each);
+  return topology;
+}
+Topology by_node(int hosts, int ranks_of_each) {
+  Topology topology = by_slot(hosts, ranks_of_each);
+  for (int rank = 0; rank < hosts * ranks_of_each; ++rank) topology.host_of[static_cast<std::size_t>(rank)] = rank % hosts;
+  return topology;
+}
+
+std::string error_of(const std::string& word, const ByAxis& backends, const Topology& topology) {
+  return test::refused([&] { require_reach(parse_layout(word, 0), backends, topology); });
+}
+
+}  // namespace
+
+TEST_CASE("the groups of a layout are those of its mesh") {
+  for (const char* word : {"dp2.tp2.pp2", "dp3.tp2.sp", "pp4.v2", "dp4"}) {
+    const Layout layout = parse_layout(word, 0);
+    std::int64_t found = 0, expected = 0;
+    for (const RankGroup& group : groups_of(layout)) found += static_cast<std::int64_t>(group.ranks.size());
+    for (int rank = 0; rank < layout.ranks(); ++rank)
+      for (const auto& axis : Mesh::pretended(layout, rank, {}, {}, nullptr).axes()) expected += axis->size() > 1;
+    CHECK(found == expected);
+  }
+  const auto groups = groups_of(parse_layout("dp2.tp2", 0));
+  const auto has = [&](const std::string& name, const std::vector<int>& ranks) {
+    return std::ranges::any_of(groups, [&](const RankGroup& g) { return g.name == name && g.ranks == ranks; });
+  };
+  CHECK((has("tp", {0, 1}) && has("tp", {2, 3}) && has("dp", {0, 2}) && has("dp", {1, 3}) && has("world", {0, 1, 2, 3})));
+}
+
+TEST_CASE("an axis stays on hosts or crosses them") {
+  const Layout layout = parse_layout("dp2.tp2.pp2", 0);
+  CHECK(stays_on_hosts(layout, "tp", by_slot(2, 4)));
+  CHECK(stays_on_hosts(layout, "dp", by_slot(2, 4)));
+  CHECK_FALSE(stays_on_hosts(layout, "pp", by_slot(2, 4)));
+  CHECK_FALSE(stays_on_hosts(layout, "dp", by_slot(4, 2)));
+  CHECK_FALSE(stays_on_hosts(layout, "tp", by_node(2, 4)));
+  CHECK_FALSE(stays_on_hosts(layout, "world", by_slot(2, 4)));
+  CHECK(stays_on_hosts(parse_layout("dp8", 0), "tp", by_node(2, 4)));
+  CHECK(stays_on_hosts(layout, "world", by_slot(1, 8)));
+}
+
+TEST_CASE("an axis that crosses hosts needs a backend that does, and the error says what would work") {
+  const ByAxis mixed{{"", "mpi"}, {"tp", "shm"}};
+  CHECK(error_of("dp2.tp2", mixed, by_slot(2, 2)).empty());
+  CHECK(error_of("dp4", mixed, by_node(2, 2)).empty());
+  CHECK(error_of("dp2.tp2", {{"", "shm"}}, by_node(1, 4)).empty());
+
+  const std::string order = error_of("dp2.tp2", mixed, by_node(2, 2));
+  CHECK(order.find("shm connects the ranks of one host, and tp crosses hosts") != std::string::npos);
+  CHECK(order.find("ranks 0-1 in one group; hosts have n0: 0,2, n1: 1,3") != std::string::npos);
+  CHECK(order.find("mpirun --map-by slot") != std::string::npos);
+
+  const std::string size = error_of("tp4", mixed, by_slot(2, 2));
+  CHECK(size.find("--layout dp2.tp2 or use --backend tp=") != std::string::npos);
+  CHECK(size.find("--map-by") == std::string::npos);
+
+  const std::string both = error_of("tp4.sp", mixed, by_node(4, 1));
+  CHECK(both.find("--layout dp4 or use") != std::string::npos);  // no sequence parallelism without tensor ranks
+  CHECK(error_of("dp4.tp2", {{"", "mpi"}, {"dp", "shm"}}, by_slot(4, 2)).find("--backend dp=") != std::string::npos);
+}
