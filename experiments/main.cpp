@@ -111,12 +111,20 @@ Descriptor ask_for_the_word() {
   return word;
 }
 
-// Usually every rank finds the same usage error, so one rank per host prints it. All ranks then stay a moment, because the
-// launcher ends the job when the first rank leaves.
+// Usually every rank finds the same usage error, so rank 0 prints it. Its end makes the launcher end the others, which stay
+// long enough for that. If rank 0 has no error, one rank of each host prints.
+bool prints_refusal(const Launch& launch) {
+  constexpr double patience_seconds = 2;
+  if (launch.rank == 0) return true;
+  const Descriptor word = ask_for_the_word();
+  SystemClock().sleep(patience_seconds);
+  return bool(word);
+}
+
 int refuse(const Launch& launch, const Error& error) {
-  const Descriptor word = launch.size > 1 ? ask_for_the_word() : Descriptor();
-  if (launch.size == 1 || word) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
-  if (launch.size > 1) SystemClock().sleep(0.4);
+  constexpr double others_seconds = 0.4;  // for the other ranks to get as far
+  if (prints_refusal(launch)) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
+  if (launch.size > 1) SystemClock().sleep(others_seconds);
   return static_cast<int>(error.exit());
 }
 
@@ -137,8 +145,7 @@ int guarded(const std::vector<std::string>& words) {
     }
     const bool usage = ours && ours->exit() == Exit::usage;
     if (usage && !runtime) return refuse(launch, *ours);
-    const Descriptor word = usage ? ask_for_the_word() : Descriptor();
-    if (usage && !word) SystemClock().sleep(0.4);  // the rank that has the word prints the same error and ends all ranks
+    if (usage && !prints_refusal(launch)) return exit_code_of(error);
     if (runtime) runtime->abort(error);
     std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
     return exit_code_of(error);
