@@ -1,12 +1,15 @@
-"""Ranks on several hosts, emulated on one machine (tests/hosts/hosts)."""
+"""Ranks on several hosts, emulated on one machine (experiments/hosts)."""
 import os
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
+import alive
 from programs import backends, chorale, start, thorough
 
-hosts = "tests/hosts/hosts"
+hosts = "experiments/hosts"
 
 
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
@@ -14,30 +17,56 @@ hosts = "tests/hosts/hosts"
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        tried = subprocess.run([hosts, "2", "1gbit", "true"], capture_output=True, text=True)
+        tried = subprocess.run([hosts, "with", "2", "1gbit", "true"], capture_output=True, text=True)
         if tried.returncode:
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 
-    def train(self, layout, backend, runs, meanwhile="", ranks=2, limit=300):
+    def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node"):
         """Trains briefly on two hosts. The command `meanwhile` runs on the switch; $said holds the training's output."""
+        slots = ranks // 2
         command = f"""
             set -e
             said={runs}/said; touch $said
-            mpirun --bind-to none --map-by node -np {ranks} --host n0:{ranks},n1:{ranks} {chorale} train --preset nano \
+            mpirun --bind-to none --map-by {order} -np {ranks} --host n0:{slots},n1:{slots} {chorale} train --preset nano \
               --layout {layout} --backend {backend} --train-iters 4 --eval-samples 1 --threads 1 --no-save \
               --run-dir {runs} > $said 2>&1 & job=$!
             {meanwhile or "true"}
             code=0; wait $job || code=$?
             cat $said; exit $code"""
-        done = start([hosts, "2", "1gbit", "bash", "-c", command], limit)
+        return start([hosts, "with", "2", "1gbit", "bash", "-c", command], limit)
+
+    def train(self, *args, **kwargs):
+        done = self.run_on_hosts(*args, **kwargs)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("bytes sent: as planned", done.stdout)
+        return done.stdout
 
     def test_training_on_two_hosts(self):
         for backend in set(backends()) - {"shm"}:
             for layout, ranks in [("dp2.z3", 2), ("dp2.pp2", 4)][: 2 if thorough else 1]:
                 with self.subTest(backend=backend, layout=layout), tempfile.TemporaryDirectory() as runs:
                     self.train(layout, backend, runs, ranks=ranks)
+
+    @unittest.skipUnless("shm" in backends(), "no shared memory here")
+    def test_an_axis_inside_hosts_may_use_shared_memory(self):
+        for layout, backend, ranks in [("dp2.tp2", "tp=shm,dp=mpi", 4), ("dp2", "tp=shm,mpi", 2),
+                                       ("dp2.pp2.z1", "dp=shm,pp=mpi", 4), ("dp2.tp2.z1", "auto", 4)][: 4 if thorough else 2]:
+            with self.subTest(layout=layout, backend=backend), tempfile.TemporaryDirectory() as runs:
+                self.train(layout, backend, runs, ranks=ranks, order="slot")
+
+    @unittest.skipUnless("shm" in backends(), "no shared memory here")
+    def test_shared_memory_across_hosts_is_refused_with_what_would_work(self):
+        for layout, backend, order, says in [
+                ("dp2.tp2", "tp=shm,dp=mpi", "node", ["shm connects the ranks of one host, and tp crosses hosts",
+                                                      "n0: 0,2, n1: 1,3", "mpirun --map-by slot", "--backend tp="]),
+                ("tp2.pp2", "pp=shm,mpi", "slot", ["pp crosses hosts", "n0: 0-1, n1: 2-3", "--layout dp2.tp2"]),
+                ("dp4", "shm", "slot", ["shm connects the ranks of one host", "n0: 0-1, n1: 2-3", "--backend auto"])]:
+            with self.subTest(layout=layout, order=order), tempfile.TemporaryDirectory() as runs:
+                refused = self.run_on_hosts(layout, backend, runs, ranks=4, order=order)
+                self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
+                for words in says:
+                    self.assertIn(words, refused.stdout)
+                self.assertEqual(refused.stdout.count("error:"), 1, refused.stdout)
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):
@@ -48,6 +77,86 @@ class Hosts(unittest.TestCase):
             ip link set switch down; sleep 16; ip link set switch up"""
         with tempfile.TemporaryDirectory() as runs:
             self.train("pp2", "ucx", runs, cut)
+
+
+@unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
+                     "the emulated hosts need Open MPI's mpirun")
+class HostsTool(unittest.TestCase):
+    """experiments/hosts: up, run, exec, rate, status, down, and what remains when something is killed."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = os.path.join(self.folder.name, "hosts")
+        tried = self.hosts("up", "2", "--rate", "1gbit")
+        if tried.returncode and "cannot be emulated" in tried.stderr:
+            self.skipTest(tried.stderr)
+        self.assertEqual(tried.returncode, 0, tried.stderr)
+        self.addCleanup(self.hosts, "down")
+
+    def hosts(self, *words):
+        return subprocess.run([hosts, *words], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "CHORALE_HOSTS": self.state})
+
+    def rows(self):
+        lines = self.hosts("status").stdout.splitlines()
+        return [line.split() for line in lines[1:]]
+
+    def first_process(self):
+        with open(self.state) as state:
+            return int(state.read().split()[0])
+
+    def assert_gone(self, process):
+        self.assertIn("no hosts are up", self.hosts("status").stdout)
+        self.assertEqual(os.listdir(self.folder.name), [])
+        self.assertFalse(os.path.exists(f"/proc/{process}"))
+
+    def test_hosts_go_up_run_programs_and_go_down(self):
+        first = self.first_process()
+        ran = self.hosts("run", "-np", "4", "bash", "-c", "echo $(hostname) $(ls /dev/shm | grep -c ^hosts$)")
+        self.assertEqual(sorted(ran.stdout.split("\n"))[1:], ["n0 0", "n0 0", "n1 0", "n1 0"], ran.stdout + ran.stderr)
+        self.assertEqual(self.hosts("exec", "n1", "hostname").stdout, "n1\n")
+        self.assertEqual(self.hosts("exec", "login", "pwd").stdout, os.getcwd() + "\n")
+        self.assertEqual([row[:4] for row in self.rows()],
+                         [["n0", "10.77.1.1", "1gbit", "0"], ["n1", "10.77.1.2", "1gbit", "0"]])
+        self.hosts("rate", "10mbit")
+        before = int(self.rows()[0][4])
+        self.hosts("exec", "n0", "bash", "-c", "head -c 300000 /dev/zero > /dev/udp/10.77.1.2/9")
+        self.assertEqual(self.rows()[0][2], "10mbit")
+        self.assertIn("rate 10Mbit", self.hosts("exec", "n1", "tc", "qdisc", "show", "dev", "eth0").stdout)
+        self.assertGreater(int(self.rows()[0][4]), before)
+        self.assertEqual(self.hosts("exec", "n1", "false").returncode, 1)
+        self.assertEqual(self.hosts("down").stdout, "n0 to n1 are down\n")
+        self.assert_gone(first)
+
+    def test_mistakes_are_refused_in_three_lines(self):
+        for words, says in [(["up", "2"], "already"), (["up", "0"], "wrong number"), (["up", "2", "--rate", "fast"], "100mbit"),
+                            (["exec", "n2", "true"], "n0 to n1"), (["run", "hostname"], "how many ranks"),
+                            (["rate", "x"], "wrong rate"), (["with", "2", "true"], "which rate"), (["upp"], "there are up")]:
+            refused = self.hosts(*words)
+            self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 3), words)
+            self.assertIn(says, refused.stderr)
+
+    def test_whatever_is_killed_nothing_remains(self):
+        first = self.first_process()
+        run = subprocess.Popen([hosts, "run", "-np", "2", "sleep", "1000"], env={**os.environ, "CHORALE_HOSTS": self.state},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        alive.until(lambda: "0" not in [row[3] for row in self.rows()], run)  # ranks are on both hosts
+        run.kill()
+        run.wait()
+        while [row[3] for row in self.rows()] != ["0", "0"]:  # mpirun may still be dying at the first look
+            time.sleep(0.05)
+        host = int(self.hosts("exec", "login", "cat", "/dev/shm/n1").stdout)
+        self.hosts("exec", "login", "kill", "-KILL", str(host))
+        self.assertIn("a host had died", self.hosts("status").stdout)
+        self.assert_gone(first)
+
+        self.assertEqual(self.hosts("up", "1", "--rate", "none").returncode, 0)
+        first = self.first_process()
+        os.kill(first, signal.SIGKILL)
+        while os.path.exists(f"/proc/{first}"):
+            time.sleep(0.05)
+        self.assert_gone(first)
 
 
 if __name__ == "__main__":

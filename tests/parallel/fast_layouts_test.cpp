@@ -1,6 +1,6 @@
 // Fast numerics sum in another order on every layout, so they are compared with one rank by tolerances: the first loss,
-// every gradient tensor, the gradient norm and a later loss. Losses alone are not enough, because Adam hides a constant factor
-// in the gradient.
+// every gradient tensor, the gradient norm and a later loss. Losses alone are not enough, because Adam hides a constant
+// factor in the gradient.
 #include <cmath>
 #include <sstream>
 
