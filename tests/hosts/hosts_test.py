@@ -49,8 +49,9 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless("shm" in backends(), "no shared memory here")
     def test_an_axis_inside_hosts_may_use_shared_memory(self):
-        for layout, backend, ranks in [("dp2.tp2", "tp=shm,dp=mpi", 4), ("dp2", "tp=shm,mpi", 2),
-                                       ("dp2.pp2.z1", "dp=shm,pp=mpi", 4), ("dp2.tp2.z1", "auto", 4)][: 4 if thorough else 2]:
+        cases = [("dp2.tp2", "tp=shm,dp=mpi", 4), ("dp2", "tp=shm,mpi", 2),
+                 ("dp2.pp2.z1", "dp=shm,pp=mpi", 4), ("dp2.tp2.z1", "auto", 4)]
+        for layout, backend, ranks in cases if thorough else cases[:2]:
             with self.subTest(layout=layout, backend=backend), tempfile.TemporaryDirectory() as runs:
                 self.train(layout, backend, runs, ranks=ranks, order="slot")
 
@@ -130,7 +131,8 @@ class HostsTool(unittest.TestCase):
         self.assert_gone(first)
 
     def test_mistakes_are_refused_in_three_lines(self):
-        for words, says in [(["up", "2"], "already"), (["up", "0"], "wrong number"), (["up", "2", "--rate", "fast"], "100mbit"),
+        for words, says in [(["up", "2"], "already"), (["up", "0"], "wrong number"),
+                            (["up", "2", "--rate", "fast"], "100mbit"),
                             (["exec", "n2", "true"], "n0 to n1"), (["run", "hostname"], "how many ranks"),
                             (["rate", "x"], "wrong rate"), (["with", "2", "true"], "which rate"), (["upp"], "there are up")]:
             refused = self.hosts(*words)
