@@ -1,5 +1,4 @@
-// The activation of an MLP: GELU, or SwiGLU, which halves the columns. Keeps its input; its output can be recomputed from
-// it.
+// The activation of an MLP: GELU, or SwiGLU, which halves the columns. For the backward pass it keeps only its input.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -8,7 +7,7 @@ namespace chorale {
 class Activation final : public Layer {
  public:
   enum class Kind { gelu, swiglu };
-  // columns: of the output; block: columns of a block of SwiGLU's gates or ups.
+  // columns: columns of the output. block: for SwiGLU, whose input alternates `block` columns of gates and `block` of ups.
   Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
       : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
 

@@ -1,5 +1,5 @@
-// What a layer receives besides its input: where to compute, how to sum, which tokens of the global batch it has, what to
-// keep. It is passed as an argument, never global.
+// What a layer receives besides its input: where to compute, how to sum, which tokens of the global batch it processes and
+// where to keep tensors for the backward pass. A context is passed as an argument; none is global.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,27 +29,28 @@ struct Context {
   Numerics& numerics;
   DType compute = DType::f32;
 
-  Tokens tokens = {};      // all rows of the micro-batch, as products and attention take them
-  Tokens stream = {};      // this rank's rows of the residual stream
-  Tensor targets = {};     // i32 [rows]: the next token of each row; −1: not counted
-  std::uint64_t seed = 0;  // with `step`, keys dropout
+  Tokens tokens = {};      // all rows of the micro-batch: those of products and attention
+  Tokens stream = {};      // this rank's rows of the residual stream: fewer with sequence parallelism
+  Tensor targets = {};     // i32 [rows]: the next token of each row; −1: the row does not count in the loss
+  std::uint64_t seed = 0;  // seed and step select the dropout masks
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
-  Tensor loss = {};              // [1]: the head adds the rows' losses here
-  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: an upper bound for that sum
+  Tensor loss = {};              // [1]: the head adds the losses of all rows here
+  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
 
   const ShardBoundary* boundary = &ShardBoundary::alone();  // connects the ranks that share the layers
 
   Tape* tape = nullptr;  // null: no backward pass follows
-  // For generation: the tokens follow those in the cache, and the head returns the next logits.
+  // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
-  // Weight gradients can wait, since no other layer needs them: a strategy may defer them. Null: they are computed at once.
+  // No other layer needs weight gradients, so a strategy may defer them (ZB-H1): weight_gradient() appends their
+  // computation to this list. Null: weight_gradient() computes them at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
   std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
-  // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Null:
-  // not called.
+  // Finds the origin of a NaN. Called with a kind ("output", "input gradient"), the layer's name and the tensor. Null: not
+  // called.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
   Tensor tensor(Shape shape, Category category = Category::activations) {
@@ -62,7 +63,7 @@ struct Context {
   Dropout dropout(double probability, std::uint32_t site, const Tokens& rows) const {
     return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};
   }
-  // The value of a sum that is now complete, in the compute type.
+  // Converts a sum over shards or ranks, once complete, from the type of partial sums to the compute type.
   Tensor settled(const Tensor& sum, const SumSite& site) {
     if (sum.dtype() == compute) return sum;
     const Tensor y = tensor(sum.shape());
@@ -70,8 +71,8 @@ struct Context {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // Tokens of a sequence whose weight gradients are summed in floats. This number is part of what defines the bits of
-  // exact numerics.
+  // A sequence is divided into leaves of this many tokens. Weight gradients are summed in floats within a leaf; exact
+  // numerics adds the leaves as integers. The bits of exact numerics therefore depend on this number.
   std::int64_t leaf() const { return leaf_of(tokens.sequence); }
   static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor up to 256
 

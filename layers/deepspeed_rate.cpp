@@ -3,10 +3,10 @@
 //
 //   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
 //            initial rate
-//   γ(k)     of the warm-up, k < W: ln(k+1)/ln(W), or k/W if it is linear
+//   γ(k)     the fraction of the warm-up that is done, for k < W: ln(k+1)/ln(W), or k/W for a linear warm-up
 //
 //   WarmupLR         first + (peak − first)·γ(k), then the peak
-//   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), at least first
+//   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), never below `first`
 //   WarmupCosineLR   the same warm-up, then minimum + (peak − minimum)·(1 + cos π(k−W+1)/(T−W))/2, then the minimum
 //
 // Steps 0 and 1 both have the rate `first` (γ(0) = 0). With WarmupCosineLR, step 0 has the rate 0.

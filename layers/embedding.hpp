@@ -1,6 +1,6 @@
-// Token ids to vectors: a row of the token table each, plus the position's row if positions are learned, then dropout.
-// Keeps the ids, which are data, not activations. The table may be split by rows between ranks; rows of other ranks are
-// zeros here.
+// Turns each token id into a vector: its row of the token table, plus its position's row if positions are learned, then
+// dropout. For the backward pass it keeps the ids, which are data, not activations. The table may be split by rows between
+// ranks. A rank then gets zeros for ids whose row is on another rank.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"

@@ -34,8 +34,8 @@ class Builder {
     options.share = share_;
     return std::make_unique<Linear>(name, options);
   }
-  // Products that write to the residual stream start smaller, so that its variance does not grow with depth (Radford et
-  // al. 2019).
+  // Weights that write to the residual stream start smaller, so that the stream's variance does not grow with depth
+  // (Radford et al. 2019).
   double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
   LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const char* last) {
     return std::make_unique<Residual>(

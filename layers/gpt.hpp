@@ -28,12 +28,13 @@ struct Model {
 
 Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
 
-// The site of a parameter's gradient sum; `tokens` of a step's global batch bounds its number of addends.
+// The site of a parameter's gradient sum. `tokens`, the tokens of a step's global batch, bounds its number of addends.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
-// Initial values for the elements of a parameter's slab from `first` on, as a function of (seed, name, place). So the
-// model starts the same on every layout and in every floating type.
+// Writes initial values for elements of a parameter's slab, from element `first` of the slab on. A value depends only on
+// the seed, the parameter's name and the element's index in the whole tensor. So the model starts the same on every layout
+// and in every floating type.
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed);
 
 // The published activation bytes per layer for 16-bit elements and attention that stores its scores (Korthikanti et al.

@@ -58,7 +58,7 @@ Tensor Head::backward(const Tensor&, Context& context) {
   context.weight_gradient([this, dscores, x, &context] {
     context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaf(), table_->gradient, table_->site,
                                context.queue);
-    if (!tied_) context.ready(*table_);  // a tied table is ready once the embedding has added its part
+    if (!tied_) context.ready(*table_);  // a tied table's gradient is ready once the embedding has added its part
   });
   return dx();
 }

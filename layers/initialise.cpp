@@ -1,13 +1,14 @@
-// Initial values: normal numbers as sums of four uniform integers (Irwin–Hall). They need no logarithm from a library, so
-// their bits are the same everywhere. They are keyed by the parameter's name and the element's global place, so every
-// layout starts from the same model.
+// Initial values: approximately normal numbers, as sums of four uniform integers (Irwin–Hall). They need no logarithm from
+// a library, so their bits are the same everywhere. The random numbers are keyed by the parameter's name and the element's
+// index in the whole tensor, so every layout starts from the same model.
 #include "layers/gpt.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
 namespace {
 
-// Mean 0 and variance 1: the centred sum of four uniform 16-bit integers, whose variance is 4·2³²/12.
+// A number of mean 0 and variance 1: the centered sum of four uniform 16-bit integers, divided by the root of its variance
+// 4·2³²/12.
 float normal(const philox::Counter& bits) {
   std::int32_t sum = 0;
   for (const std::uint32_t word : bits) sum += static_cast<std::int32_t>(word >> 16);

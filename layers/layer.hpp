@@ -1,5 +1,5 @@
-// A layer is local mathematics: it never communicates. Strategies wrap or replace layers, so all communication of a model
-// is in parallel/.
+// A layer only computes; it calls communication through Context::boundary and never knows what is sent. Strategies wrap or
+// replace layers, so all code that communicates is in parallel/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,11 +11,11 @@
 namespace chorale {
 
 // The bytes that a layer declares to keep for its backward pass; tests compare them with the bytes really kept. A layer's
-// output and the next one's input are one tensor, kept if either layer keeps it.
+// output and the next layer's input are the same tensor. It is kept if either layer keeps it.
 struct Keeps {
-  std::int64_t input = 0;   // bytes of its input, if it keeps that
-  std::int64_t inside = 0;  // bytes in between: statistics, tensors between its inner layers
-  std::int64_t output = 0;  // bytes of its output, if it keeps that
+  std::int64_t input = 0;   // bytes of the layer's input; 0 if the layer does not keep its input
+  std::int64_t inside = 0;  // bytes of other tensors: statistics, tensors between the layer's inner layers
+  std::int64_t output = 0;  // bytes of the layer's output; 0 if the layer does not keep its output
   bool output_can_be_made_again = false;
 };
 
@@ -24,7 +24,7 @@ class Layer {
   virtual ~Layer() = default;
   virtual const std::string& name() const = 0;
   virtual Tensor forward(const Tensor& x, Context& context) = 0;
-  // Returns the gradient of its input; adds the gradients of its weights to theirs.
+  // Returns the gradient of the layer's input. Adds the gradients of its weights to Parameter::gradient.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
   virtual void each_site(const std::function<void(SumSite&)>&) {}  // sites of sums other than its parameters' gradients

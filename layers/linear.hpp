@@ -1,9 +1,9 @@
-// A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. Keeps its input.
+// A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. It keeps x for the backward pass.
 //
-// Tensor parallelism splits W by columns (each rank has some outputs) or by rows (some inputs). The sum over the split
-// dimension is computed block by block and then over ranks. With `rows` this is the forward sum. With `columns` it is the
-// backward sum, which overlaps the gradient of W. A bias comes after the sum; with `rows` it is added elsewhere
-// (residual.hpp).
+// Tensor parallelism splits W by columns (a rank has some of the outputs) or by rows (a rank has some of the inputs). A sum
+// over the split dimension is computed block by block on each rank and then over ranks. With `rows` this sum is y, in the
+// forward pass. With `columns` it is dx, in the backward pass, where its communication overlaps the computation of dW. A
+// layer cut by rows has no bias here: the bias must be added once, after the sum over ranks, and Residual adds it.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -15,7 +15,7 @@ class Linear final : public Layer {
   struct Options {
     std::int64_t inputs, outputs;
     Cut cut;
-    std::int64_t block;  // of the split dimension: never divided between ranks
+    std::int64_t block;  // rows or columns per block of the split dimension; a block is never divided between ranks
     bool bias = false;
     double deviation = 0.02;
     bool after_attention = false;
@@ -38,11 +38,11 @@ class Linear final : public Layer {
   Cut cut_;
   std::int64_t block_;
   ParameterPointer weight_, bias_;
-  SumSite sum_;  // over the blocks
+  SumSite sum_;  // the site of the sum over the blocks: y if cut by rows, dx if cut by columns
 };
 
-// Starts y = x·w, where ranks hold different blocks of the sum: computes this rank's partial product and starts adding
-// over ranks.
+// Starts y = x·w where each rank holds some blocks of the summed dimension: computes this rank's partial product and starts
+// the sum over ranks. The returned function waits for that sum and gives y.
 std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block,
                                             SumSite& site, Context& context);
 

@@ -1,6 +1,6 @@
 // Dynamic loss scaling for f16, whose small gradients would underflow to zero (Micikevicius et al. 2018). The loss is
-// multiplied by a scale before the backward pass, and gradients are divided by it afterwards. If they overflow, the step
-// is skipped, unless the scale is 1 and so not the cause.
+// multiplied by a scale before the backward pass, and the gradients are divided by the scale afterwards. If the gradients
+// overflow, the step is skipped. If the scale is already 1, it is not the cause, and the overflow is an error of the run.
 //
 //   overflow: patience − 1; at 0, scale ÷ 2      growth_interval good steps in a row: scale × 2, patience restored
 #pragma once
@@ -15,7 +15,7 @@ struct LossScaler {
   std::int64_t growth_interval = 1000, hysteresis = 2;
   std::int64_t good_steps = 0, patience = 2;
 
-  // Reports the result of a step; returns whether to skip it.
+  // Takes whether the step's gradients overflowed; returns whether to skip the step.
   bool overflowed(bool overflow) {
     if (!dynamic || (overflow && scale <= 1)) return false;  // at 1 the scale is not the cause
     if (overflow) {

@@ -1,5 +1,5 @@
-// Optimizers. A rule is the formula and works on flat ranges. The Optimizer keeps the state of the parameters a rank owns
-// and applies the rule: to whole parameters, or under ZeRO to ranges of them.
+// Optimizers. An UpdateRule is the formula; it works on flat ranges of elements. The Optimizer keeps the state of the
+// parameters that a rank owns and applies the rule to them: to whole parameters, or under ZeRO to ranges of parameters.
 //
 //   16-bit parameters   with masters      update an f32 master copy and cast it to the parameter
 //                       without masters   update bf16 weights in place with stochastic rounding (saves 4 B/param)
@@ -17,7 +17,7 @@ namespace chorale {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  virtual std::vector<std::string> moments() const = 0;         // their names in checkpoints
+  virtual std::vector<std::string> moments() const = 0;         // the names of the moments in checkpoints
   virtual void begin_step(std::int64_t step, double rate) = 0;  // steps count from 1
   virtual void update(std::span<const UpdateRange> ranges, const Queue& queue) const = 0;
 };
@@ -37,7 +37,7 @@ class Optimizer {
   Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
             const Queue& queue = {}, bool masters = true);
 
-  // scale: multiplies the gradients, in addition to the unit of their sums.
+  // scale: a factor for the gradients. They are also multiplied by the unit of their sums (Numerics::unit).
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }

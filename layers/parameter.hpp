@@ -1,6 +1,7 @@
-// A parameter of the model on one rank: the whole tensor has a global name and shape, and the rank holds a slab of it.
-// It states which axes cut it, which stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms,
-// checkpoints and plans use only these statements. They never ask for its name.
+// A parameter of the model on one rank. The whole tensor has a global name and shape; the rank holds a slab of it: all of
+// it, or a range of its rows or columns. The parameter states which axes of the mesh cut it, which pipeline stages hold it
+// and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on these statements and
+// treat no parameter by its name.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -12,35 +13,36 @@
 
 namespace chorale {
 
-// This rank's part of the global tensor: rows (dim 0) or columns (dim 1) [first, first + length); the whole tensor if dim
-// is −1.
+// This rank's part of the whole tensor: the rows (dim 0) or columns (dim 1) [first, first + length). dim −1: the whole
+// tensor.
 struct Slab {
   int dim = -1;
   std::int64_t first = 0, length = 0;
 };
 
-// The places of a slab's elements from `first` on.
+// Maps elements of a slab, counted from its element `first`, to their indices in the whole tensor.
 Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
 
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
-  Shape shape;       // global
+  Shape shape;       // of the whole tensor
   Slab slab = {};
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
   bool of_stream = false;        // its gradient sums over rows of the residual stream, which may be split between ranks
-  bool tied = false;             // the embedding table, which the head reads too
-  bool multiplies = true;        // every token is multiplied by it; false for tables whose rows are looked up
-  bool after_attention = false;  // it multiplies the output of attention, whose products count with it
+  bool tied = false;             // true: the embedding table, which the head reads too
+  bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
+  bool after_attention = false;  // for counting flops: attention's own products are counted with this parameter
 
-  // How ranks hold it. Ranks that differ only in axes that are not in `cut_by` hold copies.
+  // Which ranks hold it. Among the ranks of the stages that hold it, those with equal coordinates on all axes in `cut_by`
+  // hold copies of the same slab.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different slabs
-  std::vector<std::string> summed_over = {};  // axes over which its gradient is summed
+  std::vector<std::string> summed_over = {};  // axes over which its gradient is summed (a tied table's: also over `stages`)
   std::vector<std::int64_t> stages = {0};     // the pipeline stages that hold it
 
-  Tensor value = {};     // the slab, in the compute type
-  Tensor gradient = {};  // Numerics::gradient_type
+  Tensor value = {};     // the slab's values, in the compute type
+  Tensor gradient = {};  // the slab's gradient, in Numerics::gradient_type
   SumSite site = {};
 
   std::uint32_t random_site() const;  // a random site derived from the name
@@ -52,11 +54,11 @@ struct Parameter {
   }
 };
 
-// Tied layers share a parameter.
+// A shared pointer, because tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
-// This rank's index among the ranks that share a layer, along some axes. Dimensions are split into whole units, as evenly as
-// possible.
+// This rank's index among the ranks that share a layer. Those ranks differ in `axes` of the mesh. A dimension of a
+// parameter is split between them as evenly as whole units (groups of rows or columns) allow.
 struct Share {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};

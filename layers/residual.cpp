@@ -14,7 +14,7 @@ Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, c
 Tensor Residual::forward(const Tensor& x, Context& context) {
   const Tensor normal = norm_->forward(x, context);
   context.look("output", norm_->name(), normal);
-  const Tensor y = body_->forward(normal, context);  // not kept: the sum overwrites it
+  const Tensor y = body_->forward(normal, context);  // no layer keeps y, so the residual sum may overwrite it
   add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_, context.stream), x, y, context.queue);
   return y;
 }

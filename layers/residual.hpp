@@ -3,8 +3,9 @@
 //   x ──┬────────────────────────────────────────────── + ── y
 //       └─ norm ─ body (linear … linear) ─ + bias ─ dropout ─┘
 //
-// The bias belongs to the body's last product. Ranks may first have to add its partial sums, so the bias is added here,
-// once. Keeps what the norm and the body keep; the sum itself keeps nothing.
+// The bias is the one of the body's last linear layer. With tensor parallelism that layer's output is a sum over ranks. The
+// bias is added here, after the sum, so that it is added once. For the backward pass the norm and the body keep their
+// tensors; the residual sum itself keeps none.
 #pragma once
 #include "layers/norm.hpp"
 #include "layers/sequence.hpp"

@@ -32,12 +32,14 @@ struct ModelShape {
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
   // Shards of the MLP are whole units of ffn / units columns.
   std::int64_t units() const { return std::gcd(ffn, heads); }
-  // Shards of the vocabulary are whole blocks of so many tokens; the last block may be shorter.
+  // Shards of the vocabulary are whole blocks of this many tokens; the last block may be shorter.
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const;
-  double flops_per_token() const;  // forward and backward of one token: 6(Ψ − s·h) + 6·L·s·h, without learned positions
-  void check() const;              // throws a usage error for an invalid shape
+  // Flops of the forward and backward pass of one token: 6·(parameters − tables that are only looked up) + 6·L·s·h, where L
+  // is the number of layers, s the sequence length and h the width.
+  double flops_per_token() const;
+  void check() const;  // throws a usage error for an invalid shape
 };
 
 struct ModelPreset {

@@ -3,8 +3,8 @@
 //
 //   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream    (backward: the reverse)
 //
-// The rows of the stream may be split between the ranks (sequence parallelism). Then `whole` gathers them, and `sum`
-// leaves each rank its own.
+// The rows of the residual stream may be split between the ranks (sequence parallelism). Then `whole` gathers all rows, and
+// the sum leaves each rank with its own rows.
 #pragma once
 #include <functional>
 
@@ -18,22 +18,24 @@ class ShardBoundary {
  public:
   virtual ~ShardBoundary() = default;
 
-  // All rows of the micro-batch, from this rank's rows of the stream.
+  // Takes this rank's rows of the stream; returns all rows of the micro-batch.
   virtual Tensor whole(const Tensor& x, Context&) const { return x; }
-  // Starts to add the partial sums of all ranks. The returned function gives the sum on this rank's rows of the stream.
-  // Work done in between hides the communication.
+  // Starts to add the partial sums of all ranks. The returned function waits and gives this rank's rows of the sum. Work
+  // done between the two calls hides the communication.
   virtual std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const;
-  // Each row is nonzero on one rank only: combines them, on this rank's rows of the stream.
+  // Takes all rows of the micro-batch, each of them nonzero on one rank only. Combines them over ranks and returns this
+  // rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
-  virtual void greatest(const Tensor&) const {}  // in place: maximum over ranks
-  // In place over ranks: adds the sums, and the hits, which are nonzero on one rank only.
+  virtual void greatest(const Tensor&) const {}  // replaces each element by its maximum over ranks
+  // Replaces the sums by their sums over ranks. Does the same with the hits (logits of the targets): each is nonzero on one
+  // rank only.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
-  // The number of this rank's rows of the stream, out of `all` rows of a micro-batch; and the index of the first of them.
+  // rows: how many of the `all` rows of a micro-batch this rank has in the stream. first_row: the index of the first one.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
   virtual std::int64_t first_row(std::int64_t /*all*/) const { return 0; }
 
-  // Activations kept for recomputation are the same on all ranks. If ranks split them, each keeps a part, and `restored`
-  // gathers them.
+  // Without sequence parallelism, the activations kept for recomputation are the same on all ranks. If the ranks split
+  // them, `part` gives the part that this rank keeps, and `restored` gathers the whole again.
   virtual Tensor part(const Tensor& x, Context&) const { return x; }
   virtual Tensor restored(const Tensor& part, Context&) const { return part; }
   virtual std::int64_t kept_rows(std::int64_t all) const { return rows(all); }

@@ -1,4 +1,4 @@
-// The tensors that the forward pass of one micro-batch keeps for its backward pass, which takes them in reverse order.
+// The tensors that the forward pass of one micro-batch keeps. The backward pass takes them in reverse order.
 //
 // Some kept tensors can be recomputed from others that are kept anyway (the output of a norm or an activation). Under
 // selective recomputation the layer that makes such a tensor registers a recipe, and the layer that keeps it stores the
@@ -19,7 +19,7 @@ class Tape {
 
   bool selective() const { return selective_; }
   void keep(const Tensor& tensor);
-  Tensor take();  // the newest; recomputed if only its recipe was kept
+  Tensor take();  // removes and returns the newest tensor, recomputed if only its recipe was kept
 
   // The next `keep` of this same tensor may store the recipe instead.
   void can_be_made_again(const Tensor& tensor, Recipe recipe);

@@ -1,4 +1,4 @@
-// A layer around another one. To all others it is the inner layer, with work added before and after.
+// A layer that wraps another one and adds work before or after it. Name, parameters and sites are those of the inner layer.
 #pragma once
 #include <utility>
 
