@@ -1,6 +1,6 @@
 // `chorale train`: trains a transformer and records every step.
 //
-//   build/chorale train --preset nano --dtype bf16 --train-iters 600          the synthetic language, with a known floor
+//   build/chorale train --preset nano --dtype bf16 --train-iters 600          on synthetic data, whose best loss is known
 //   build/chorale train --data data/english.bin --save-interval 100           your own text
 //   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit for bit
 //   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout resumes any run
@@ -95,8 +95,8 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // If other programs use the device, it can run out of memory although the plan fitted. The error then names layouts that
-  // would fit.
+  // If other programs use the GPU, an allocation can fail although the plan fitted. The error then recommends layouts that
+  // fit into the memory that is left.
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
     const Layout layout = layout_flags_.choice(flags_.limits(world)).layout;
@@ -261,7 +261,7 @@ class Train final : public Command {
     return "ok";
   }
 
-  // Collective the first time, when the peak is measured again. Later, a faster step becomes the peak.
+  // Called on all ranks. The first time, ranks on the host measure the peak again; later, the step's rate becomes the peak.
   void exceed_peak(RunRecord& run, double flops) {
     const bool first = peak_.may_measure_again();
     peak_.exceeded(flops);
@@ -287,7 +287,7 @@ class Train final : public Command {
                    result.rate);
   }
 
-  // Plans and the choice of a layout rely on the declared bytes.
+  // Plans, and the choice of a layout, rely on the number of bytes that the layers declare.
   static void check_activations(Training& training) {
     require(training.activation_bytes() == training.declared_activation_bytes(),
             "the layers declared that they keep {} bytes of activations, but they keep {}",

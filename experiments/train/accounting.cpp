@@ -10,7 +10,7 @@
 namespace chorale::train {
 namespace {
 
-// One row of numbers and one text from every rank, in rank order.
+// Numbers and a text gathered from every rank, in rank order.
 struct Gathered {
   std::vector<std::vector<std::int64_t>> numbers;
   std::vector<std::string> texts;
@@ -37,7 +37,8 @@ struct Gathered {
 
 std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-// Numbers: bytes planned, bytes sent and calls made, by axis and operation. Text: the first difference, or "".
+// Gathers from every rank the bytes planned, the bytes sent and the calls made, each by axis and operation. The text is the
+// rank's first difference from the plan, or "".
 Gathered traffic_of(const Mesh& mesh, const Accounts& planned) {
   const std::size_t cells = cells_of(mesh);
   std::vector<std::int64_t> mine(3 * cells);

@@ -1,10 +1,14 @@
-// Compares the bytes and calls of a whole run, from its first step to its end, with the plan.
+// Compares the communication of a whole training run, in bytes and calls, with the plan.
 //
-//   planned    steps · (a step) − skipped · (a publication) + evaluations · (one), each of them run once on phantom tensors
-//   measured   the accounts of the mesh's axes
+//   planned    steps · S − skipped · P + evaluations · E: what a rank sends in one step (S), when it publishes the updated
+//              weights after a step (P), and in one evaluation (E)
+//   measured   what the axes of the mesh counted from the first step to the end of the run
 //
-// Both are integers and must be equal: one extra call on any rank makes the run end with exit code 3. It costs one phantom
-// step per rank at the beginning, and one exchange at the beginning and at the end.
+// Both are integers and must be equal: one extra call on any rank makes the run end with exit code 3. An f16 step that
+// overflows is skipped: it publishes nothing.
+//
+// Cost at the beginning: each rank runs one step, one publication and, if the run evaluates, one evaluation on phantom
+// tensors (tensors with a shape but no memory), and the ranks exchange their plans. At the end they exchange their counts.
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/plan.hpp"
@@ -18,7 +22,8 @@ class Accounting {
 
   void stepped(const StepResult& result) { ++counts_.steps, counts_.skipped += result.skipped; }
   void evaluated() { ++counts_.evaluations; }
-  // Collective: rank 0 records in /traffic what each rank sent, and reports it. True if all ranks sent what was planned.
+  // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,
+  // on all ranks, whether all ranks sent what was planned.
   bool settle(RunRecord& run, const Training& training) const;
 
  private:

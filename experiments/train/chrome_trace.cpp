@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Larger than any rank: viewers take a thread whose number equals its process's for the main thread, and show it first.
+// Track numbers are larger than any rank number. Otherwise a track's number could equal its process's number, and viewers
+// would take the track for the main thread and show it first.
 constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, pipeline_track = steps_track + 2,
               first_axis_track = steps_track + 3;
 
@@ -36,7 +37,7 @@ class Events {
     }
   }
 
-  // One event per line. `facts` names omitted events; viewers show it as the file's metadata.
+  // One event per line. Viewers show `facts` as the file's metadata: the run, and how many events each rank left out.
   std::string text(const ordered_json& facts) const {
     std::string all = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + facts.dump() + ",\"traceEvents\":[\n";
     for (const std::string& line : names_) all += line + ",\n";
@@ -84,8 +85,9 @@ class Events {
     complete(name, "compute", passes_track, span.begins, span.ends, args);
   }
 
-  // Time that the rank spends waiting goes on its axis's track. A started call is also an event of its own, from its start
-  // until the rank knows that it has finished.
+  // The track of the call's axis shows when the rank was occupied with the call: all of a blocking call, but only the launch
+  // and the wait of a started (nonblocking) call. A started call also gets an event on a track of its own, from its launch
+  // until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const bool message = call.axis == "pp";
     const char* const category = message ? "pipeline" : "communication";
@@ -121,8 +123,8 @@ class Events {
 
   double origin_;
   std::int64_t rank_ = 0;
-  std::map<int, std::string> tracks_;  // of this rank
-  std::vector<std::string> axes_;      // of all ranks, so that an axis has the same track number on each
+  std::map<int, std::string> tracks_;  // names of the current rank's tracks, by track number
+  std::vector<std::string> axes_;      // axes seen on any rank, so that an axis has the same track number on all ranks
   std::vector<std::string> names_;
   std::vector<Event> events_;
 };

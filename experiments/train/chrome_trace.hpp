@@ -7,7 +7,7 @@
 //   communication dp                        start │           │ wait │               when the rank waits for its calls
 //     dp all_reduce                         └────────────────────────┘               a call in flight, on its own track
 //
-// Times are in µs since the first event.
+// Times are in µs since the first event of any rank.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,8 +19,8 @@ namespace chorale::train {
 
 // The events of one rank, on rank 0's clock.
 struct RankTrace {
-  std::string name;  // "rank 3: dp1 tp0 pp1"
-  std::int64_t left_out = 0;
+  std::string name;           // "rank 3: dp1 tp0 pp1"
+  std::int64_t left_out = 0;  // number of events that the rank did not record, because its trace was full
   std::vector<Trace::Span> spans;
   std::vector<Trace::Call> calls;
 };

@@ -1,5 +1,5 @@
-// The data of a run: a token file or the embedded synthetic language, in a sampler's order. Some samples are held out for
-// evaluation.
+// The training data of a run: the samples of a token file or of the embedded synthetic language, in the random order of a
+// Sampler. 1 % of the samples are held out for evaluation.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,14 +12,15 @@ namespace chorale::train {
 
 class Dataset {
  public:
-  // `data`: a file, or "synthetic". Throws a usage error if it does not suit this model.
+  // `data`: the path of a token file, or "synthetic". Throws a usage error if the file has tokens outside the model's
+  // vocabulary, or is too short for its sequence length.
   Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed);
 
   ReadSamples training() const;
   ReadSamples validation() const;
   std::int64_t held_out() const { return sampler_->validation(); }
   std::string name() const { return source_->name(); }
-  double floor() const { return floor_; }  // the lowest possible loss if it is known, else 0
+  double floor() const { return floor_; }  // the lowest possible mean loss (nats per token) if it is known, else 0
 
  private:
   ReadSamples reader(std::int64_t (Sampler::*sample)(std::int64_t) const) const;

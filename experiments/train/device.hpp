@@ -1,5 +1,6 @@
-// Where ranks compute: `--device cpu`, or `--device cuda`, one GPU per rank in the order of local ranks. If a host has fewer
-// GPUs than ranks, several ranks share one. Then results stay right but times mean little, and the run says so.
+// Where ranks compute: with `--device cpu` on the cores, with `--device cuda` on one GPU per rank, in the order of local
+// ranks. If a host has fewer GPUs than ranks, several ranks share a GPU. Results stay right but times mean little, and the
+// run says so.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,18 +17,20 @@ class ComputeDevice {
  public:
   void declare(Options& options);
   bool asked() const { return name_ != "cpu"; }
-  // Before MPI starts: throws a usage error if the requested device is missing.
+  // Call it before MPI starts. Throws a usage error if the requested device is missing.
   void check();
-  void open(const mpi::Runtime& runtime);  // collective; this rank's GPU
-  bool first_of_its_gpu() const { return first_; }
-  const std::string& name() const { return gpu_; }
-  // A rank's share of its GPU's free memory when the GPUs were opened; the smallest of all ranks.
+  void open(const mpi::Runtime& runtime);           // collective: chooses and opens this rank's GPU
+  bool first_of_its_gpu() const { return first_; }  // whether this rank is the first of the ranks that share its GPU
+  const std::string& name() const { return gpu_; }  // "NVIDIA H200"; "" on the host
+  // The GPU memory that one rank may use: free bytes of a GPU when it was opened, divided by the ranks that share the GPU.
+  // The smallest value of any rank.
   std::int64_t room_bytes() const { return room_bytes_; }
 
-  void complete(TrainingOptions& options) const;  // sets the device, once it is open, and the bytes its workspaces take
+  // Sets the plugin, if the GPU is open, and the bytes of the workspaces that kernels allocate on the GPU.
+  void complete(TrainingOptions& options) const;
 
-  const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null: the host
-  const std::shared_ptr<Memory>& memory() const { return memory_; }             // of the GPU; null: the host
+  const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null on the host
+  const std::shared_ptr<Memory>& memory() const { return memory_; }             // the GPU's; null on the host
   const std::string& about() const { return about_; }                           // "cpu", "NVIDIA H200, shared by 4 ranks"
 
  private:

@@ -65,7 +65,7 @@ class Translation {
                 did_you_mean(path, paths, "remove it"));
   }
 
-  // The value at a path: null if there is none, "auto" if it or an object around it is "auto".
+  // The value at a path; null if the file has none. If the value or an enclosing object is "auto", returns "auto".
   Json at(const std::string& path) const {
     Json here = file_;
     for (const std::string& name : split(path, '.')) {
@@ -85,7 +85,7 @@ class Translation {
     return value.is_null() || (or_false && value == false);
   }
 
-  // The type that the file gives, or "". Refuses an unknown type before its parameters are read.
+  // The optimizer's or scheduler's type in the file, or "". Refuses an unknown type before its parameters are read.
   std::string known_type(const std::string& section) const {
     const std::string path = section + ".type";
     const Json type = at(path);
@@ -98,7 +98,7 @@ class Translation {
     return std::string(key.option[0] ? "" : "only ") + key.takes + (key.remark[0] ? fmt::format(" ({})", key.remark) : "");
   }
 
-  // Whether the optimizer or the scheduler that the file names has this key.
+  // Whether the file's optimizer or scheduler type has this parameter. True for keys that are no such parameter.
   bool has(const DsKey& key) const {
     const std::string path = key.path;
     const bool of_optimizer = path.starts_with("optimizer.params.");
@@ -126,7 +126,7 @@ class Translation {
     }
   }
 
-  // torch.optim.AdamW has its own default.
+  // Whether the default of weight_decay is that of torch.optim.AdamW (0.01), which differs from DeepSpeed's.
   bool decays_by_torch(const std::string& path) const {
     return path == "optimizer.params.weight_decay" && at("optimizer.params.torch_adam") == true && decoupled();
   }
@@ -163,8 +163,8 @@ class Translation {
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
 
-  // Without a scheduler the rate is constant. A scheduler whose rate falls must state its length. That also sets the length
-  // of the run, unless a higher source does.
+  // Without a scheduler the rate is constant. A scheduler whose rate falls must state its number of steps. The run then has
+  // as many steps, unless a source of higher precedence sets train-iters.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {
@@ -179,33 +179,33 @@ class Translation {
     }
   }
 
-  // A batch size of 0 is computed from the others once the replicas are known. Accumulation is 1 unless it is given.
+  // A global batch size of 0 is computed from micro-batch, accumulation and replicas, once the number of replicas is known.
   void complete_batch() {
     if (!is_absent("train_batch_size")) return;
     if (is_absent("train_micro_batch_size_per_gpu"))
       return note(
-          "neither train_batch_size nor train_micro_batch_size_per_gpu is given, though DeepSpeed requires one: the batch "
-          "is "
-          "ours");
+          "neither train_batch_size nor train_micro_batch_size_per_gpu is given, though DeepSpeed requires one: chorale's "
+          "batch options apply");
     if (is_auto(at("train_micro_batch_size_per_gpu"))) return;
     set("global-batch-size", "0", "train_micro_batch_size_per_gpu");
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  // Adam with the decay added to the gradient is another rule, except without decay.
+  // Adam that adds the decay to the gradient is an update rule that chorale lacks. Without decay both rules are equal.
   void require_decoupled_decay() const {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)
-      refuse("optimizer.params.adam_w_mode", false, "true, or a weight_decay of 0: decay is apart from the gradient here");
+      refuse("optimizer.params.adam_w_mode", false,
+             "true, or a weight_decay of 0: chorale never adds the decay to the gradient");
   }
 
   void note_left_out() {
-    if (is_absent("optimizer.type")) note("no optimizer is given; DeepSpeed then uses the program's: the optimizer is ours");
+    if (is_absent("optimizer.type"))
+      note("no optimizer is given; DeepSpeed then uses the program's: chorale's optimizer options apply");
     if (is_absent("gradient_clipping"))
       note(
           "gradient_clipping is missing: gradients are not clipped, as in DeepSpeed up to 0.19.2; later releases clip at 1, "
-          "so "
-          "set it");
+          "so set the key");
     if (!left_out_.empty()) note(fmt::format("DeepSpeed's defaults for missing keys: {}", join(left_out_, ", ")));
   }
 
@@ -222,7 +222,7 @@ Foreign read_ds_config(const std::filesystem::path& file) {
   try {
     const Json json = Json::parse(text);
     if (!json.is_object())
-      usage_error("the file is not a DeepSpeed configuration", fmt::format("{}: it is not one object", file.string()),
+      usage_error("the file is not a DeepSpeed configuration", fmt::format("{} is not a JSON object", file.string()),
                   "give one object: {\"train_batch_size\": 32, …}");
     return Translation(file.string(), json).all();
   } catch (const nlohmann::json::parse_error& error) {

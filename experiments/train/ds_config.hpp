@@ -1,7 +1,9 @@
-// Translates a DeepSpeed configuration file into our settings, for `--ds-config FILE.json`. A key means what it means in
-// DeepSpeed: if it is missing, DeepSpeed's default applies wherever that changes the results. A key without effect here is
-// noted with the reason. Unsupported values and unknown keys are refused. "auto" leaves a key to our other sources. A file
-// without an optimizer does so too, because DeepSpeed then uses the program's own.
+// Translates a DeepSpeed configuration file into chorale's settings, for `--ds-config FILE.json`. A key means what it means
+// in DeepSpeed: if a key that changes the results is missing, DeepSpeed's default applies. For a key that has no effect in
+// chorale, a note says why. Unsupported values and unknown keys are usage errors.
+//
+// A key whose value is "auto" sets nothing: the option's value then comes from the command line, a config file or chorale's
+// default. The same holds for the optimizer if the file has none, because DeepSpeed then uses the program's optimizer.
 //
 //   zero_optimization.stage = 2     →   zero = 2                (ds.json: zero_optimization.stage)
 //   no scheduler                    →   lr-decay-style = constant (ds.json: DeepSpeed's default of scheduler.type)
@@ -18,18 +20,18 @@ namespace chorale::train {
 
 Foreign read_ds_config(const std::filesystem::path& file);
 
-// A row of the table of keys. To add a key, add its line to ds_keys.cpp, and to docs/other_programs.md the line that a test
-// then asks for.
+// A row of the table of keys. To add a key, add its line to ds_keys.cpp. A test then prints the line that is missing in
+// docs/other_programs.md.
 struct DsKey {
   const char* path;    // "optimizer.params.betas.0": object names and list indices, joined by dots
-  const char* types;   // of the optimizers or schedulers that have it, "WarmupLR WarmupDecayLR"; "" for all
+  const char* types;   // the optimizer or scheduler types that have the key, "WarmupLR WarmupDecayLR"; "": all types
   const char* there;   // DeepSpeed's default, as JSON
-  bool applies;        // if the key is missing, this default applies here too
-  const char* option;  // of ours, or "" for none
+  bool applies;        // whether chorale uses DeepSpeed's default if the key is missing
+  const char* option;  // chorale's option that the key sets, or ""
   std::optional<std::string> (*convert)(
-      const nlohmann::ordered_json&);  // returns our text; "" sets nothing; nullopt: not supported
-  const char* takes;                   // the supported values, for messages; "": any value, without effect
-  const char* remark;                  // for messages: why it has no effect, or how it differs
+      const nlohmann::ordered_json&);  // turns the value into the option's text; "": sets nothing; nullopt: unsupported
+  const char* takes;                   // the supported values, for messages; "": the key has no effect, whatever its value
+  const char* remark;                  // for messages: why the key has no effect, or how it differs from DeepSpeed's
 };
 const std::vector<DsKey>& ds_keys();
 

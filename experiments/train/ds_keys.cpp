@@ -1,5 +1,5 @@
-// The keys of DeepSpeed's configuration (0.14 to 0.19) and their defaults. A key sets one of our options, or has no effect
-// because it only controls DeepSpeed's own engine, or is refused unless it is off.
+// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. A key sets one of chorale's options, or
+// has no effect because it only controls DeepSpeed's own engine, or is refused unless it is off.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Tex
 Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// DeepSpeed counts elements, we count bytes; a gradient has 4.
+// DeepSpeed counts the elements of a bucket, chorale its bytes; a gradient element has 4 bytes.
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -48,7 +48,7 @@ Text power_of_two(const Json& v) {
   return fmt::format("{}", std::exp2(v.get<double>()));
 }
 
-// A share of the highest rate, wherever that comes from.
+// A rate relative to the highest learning rate, which another source may set: "0.1*lr".
 Text share_of_rate(const Json& v) {
   if (!v.is_number()) return {};
   return fmt::format("{}*lr", v.get<double>());
@@ -60,7 +60,8 @@ Text f16(const Json& v) { return if_true(v, "f16"); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed ignores the case of these names. Its Adam and AdamW both decay weights apart from the gradient.
+// DeepSpeed ignores the case of these names. Both its Adam and its AdamW decay the weights themselves, by default, instead
+// of adding the decay to the gradient.
 Text optimizer(const Json& v) {
   const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
   return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();
@@ -76,10 +77,10 @@ constexpr const char *number = "a number", *flag = "true or false", *unless = "o
                      *falling = "WarmupDecayLR WarmupCosineLR", *fixed = "WarmupLR WarmupDecayLR",
                      *cosine = "WarmupCosineLR";
 
-// Keys that set one of our options.
+// Keys that set one of chorale's options.
 constexpr DsKey setting[] = {
     {"train_batch_size", "", "null", false, "global-batch-size", plain, number,
-     "DeepSpeed requires this or the next key; if both are missing, ours applies"},
+     "DeepSpeed requires this or the next key; if both are missing, chorale's default applies"},
     {"train_micro_batch_size_per_gpu", "", "null", false, "micro-batch-size", plain, number,
      "if missing: follows from the other sizes"},
     {"gradient_accumulation_steps", "", "null", false, "gradient-accumulation-steps", plain, number,
@@ -89,7 +90,7 @@ constexpr DsKey setting[] = {
     {"steps_per_print", "", "null", false, "log-interval", plain, number, ""},
 
     {"optimizer.type", "", "null", false, "optimizer", optimizer, "Adam, AdamW or SGD",
-     "if missing: the program's own, so our options decide"},
+     "if missing: the program's own, so chorale's options decide"},
     {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number, "the scheduler's warmup_max_lr wins"},
     {"optimizer.params.betas.0", adam, "0.9", true, "adam-beta1", plain, number, ""},
     {"optimizer.params.betas.1", adam, "0.999", true, "adam-beta2", plain, number, ""},
@@ -120,14 +121,14 @@ constexpr DsKey setting[] = {
 
     {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "if missing: as in the layout"},
     {"zero_optimization.reduce_bucket_size", "", "500000000", false, "bucket-size", gradient_bytes, "a number of elements",
-     "if missing: ours, because results do not depend on it; no effect with stages 2 and 3"},
+     "if missing: chorale's default, because results do not depend on it; no effect with stages 2 and 3"},
     {"zero_optimization.overlap_comm", "", "false", false, "reducer", reducer, flag,
-     "if missing: ours, because results do not depend on it; no effect with stages 1 to 3"},
+     "if missing: chorale's default, because results do not depend on it; no effect with stages 1 to 3"},
     {"activation_checkpointing.partition_activations", "", "false", false, "partition-activations", plain, flag,
      "no effect without --recompute full and tensor ranks"},
 };
 
-// Keys of which we support one value. Other values are refused.
+// Keys for which chorale supports one value. Other values are refused.
 constexpr DsKey only[] = {
     {"optimizer.params.bias_correction", adam, "true", false, "", on, "true", ""},
     {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load resumes a run"},
@@ -143,7 +144,7 @@ constexpr DsKey only[] = {
     {"data_types.grad_accum_dtype", "", "null", false, "", single, "fp32", "gradients are added up in f32"},
 };
 
-// Keys of features that we lack.
+// Keys of features that chorale lacks.
 constexpr const char* refused_unless_off[][2] = {
     {"optimizer.params.amsgrad", ""},
     {"optimizer.params.nesterov", ""},

@@ -12,7 +12,7 @@ namespace chorale::train {
 
 namespace {
 
-// The options that make up a shape, and the text of each for a given shape.
+// The options that make up a model shape. `text` returns the option's value for a given shape.
 struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
@@ -39,7 +39,8 @@ std::vector<Setting> settings_of(const ModelShape& shape, const std::string& ori
 
 }  // namespace
 
-// A width that follows from others is set to 0, so that it still follows if another option changes those.
+// A preset sets an option to 0 if its value is the derived one (as many groups as heads, an MLP four times as wide as the
+// model). The value is then derived again when a user overrides the number of heads or the width.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {
@@ -55,7 +56,7 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout is not part of the shape, so another value is no contradiction.
+// Dropout is not in `shape_options`: a run may resume with another dropout than the checkpoint's.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const std::optional<ModelShape> model = shape_of_checkpoint(path);
   if (!model) return {};
@@ -83,7 +84,7 @@ void Flags::declare(Options& o) {
   o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
   o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
-  o.add("norm-epsilon", shape_.epsilon, "added to the variance under a norm's root").range(1e-12, 1);
+  o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
   o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 1);
   o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
   o.section("numbers and memory");
@@ -168,7 +169,7 @@ void Flags::declare_rate(Options& o) {
   o.add("lr-warmup-iters", rate_.warmup, "steps in which the rate rises")
       .range(0, 1e9)
       .only_with("lr-warmup-fraction", {"0"});
-  o.add("lr-warmup-fraction", warmup_share_, "the same as a share of lr-decay-iters; 0: use lr-warmup-iters").range(0, 1);
+  o.add("lr-warmup-fraction", warmup_share_, "warm-up as a share of lr-decay-iters; 0: use lr-warmup-iters").range(0, 1);
   o.add_relative("lr-warmup-init", "lr", first_rate_, "rate before the first step of the warm-up")
       .range(0, 100)
       .only_where("a warm-up", rises);
@@ -180,7 +181,8 @@ void Flags::declare_rate(Options& o) {
       .only_with("lr-decay-style", {"wsd"});
 }
 
-// global = micro × accumulation × replicas. A size of 0 follows from the others; the others must agree.
+// global batch = micro-batch × accumulation steps × replicas. Computes the sizes that were given as 0 from the other sizes.
+// If accumulation steps were given, the sizes must satisfy the equation.
 void Flags::take_batch(TrainingOptions& o, const Layout& layout) const {
   const std::int64_t replicas = layout.replicas();
   o.global_batch = global_batch_;

@@ -1,5 +1,5 @@
-// The options of training, under names that users of Megatron-LM know. Turns them into TrainingOptions: model, batch and
-// optimizer.
+// The options of training, under names that users of Megatron-LM know: model, batch, learning rate and optimizer. `Flags`
+// turns them into TrainingOptions.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,35 +11,39 @@
 
 namespace chorale::train {
 
-// Every model preset, as settings of these options.
+// Each model preset, as values of these options.
 std::vector<Preset> presets();
-// The shape of the stored model, as settings of these options; empty if no checkpoint can be read.
+// The shape of a stored model, as values of these options: of a checkpoint (empty if none can be read), or of a Hugging Face
+// model folder.
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
 class Flags {
  public:
   void declare(Options& options);
-  TrainingOptions training(int threads, const Layout& layout) const;  // throws a usage error if options contradict
-  // The limits of a legal layout. A micro-batch that was not given stays open, so that other layouts can be recommended.
+  // `threads`: per rank, unless --threads is given. Throws a usage error if options contradict each other.
+  TrainingOptions training(int threads, const Layout& layout) const;
+  // What a legal layout must fit: the shape, the number of ranks (`world`) and the batch sizes. A micro-batch size that was
+  // not given stays 0, so that each layout that an error recommends gets the default size of that layout.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }
-  // The same before the layout is complete. A batch that follows from the number of replicas always divides by it.
+  // The same before the layout is known. A global batch size of 0 fits any layout, because it will be computed from the
+  // number of replicas.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
-  // Throws a usage error with both values if these options contradict the model of a checkpoint.
-  // require_own_shape refuses every shape option that was given, except a shorter sequence.
+  // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape
+  // allows a shorter sequence, but refuses all other shape options that the command line, the environment or a preset sets.
   void require_shape(const ModelShape& model, const std::string& path) const;
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 
  private:
-  ModelShape shape() const;  // throws if it is invalid
+  ModelShape shape() const;  // throws if the shape is invalid
   ModelShape unchecked_shape() const;
   [[noreturn]] void refuse_shape(const std::string& name, const std::string& asked, const std::string& there,
                                  const std::string& path, const std::string& otherwise = "") const;
   void take_batch(TrainingOptions& o, const Layout& layout) const;
-  const Options* options_ = nullptr;  // knows where each value came from
+  const Options* options_ = nullptr;  // the declared options, which know the source of each value
   ModelShape shape_;
   void declare_rate(Options& options);
   LearningRate rate() const;

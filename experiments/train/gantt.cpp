@@ -9,7 +9,9 @@
 namespace chorale::train {
 namespace {
 
-constexpr double busy_ratio = 2;  // messages take time, too, but seldom as long as the work
+// A measured step that takes more than this many times the simulated one is blamed on busy cores. Messages, which the
+// simulation leaves out, seldom take as long as the passes.
+constexpr double busy_ratio = 2;
 
 }  // namespace
 
@@ -67,7 +69,7 @@ std::string drawn(const MeasuredPipeline& pipeline) {
       1e3 * ideal.seconds(), 100 * ideal.bubble(), ratio, draw_text(ideal, scale));
   if (ratio > busy_ratio)
     text +=
-        "the schedule is rarely the cause of so much: on a busy machine, or with more ranks than cores, ranks wait for a "
+        "such a slowdown is rarely due to the schedule: on a busy machine, or with more ranks than cores, ranks wait for a "
         "core\n";
   return text;
 }

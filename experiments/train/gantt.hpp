@@ -1,8 +1,9 @@
-// The measured pipeline of a run: the events of the last step on all stages, recorded in /pipeline and drawn next to a
-// simulation.
+// The measured pipeline of a run: the passes of the last step on all stages, recorded in /pipeline and drawn above a
+// simulation of the same schedule.
 //
-//   measured    what happened, including waits
-//   simulated   the same schedule with mean durations; its difference to `measured` has causes outside the schedule
+//   measured    when each pass ran, with the gaps in which stages waited
+//   simulated   the schedule if every pass took the mean time of its kind and messages took none; a difference between the
+//               two has causes outside the schedule
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/training.hpp"
@@ -25,17 +26,17 @@ struct PipelineRow {
 };
 
 struct MeasuredPipeline {
-  PipelineTimeline measured, simulated;  // of the pipeline of rank 0
-  std::vector<PipelineRow> rows;         // of all ranks
+  PipelineTimeline measured, simulated;  // the pipeline that rank 0 belongs to
+  std::vector<PipelineRow> rows;         // the passes of all ranks
 };
 
 PipelineSeconds means_of(const PipelineTimeline& timeline,
-                         const PipelineShape& shape);  // the mean duration of every part
+                         const PipelineShape& shape);  // mean seconds per pass, by part of the model and kind of pass
 
-// Collective; only rank 0 gets the result.
+// Collective. `ranks`: their clock offsets, on rank 0. Only rank 0 gets the result.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
-// On rank 0: records the events and, if `draws` is set, prints two pictures.
+// Called on rank 0: records the passes and, if `draws` is set, prints both pictures.
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);
-std::string drawn(const MeasuredPipeline& pipeline);  // both pictures
+std::string drawn(const MeasuredPipeline& pipeline);  // the pictures: measured, then simulated
 
 }  // namespace chorale::train

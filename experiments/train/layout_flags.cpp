@@ -83,7 +83,7 @@ void LayoutFlags::declare_layout(Options& o) {
   o.section("layout");
   const std::string or_all = takes_all_ ? "; all: a table of every legal layout" : "";
   o.add("layout", word_,
-        "how ranks share model and data, such as dp2.tp2.pp2.z1.sp; flags for its parts override it" + or_all)
+        "how ranks share model and data, such as dp2.tp2.pp2.z1.sp; flags such as --tp override its parts" + or_all)
       .words("WORD");
   for (std::size_t row = 0; row < all_axes().size(); ++row) {
     const AxisRow& axis = all_axes()[row];
@@ -129,8 +129,8 @@ void LayoutFlags::declare(Options& o) {
   o.add("ds-config", "read options from a DeepSpeed configuration file").words("FILE");
 }
 
-// A flag counts, unless the layout word has that part and comes from a source of higher precedence: --layout z1 overrides
-// zero = 2 in a file.
+// Whether `flag` overrides `part` of the layout word. It does not if the word contains that part and comes from a source of
+// higher precedence: --layout z1 on the command line overrides zero = 2 in a file.
 bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
   const std::vector<std::string> parts = split(word_, '.');
   const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {
@@ -147,7 +147,8 @@ bool LayoutFlags::allows(const Layout& layout) const {
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
   if (chunks_ && layout.chunks != chunks_) return false;
-  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;  // naive is for teaching
+  // The schedule `naive` is for teaching, so it is listed only if it was requested.
+  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;
 }
 
 Layout LayoutFlags::asked() const {

@@ -1,9 +1,9 @@
-// The options of parallel training, under our names and Megatron's. Turns them into a layout, and into a backend and an
-// algorithm for each axis.
+// The options of parallel training. `LayoutFlags` turns them into a layout of ranks, and into a backend and a collective
+// algorithm for each axis of the mesh.
 //
-//   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1; a long flag overrides its part of the word,
-//                               unless the word comes from a source of higher precedence
-//   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one each; `dp=ucx,mpi`: mpi on the axes not named
+//   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1. A flag such as --tp overrides its part of the
+//                               layout word, unless the word comes from a source of higher precedence
+//   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one each; `dp=ucx,mpi`: mpi on all axes but dp
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,8 @@
 
 namespace chorale::train {
 
-// "shm", or "tp=shm,dp=ucx": one value for each named axis, and one for all others, by default auto.
+// The values of --backend and --algorithm, by axis. Each part is "tp=shm", for one axis, or "shm", for all axes that no part
+// names. The default for those axes is "auto".
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
@@ -26,21 +27,21 @@ struct ParallelChoice {
 class LayoutFlags {
  public:
   void declare(Options& options);
-  void declare_layout(Options& options);  // without the options that only training has
-  void take_all() { takes_all_ = true; }  // call it before declare: --layout then accepts "all"
+  void declare_layout(Options& options);  // declares only the options that set the layout
+  void take_all() { takes_all_ = true; }  // lets --layout accept "all"; call it before declare
   bool all() const { return takes_all_ && word_ == "all"; }
   bool allows(const Layout& layout) const;  // with --layout all: whether the other flags allow this layout
-  Layout asked() const;                     // sizes to be inferred are 0
-  Layout layout(std::int64_t world) const;  // throws a usage error if it is invalid; require_fits checks that it fits
+  Layout asked() const;                     // the layout as given; a size of 0 is still to be inferred
+  Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal
   ByAxis backends() const { return backends_by_axis(backend_); }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
-  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; its errors name layouts within these limits
+  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; error messages name layouts within these limits
   void complete(TrainingOptions& options) const;            // sets the reducer and its buckets
 
  private:
   bool counts(const std::string& flag, const std::string& part) const;
-  const Options* options_ = nullptr;  // knows the source of each value
+  const Options* options_ = nullptr;  // the declared options, which know the source of each value
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
   std::array<std::int64_t, most_axes> sizes_{};  // by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0;                      // 0: from the layout word

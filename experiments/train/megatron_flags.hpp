@@ -1,5 +1,6 @@
-// The table of Megatron-LM's flags, one row per name. A flag is the same here, sets one of our options, has no effect, or is
-// refused with a hint what to use instead. `chorale train` and `plan` accept these flags wherever they accept their own.
+// The table of Megatron-LM's flags, one row per name. Chorale has the same flag, or translates it into one of its options,
+// or ignores it, or refuses it and says what to use instead. `chorale train` and `chorale plan` accept these flags wherever
+// they accept their own.
 #pragma once
 #include <string>
 #include <vector>

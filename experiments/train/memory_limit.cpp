@@ -15,15 +15,15 @@ void MemoryLimit::declare(Options& options) {
 
 void MemoryLimit::settle(const mpi::Runtime& runtime) {
   if (asked_) return;
-  // A rank needs more than its ledger counts: libraries, thread stacks, packed operands of products, the record. Models of
-  // 1 to 124 million parameters took 50 to 120 MiB.
+  // A rank needs memory that its ledger does not count: libraries, thread stacks, packed operands of matrix products, the
+  // record. For models of 1 to 124 million parameters this was 50 to 120 MiB.
   constexpr std::int64_t uncounted = 128 << 20;
   const std::int64_t share = available_memory() / mpi::place_on_host(runtime.world()).second - uncounted;
   share_ = std::max<std::int64_t>(1, std::ranges::min(mpi::all_gather(runtime.world(), share)));
 }
 
 std::string MemoryLimit::about() const {
-  return asked_ ? "the limit is" : "its share of the memory available here (--memory-limit auto) is";
+  return asked_ ? "the limit is" : "its share of the host's available memory (--memory-limit auto) is";
 }
 
 }  // namespace chorale::train

@@ -1,9 +1,9 @@
-// `--memory-limit`: the most bytes a rank may hold. A plan that needs more is refused before anything is allocated.
+// `--memory-limit`: the most bytes a rank may hold. A run whose plan needs more is refused before it allocates anything.
 //
-//   auto     the rank's share of its host's available memory (src/base/available_memory.hpp) at the start of the run, minus
-//            a reserve for the program itself; on a GPU, its share of the free memory
+//   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
+//            ranks of the host, minus a reserve for the program itself; on a GPU: its free memory, divided by its ranks
 //   8G       8 GiB
-//   0        no limit: the kernel kills a rank that does not fit
+//   0        no limit: the operating system kills a rank that needs too much
 #pragma once
 #include <optional>
 #include <string>
@@ -17,17 +17,17 @@ namespace chorale::train {
 class MemoryLimit {
  public:
   void declare(Options& options);
-  // Collective: sets `auto` to the smallest share of any rank, on all ranks.
+  // Collective: if the limit is `auto`, computes every rank's share and sets the smallest one as the limit of all ranks.
   void settle(const mpi::Runtime& runtime);
 
   void complete(TrainingOptions& options) const { options.memory_limit = bytes(); }
-  std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before it is settled
-  bool lifted() const { return asked_ == 0; }
-  std::string about() const;  // for errors: "the limit is"
+  std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before settle()
+  bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
+  std::string about() const;                                      // how an error introduces the number: "the limit is"
 
  private:
-  std::optional<std::int64_t> asked_;  // none: auto
-  std::int64_t share_ = 0;
+  std::optional<std::int64_t> asked_;  // the given bytes; none: auto
+  std::int64_t share_ = 0;             // with auto: the smallest share of any rank, in bytes
 };
 
 }  // namespace chorale::train

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 std::string count_of_cores(int cores) { return fmt::format("{} core{}", cores, cores > 1 ? "s" : ""); }
 
-// "2 cores", or "4 × 2 cores" of four machines.
+// Counts equal names: "2 cores" for one machine, "4 × 2 cores" for four machines with two cores each.
 std::string together(const std::vector<std::string>& processors) {
   const std::set<std::string> kinds(processors.begin(), processors.end());
   std::vector<std::string> words;
@@ -86,7 +86,7 @@ void ProductPeak::exceeded(double flops) {
   sum_.flops = std::max(sum_.flops, flops);
 }
 
-// On a GPU the model may leave no room for the matrices of a measurement.
+// A GPU is not measured again: beside the model there may be no memory for the matrices of a measurement.
 bool ProductPeak::may_measure_again() const { return !measured_again_ && !device_->memory(); }
 
 std::string ProductPeak::text() const {
@@ -96,7 +96,7 @@ std::string ProductPeak::text() const {
                      sum_.busy ? " beside other programs, so it may be too low" : "");
 }
 
-// `again`: ignores the machine's file.
+// Finds the peak of each machine or GPU and sums them. With `again`, peaks in the machine's file are ignored.
 void ProductPeak::add_up(bool again) {
   mpi::sleep_until_all(runtime_->world(), *clock_);
   Json mine;

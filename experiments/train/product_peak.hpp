@@ -1,11 +1,13 @@
-// The peak rate of matrix products, which MFU is relative to: the sum over all cores or GPUs that the run uses.
+// The peak rate of matrix products, in flops per second: the sum over all cores or GPUs that the run uses. MFU (model flops
+// utilization) is a step's rate divided by this peak.
 //
-//   one rank of each machine (or GPU)   looks it up in the machine's file, or measures it while the others sleep
-//   all ranks                           get the sum
+//   one rank of each machine (or GPU)   reads the peak from the machine's file, or measures it while the other ranks sleep
+//   all ranks                           get the sum over machines or GPUs
 //
-// It is measured once per machine, type and number of cores, so equal runs have equal peaks. It is measured again with
-// --measure-peak, if other programs disturbed the measurement and have ended, or if a step was faster. So no step exceeds
-// 100 %.
+// A peak is measured once per machine, type and number of cores, so equal runs have equal peaks. It is measured again
+//   - with --measure-peak,
+//   - if other programs disturbed the stored measurement and have ended since,
+//   - on the host, if a step was faster. So no later step exceeds 100 %.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,15 +19,16 @@
 
 namespace chorale::train {
 
-// The cores that a rank measures: `cores` of these CPUs, or none if that is 0.
+// Where a rank measures: on `cores` of the CPUs in `cpus`. A rank with 0 cores measures nothing.
 struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;
 };
-// The first rank of each machine measures all cores that the machine's ranks use, with `threads` threads each.
+// By rank. The first rank of each machine measures all cores that the ranks of the machine use, each with `threads` threads;
+// the other ranks measure nothing.
 std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads);
 
-// The better measurement: an undisturbed one, else the faster one.
+// The more reliable measurement: the undisturbed one; if both or neither were disturbed, the faster one.
 MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak& found);
 
 class ProductPeak {
@@ -33,13 +36,13 @@ class ProductPeak {
   void declare(Options& options);
   void find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
             const ComputeDevice& device);  // collective
-  // Called when a step exceeded the peak. The first time, ranks on the host measure again together. If the step is still
-  // faster, its rate becomes the peak.
+  // Called on all ranks when a step reached `flops` per second, more than the peak. The first time, ranks on the host
+  // measure the peak again, together. If the step is still faster, or ran on GPUs, its rate becomes the peak.
   void exceeded(double flops);
   bool may_measure_again() const;
   bool measured_again() const { return measured_again_; }
 
-  double flops() const { return sum_.flops; }  // per second
+  double flops() const { return sum_.flops; }  // the peak of the whole run, in flops per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 struct Phase {
   const char* name;
-  double StepResult::*seconds;  // null: always 0
+  double StepResult::*seconds;  // the phase's time in the result; null: recorded as 0
 };
 constexpr Phase phases[] = {{"forward", &StepResult::forward},     {"backward", &StepResult::backward},
                             {"optimizer", &StepResult::optimizer}, {"comm_exposed", &StepResult::exposed},

@@ -1,4 +1,5 @@
-// The record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in /eval.
+// The tables in the record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in
+// /eval.
 #pragma once
 #include <tuple>
 #include <vector>
@@ -68,12 +69,13 @@ struct MemoryRow {
   }
 };
 
-// What each rank tells the others after a step. It is sent as raw bytes.
+// What each rank tells the other ranks after a step, sent as raw bytes.
 struct RankShare {
   StepResult result;
-  std::int64_t bytes[categories] = {}, peak[categories] = {};
-  std::int64_t most = 0;  // peak of all categories together
-  bool told_to_stop = false, faster_than_peak = false;
+  std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
+  std::int64_t most = 0;                                       // peak bytes of all categories together
+  bool told_to_stop = false,                                   // the rank received a signal
+      faster_than_peak = false;  // the step's flops per second exceeded the measured peak of matrix products
 };
 RankShare share_of(const StepResult& result, const Ledger& ledger, bool told_to_stop);
 std::vector<RankShare> exchange(Axis& world, const RankShare& mine);  // collective; in rank order

@@ -1,4 +1,5 @@
-// The ranks of a run as a mesh: the backends of its axes, and the memory in which peers reach its tensors fastest.
+// Connects the ranks of a run by the chosen backends, and arranges them as a mesh. Tensors live in a pool of the memory that
+// peers reach fastest.
 #pragma once
 #include <optional>
 
@@ -11,25 +12,25 @@
 
 namespace chorale::train {
 
-// Replaces auto by the preferred backend that works on every rank; for an axis that stays on hosts, by the preferred one
-// there. Collective.
+// Collective: replaces "auto" by the preferred backend that works on every rank. For an axis whose ranks share a host, it is
+// the preferred backend there.
 ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
 
 class Team {
  public:
   Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session);  // collective
 
-  Mesh mesh() const;  // collective: a new mesh with its own groups
-  Memory& memory() { return *pool_; }
-  const ByAxis& backends() const { return choice_.backends; }        // without auto
+  Mesh mesh() const;                                                 // collective: builds a new mesh with new groups
+  Memory& memory() { return *pool_; }                                // for the tensors of this rank
+  const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
-  PlanRequest plans(const TrainingOptions& options) const;           // for this team's layout and backends
+  PlanRequest plans(const TrainingOptions& options) const;           // asks to plan a run on this layout and these backends
 
  private:
   ParallelChoice choice_;
   std::string about_device_;
   HostMemory host_;
-  std::optional<Worlds> worlds_;  // none for one rank
+  std::optional<Worlds> worlds_;  // one communicator of all ranks per backend; none if the layout has one rank
   std::unique_ptr<Pool> pool_;
 };
 

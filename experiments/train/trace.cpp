@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// How spans and calls travel to rank 0.
+// Spans (passes) and calls are sent to rank 0 as JSON in MessagePack.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, started, begins,
                                    launched, waited, ends)
@@ -67,7 +67,7 @@ struct CommRow {
   }
 };
 
-// The words of a column, numbered in order of appearance.
+// The texts of a column, numbered in order of appearance. The record stores the numbers.
 class Words {
  public:
   std::uint8_t number(const std::string& word) {
@@ -83,7 +83,7 @@ class Words {
 };
 
 void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
-  std::map<std::string, Words> words;  // by column
+  std::map<std::string, Words> words;  // by name of the column
   std::vector<CommRow> rows;
   for (std::size_t rank = 0; rank < traces.size(); ++rank)
     for (std::int64_t seq = 0; const Trace::Call& call : traces[rank].calls)
@@ -133,7 +133,8 @@ void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, co
   for (std::size_t rank = 0; rank < texts.size(); ++rank) traces.push_back(unpacked(texts[rank], ranks[rank].clock_offset));
   if (traces[0].spans.empty())
     return run.log.warn(
-        "nothing was traced: --trace-steps asked for steps {} to {}, but the run ended with step {} and made none of them",
+        "nothing was traced: --trace-steps asked for steps {} to {}, none of which took place before the run ended at step "
+        "{}",
         steps.first, steps.last, training.steps());
   std::size_t passes = 0, calls = 0;
   for (std::size_t rank = 0; rank < traces.size(); ++rank) {

@@ -107,7 +107,7 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
 TEST_CASE("without an optimizer in the DeepSpeed file our own options apply") {
   const Fields f(R"({"train_batch_size": 8})");
   CHECK((f.training().beta2 == 0.95 && f.training().decay == 0.1 && f.training().rate.decay == "constant"));
-  CHECK_THAT(f.notes(), says("the optimizer is ours"));
+  CHECK_THAT(f.notes(), says("chorale's optimizer options apply"));
 }
 
 TEST_CASE("DeepSpeed's schedulers have its formulas and defaults, and their rate overrides the optimizer's") {
@@ -197,7 +197,7 @@ TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the 
   CHECK(sizes(fmt::format("{{\"train_batch_size\": 24, {}}}", steps), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
   CHECK(sizes(R"({"train_batch_size": 24})", 4) == std::pair<std::int64_t, std::int64_t>{24, 6});
   CHECK(sizes(fmt::format("{{\"train_batch_size\": 24, {}}}", micro), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
-  CHECK_THAT(Fields(R"({"gradient_clipping": 1})").notes(), says("the batch is ours"));
+  CHECK_THAT(Fields(R"({"gradient_clipping": 1})").notes(), says("chorale's batch options apply"));
   CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}, {}}}", micro, steps), 4),
              says("global-batch-size 20 is not micro-batch-size 2 × gradient-accumulation-steps 3 × replicas 4") &&
                  says("try --global-batch-size 24"));
@@ -232,7 +232,7 @@ TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named"
              says("zero takes one of") && says("ds.json: zero_optimization.stage"));
   CHECK_THAT(refused(R"({"train_batch_size": "many"})"), says("a whole number") && says("ds.json: train_batch_size"));
   CHECK_THAT(refused("{\n\"a\": }"), says("not valid JSON") && says("ds.json:2"));
-  CHECK_THAT(refused("[]"), says("not one object"));
+  CHECK_THAT(refused("[]"), says("is not a JSON object"));
 }
 
 TEST_CASE("the documentation has the code's table of DeepSpeed keys") {

@@ -325,7 +325,7 @@ class Train(unittest.TestCase):
                     self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
                     self.assertNotIn("MPI_ABORT", result.stderr)
                     self.assertRegex(result.stderr,
-                                     r"memory available here \(--memory-limit auto\) is [0-9.]+ [MG]iB\n  .*" + says)
+                                     r"host.s available memory \(--memory-limit auto\) is [0-9.]+ [MG]iB\n  .*" + says)
         self.assertEqual(os.listdir(self.folder), ["config.json"])
 
     def test_a_limit_of_0_is_none(self):
