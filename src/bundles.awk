@@ -1,11 +1,12 @@
-# Sorts sources into bundles, which are compiled as one: prints `bundle:file` for each.
+# Sorts sources into bundles; each bundle is compiled as one source. Prints a line `bundle:file` for each file.
 #
 #   awk -v most=70000 -f src/bundles.awk collectives/route.cpp …       collectives-1:collectives/route.cpp …
 #
 # The compiler spends most of its time on headers and templates, not on our lines. A bundle reads the headers once for
 # up to `most` characters of sources from one folder. Sources that include the JSON or TOML parser, 3 s and more each,
-# have bundles of their own. Files that define the same name in anonymous namespaces go to different bundles, so names
-# stay free. A file with `using namespace` is compiled alone, because its neighbours would see the names too.
+# go into separate bundles. Files that define the same name in anonymous namespaces go into different bundles, so a file
+# need not avoid names used elsewhere. A file with `using namespace` is compiled alone, because the other files of a
+# bundle would see those names too.
 function kind_of(file) {
   match(file, /^src\/[a-z]+/) || match(file, /^[a-z]+/)
   kind = substr(file, 1, RLENGTH)

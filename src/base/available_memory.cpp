@@ -19,12 +19,12 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 // File names in a control group's folder, by cgroup version.
 struct Version {
   std::string file_system, limit, use;
-  std::string prefix;  // marks the lines of memory.stat that include the groups below
+  std::string prefix;  // of the names in memory.stat whose values include the groups below
 };
 const Version versions[] = {{"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
                             {"cgroup2", "memory.max", "memory.current", ""}};
 
-// Nothing if the file says "max" or does not exist.
+// The number in a file, or nothing if the file says "max" or does not exist.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::int64_t value = 0;
   return std::ifstream(file) >> value ? std::optional(value) : std::nullopt;
@@ -49,7 +49,8 @@ std::int64_t left_in(const fs::path& group, const Version& names) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *use - files));
 }
 
-// In version 1 a hierarchy serves one controller or several: "rw,cpu,cpuacct".
+// Whether a hierarchy has the memory controller. In version 1 a hierarchy serves one controller or several:
+// "rw,cpu,cpuacct".
 bool has_memory(const Version& version, const std::string& controllers) {
   const std::vector<std::string> names = split(controllers, ',');
   return version.file_system == "cgroup2" || std::find(names.begin(), names.end(), "memory") != names.end();
@@ -70,7 +71,7 @@ std::string group_of_process(const fs::path& root, const Version& version) {
 }
 
 // Reads a line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory".
-// The fourth word is the mounted group: a container sees only its own.
+// The fourth word is the mounted group; a container sees only its own group.
 std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string::npos) return unlimited;

@@ -1,6 +1,6 @@
-// How many more bytes this process can allocate before the kernel kills a process. The answer is the smaller of what the
-// machine has left and what each control group (cgroup, version 1 or 2) around the process has left. Containers and Slurm
-// limit memory through control groups, which /proc/meminfo does not show.
+// How many more bytes this process can allocate before the kernel's out-of-memory killer acts. The answer is the smallest
+// of what the machine has left and what each control group (cgroup, version 1 or 2) around the process has left.
+// Containers and Slurm limit memory through control groups; /proc/meminfo does not show these limits.
 //
 //   the machine      MemAvailable of /proc/meminfo          17.1 GiB
 //   /job             limit − use + file pages in use         7.5 GiB
@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-// `root` is prepended to every path; a test passes a folder of its own.
+// `root` is prepended to every path, so a test can pass a folder with files that it wrote.
 std::int64_t available_memory(const std::filesystem::path& root = "/");
 
 }  // namespace chorale

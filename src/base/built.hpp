@@ -1,5 +1,4 @@
-// Facts about this build: compiler, flags, commit, and which optional libraries were left out and why.
-// The Makefile writes these facts.
+// Facts about this build, written by the Makefile: compiler, flags, commit, and why optional libraries were left out.
 #pragma once
 #include <string>
 

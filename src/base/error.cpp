@@ -7,7 +7,7 @@ namespace chorale {
 namespace {
 
 // Sources are compiled by their path from the root, so the file name is short and the same on every machine.
-// In a bundle it starts with "./".
+// If sources are compiled in bundles, the file name starts with "./".
 std::string place(const std::source_location& where) {
   const std::string_view file = where.file_name();
   return fmt::format("{}:{}", file.substr(file.starts_with("./") ? 2 : 0), where.line());

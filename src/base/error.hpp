@@ -22,7 +22,7 @@ class Error : public std::runtime_error {
  public:
   Error(Exit exit, std::string what, std::string numbers, std::string fix,
         std::source_location where = std::source_location::current());
-  // With any number of lines after the first.
+  // An error with any number of lines after the first.
   Error(Exit exit, const std::string& what, const std::vector<std::string>& lines,
         std::source_location where = std::source_location::current());
 

@@ -1,4 +1,4 @@
-// Translates settings under another program's names into our options; each keeps its source and origin.
+// Translates settings under another program's names into our options. Each setting keeps its source and origin.
 #include "src/base/flag_synonyms.hpp"
 
 #include <fmt/format.h>
@@ -14,14 +14,14 @@
 namespace chorale {
 namespace {
 
-// The same text, or the same number ("1" and "1.0").
+// Whether two values are the same text or the same number ("1" and "1.0").
 bool equal(const std::string& a, const std::string& b) {
   char *end_a = nullptr, *end_b = nullptr;
   const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
   return a == b || (*end_a == '\0' && *end_b == '\0' && !a.empty() && !b.empty() && x == y);
 }
 
-// Our value for theirs, or nothing if we have no counterpart.
+// Translates another program's value into ours; returns nothing if we have no counterpart.
 std::optional<std::string> our_value(const Word& word, const std::string& text) {
   if (word.values.empty()) return text;
   if (word.is_switch() && parse_switch(text)) return word.values[0].second;
@@ -49,7 +49,7 @@ std::string what_it_takes(const Word& word) {
               join(names, ", "), join(fixes, "; "));
 }
 
-// Refuses two names for one option with different values in the same source: neither overrides the other.
+// Refuses two settings of one option that come from the same source but have different values: neither overrides the other.
 void require_agreement(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
   for (const Setting& a : by_words)
     for (const Setting& b : all)

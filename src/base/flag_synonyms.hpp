@@ -1,5 +1,5 @@
-// Another program's option names, mapped to ours by a table. A name sets one of our options, states what one must be,
-// has no effect here, or is refused with a suggestion.
+// A table that maps another program's option names to ours. Each name sets one of our options, requires that one of our
+// options has (or does not have) a value, has no effect here, or is refused with a suggestion.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@ namespace chorale {
 struct Word {
   enum class Means {
     same,     // one of our options has this name or alias and the same meaning
-    sets,     // sets our option to the value
+    sets,     // sets our option to the translated value
     expects,  // requires that our option ends up with this value
     differs,  // requires that our option ends up with another value
     nothing,  // has no effect here
@@ -19,8 +19,8 @@ struct Word {
   std::string name;
   Means means;
   std::string option = "";                                       // our option; if empty, `values` lists the accepted values
-  std::vector<std::pair<std::string, std::string>> values = {};  // theirs and ours; empty: any value, unchanged
-  std::string about = "";                                        // why it has no effect, or what to use instead
+  std::vector<std::pair<std::string, std::string>> values = {};  // (their value, ours); if empty, values stay unchanged
+  std::string about = "";                                        // why the name has no effect, or what to use instead
 
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };

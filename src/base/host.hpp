@@ -12,13 +12,13 @@ std::string user_name();
 std::string cpu_model();
 int online_cores();
 std::string machine_signature();  // "AMD EPYC, 2 cores": a measurement is valid only on machines with the same signature
-std::string kernel_id();  // identifies the boot: ranks with equal ids share cores and memory, whatever their host names
+std::string kernel_id();  // identifies the running kernel: ranks with equal ids share cores, even if host names differ
 
-std::vector<int> allowed_cpus();                  // this process's affinity
-int current_cpu();                                // the core it runs on now
+std::vector<int> allowed_cpus();                  // the CPUs of this process's affinity mask
+int current_cpu();                                // the CPU that this thread runs on now
 std::string cpu_ranges(const std::vector<int>&);  // {0,1,2,5} → "0-2,5"
 
-// Threads for one rank: its share of the `cpus` cores that `sharers` ranks (including itself) may use; at least one.
+// The number of threads for each of `sharers` ranks that share `cpus` cores; at least one.
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
@@ -28,10 +28,10 @@ struct Limit {
 std::vector<Limit> limits();
 
 std::int64_t memory_bytes();
-std::int64_t last_level_cache_bytes();  // what this core can reach; sysconf may report the sum over a socket's caches
-std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" where neither is set
-// Replaces a file atomically: writes a temporary file beside it, then renames. Creates the folder if needed. Returns ""
-// or the reason for failure.
+std::int64_t last_level_cache_bytes();  // of the cache that CPU 0 uses; sysconf may report the sum over a socket's caches
+std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if HOME is not set either
+// Replaces a file atomically: writes a temporary file beside it, then renames that file. Creates the folder if needed.
+// Returns "" or the reason for failure.
 std::string replace_file(const std::filesystem::path& file, const std::string& text);
 std::string first_line(const std::string& path);  // for small files such as those in /proc; "" if unreadable
 

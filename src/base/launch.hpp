@@ -1,5 +1,5 @@
-// What the launcher's environment variables say about this process, read before MPI starts. So a usage error is printed
-// only once. A program started by another MPI's launcher (n separate worlds of size 1) is stopped.
+// Rank and size of this process from the launcher's environment variables, read before MPI starts. So only one rank prints
+// a usage error. If the launcher belongs to another MPI, each process would be rank 0 of 1; this is an error.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,8 +11,8 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
 struct Launch {
-  std::string launcher;  // "" when started by hand
-  std::string variable;  // the variable that gave the size
+  std::string launcher;  // "Open MPI's mpirun"; "" when started by hand
+  std::string variable;  // the environment variable that gave the size
   int rank = 0;
   int size = 1;
 };

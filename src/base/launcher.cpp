@@ -20,8 +20,8 @@ extern char** environ;
 namespace chorale {
 namespace {
 
-// What a child process gets: files for its output, no input, no blocked signals.
-// It is in its own process group, so the terminal's signals reach it only when this program forwards them.
+// A child process gets files for its output, no input and no blocked signals.
+// It has its own process group, so the terminal's signals reach it only if this program forwards them.
 class Inheritance {
  public:
   Inheritance(const std::filesystem::path& output, const std::filesystem::path& errors) {
@@ -72,7 +72,7 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
                   const std::filesystem::path& errors, Clock& clock, const std::function<void(int pid)>& meanwhile) const {
   const Inheritance inheritance(output, errors);
   std::vector<char*> words;
-  // posix_spawnp does not change them.
+  // posix_spawnp does not change the words.
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   pid_t child = 0;
@@ -88,7 +88,7 @@ int Launcher::run(const std::vector<std::string>& command, const std::filesystem
   }
   if (ended < 0)
     throw Error(Exit::runtime, "the exit status of the ranks is unknown", fmt::format("waitpid: {}", std::strerror(errno)),
-                "start this program without SIGCHLD ignored");
+                "SIGCHLD must not be ignored when this program starts");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -1,10 +1,11 @@
-// Starts ranks from a program that is not itself a rank, as `mpirun -n 2 chorale …` does by hand.
+// Starts ranks from a program that is not itself a rank, as a user does with `mpirun -n 2 chorale …`.
 //
 //   MPIRUN is not set           the launcher of the MPI this program was built with
 //   MPIRUN=/opt/mpi/bin/mpirun  this launcher
 //   MPIRUN="srun --mpi=pmix"    a launcher with options, used unchanged
 //
-// Open MPI also gets the options to oversubscribe cores and, for root, to run as root.
+// Open MPI's launcher, if given without options, also gets the options to oversubscribe cores, not to bind ranks to cores
+// and, for root, to run as root.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -22,8 +23,8 @@ class Launcher {
 
   std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program) const;
 
-  // Runs a command to its end. Returns its exit code, or 128 plus the signal that ended it. Its output goes into the two
-  // files. `meanwhile` is called every 20 ms with the process id and may send it a signal.
+  // Runs a command to its end. Returns its exit code, or 128 plus the signal that ended it. The command's stdout goes to the
+  // file `output`, its stderr to `errors`. `meanwhile` is called every 20 ms with the process id and may signal the process.
   int run(const std::vector<std::string>& command, const std::filesystem::path& output, const std::filesystem::path& errors,
           Clock& clock, const std::function<void(int pid)>& meanwhile) const;
 

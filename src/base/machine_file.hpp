@@ -7,8 +7,8 @@
 //      "peaks": [{"type": "f32", "processor": "2 cores", "library": "oneDNN 2.6", "flops": 4.7e11,
 //                 "measured": "2026-11-22T05:40:01Z", "busy": false}]}
 //
-// The file only saves time, so reading it never fails: a missing or garbled file, or one of another machine, counts as
-// empty. A write replaces the file by a rename and keeps sections it does not know. If two programs write at once, one
+// The file only saves time, so reading it never fails: a missing or garbled file, or the file of another machine, counts
+// as empty. A write replaces the file by a rename and keeps JSON keys it does not know. If two programs write at once, one
 // measurement is lost and repeated later.
 #pragma once
 #include <filesystem>
@@ -24,10 +24,10 @@ struct PeakKey {
 struct MeasuredPeak {
   double flops = 0;      // floating-point operations per second
   std::string measured;  // time of the measurement: 2026-11-22T05:40:01Z
-  bool busy = false;     // other programs ran meanwhile
+  bool busy = false;     // other programs used the machine during the measurement
 };
 
-std::filesystem::path default_machine_file();  // "" if neither folder exists
+std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
 
 class MachineFile {
  public:

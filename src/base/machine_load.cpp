@@ -40,7 +40,7 @@ MachineReading read_machine(const Clock& clock, const std::filesystem::path& roo
 bool OtherWork::busy() const { return cores >= std::max(0.25, 0.02 * of_cores) || stolen >= 0.02; }
 
 std::string OtherWork::text() const {
-  const std::string steal = fmt::format("the hypervisor takes {:.0f} % of its time", 100 * stolen);
+  const std::string steal = fmt::format("the hypervisor takes {:.0f} % of the machine's CPU time", 100 * stolen);
   const std::string others = fmt::format("other programs use {:.1f} of its {} cores (load {:.1f})", cores, of_cores, load);
   return stolen < 0.02 ? others : others + ", " + steal;
 }

@@ -2,7 +2,7 @@
 //
 //   /proc/stat      CPU seconds of all cores since boot: busy, and stolen (given to other machines by the hypervisor)
 //   /proc/loadavg   mean number of running and waiting tasks over the last minute
-//   getrusage       CPU seconds of this process, to be subtracted
+//   getrusage       CPU seconds of this process, which are subtracted
 //
 // Readings are plain numbers, so tests need no busy machine.
 #pragma once
@@ -14,25 +14,26 @@
 namespace chorale {
 
 struct MachineReading {
-  double at = 0;                  // seconds of the clock
+  double at = 0;                  // time of the reading, in seconds of the clock
   double worked = 0, stolen = 0;  // CPU seconds of all cores
-  double own = 0;                 // CPU seconds of this process, or the sum over several
-  double load = 0;
+  double own = 0;                 // CPU seconds of this process, or of all ranks on the machine
+  double load = 0;                // mean number of running and waiting tasks
 };
-// `root` is prepended to every path; a test passes a folder of its own.
+// `root` is prepended to every path, so a test can pass a folder with files that it wrote.
 MachineReading read_machine(const Clock& clock, const std::filesystem::path& root = "/");
 
-// What the machine did besides our work.
+// The load between two readings that does not come from this process.
 struct OtherWork {
   double cores = 0;   // mean number of cores that other programs kept busy
-  double stolen = 0;  // fraction of the machine's time
-  double load = 0;    // from the first reading
+  double stolen = 0;  // fraction of the machine's CPU time that the hypervisor gave to other machines
+  double load = 0;    // of the first reading
   int of_cores = 1;   // cores of the machine
 
-  // True if others use a quarter of a core (on a large machine, a fiftieth of its cores: idle systems use less) or 2 % is
-  // stolen.
+  // True if other programs use at least 0.25 cores and at least 2 % of all cores (an idle system uses less), or if the
+  // hypervisor takes at least 2 % of the CPU time.
   bool busy() const;
-  std::string text() const;  // "other programs use 1.6 of its 2 cores (load 3.1), the hypervisor takes 4 % of its time"
+  // "other programs use 1.6 of its 2 cores (load 3.1), the hypervisor takes 4 % of the machine's CPU time"
+  std::string text() const;
 };
 OtherWork work_between(const MachineReading& before, const MachineReading& after, int cores);
 

@@ -24,14 +24,14 @@ bool parse_whole(const std::string& text, Number& value, Parse parse) {
   return true;
 }
 
-// "" if the number lies within the option's limits, else what was expected.
+// Returns "" if the number lies within the option's limits, else what was expected.
 std::string outside(const Option& option, double value) {
   if (option.lowest > option.highest || (value >= option.lowest && value <= option.highest)) return "";
   return std::isinf(option.highest) ? fmt::format("{} or more", option.lowest)
                                     : fmt::format("{} to {}", option.lowest, option.highest);
 }
 
-// Parses a size into the field and the option's text; returns what was expected if it cannot.
+// Parses a size into the field and the option's text. Returns "", or what was expected if the size is invalid.
 std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
   const auto value = parse_bytes(text);
   if (!value) return "a size such as 8, 64K or 1M";
@@ -200,7 +200,7 @@ Option& Options::add_positional(const std::string& name, std::vector<std::string
   Option& option = insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true});
   option.assign = [&field, &option](const std::string& text) {
     return field = split(option.text = text, '\n'), "";
-  };  // commas may be in names
+  };  // file names may contain commas
   return option;
 }
 

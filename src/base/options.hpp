@@ -1,4 +1,4 @@
-// Options of one command. A command declares each once, as a reference to a field of its own:
+// Options of one command. The command declares each option once and binds it to one of the command's fields:
 //
 //   options.add("ranks", ranks_, "ranks to plan for").range(1, 64);
 //
@@ -7,8 +7,8 @@
 //   default < preset < another program's file < config file      < environment       < command line
 //                                                 ranks = 4          CHORALE_RANKS=4     --ranks 4
 //
-// Every value keeps its origin. An unknown name is an error that says where it was given and suggests the nearest name.
-// A value that would have no effect is refused: `only_with` and `only_where` declare when an option has one.
+// Every value keeps its origin. An unknown name is an error that says where the name was given and suggests the nearest
+// one. A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -40,10 +40,10 @@ struct Preset {
 
 class Options;
 
-// Says why an option has no effect under the current settings ("family = gpt2 (default)"), or "" if it has one.
+// A condition for an option to have an effect.
 struct Condition {
-  std::function<std::string(const Options&)> why_not;
-  std::string needs;  // "family llama"
+  std::function<std::string(const Options&)> why_not;  // "" if it holds; else why not: "family = gpt2 (default)"
+  std::string needs;                                   // the condition in words: "family llama"
 };
 
 class Option {
@@ -51,14 +51,17 @@ class Option {
   Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
   Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
-  // Two options that exclude each other. One on the command line replaces the other one from a config file.
+  // The two options exclude each other. This option, given on the command line or in the environment, replaces `other` from
+  // a config file; otherwise giving both is an error.
   Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
   // The placeholder in the help, such as FILE or N.
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }
 
+  // Accepts another program's word for one of our choices.
   Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
-  // The option has an effect only if another option has one of these values, or if `why_not` returns "".
+  // The option has an effect only if the option `other` has one of `values`, or only if `why_not` returns "". `needs` says
+  // in words what the option needs.
   Option& only_with(const std::string& other, const std::vector<std::string>& values);
   Option& only_where(const std::string& needs, std::function<std::string()> why_not);
 
@@ -70,17 +73,17 @@ class Option {
   std::string initial;  // the default
   std::string origin = "default";
   Source source = Source::other;
-  std::string replaced;  // another option
+  std::string replaced;  // the option that this one excludes (instead_of)
   std::vector<std::string> aliases;
-  std::vector<std::string> choices;                           // if the value is a list, for each element
-  std::vector<std::pair<std::string, std::string>> synonyms;  // another program's words for choices
+  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any
+  std::vector<std::pair<std::string, std::string>> synonyms;  // (another program's word, our choice)
   std::vector<std::string> suggestions;  // for shell completion, if other values than the choices are allowed
   std::vector<Condition> conditions;     // all must hold for the option to have an effect
   double lowest = 0, highest = -1;       // no limits while lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
-  bool passed_on = false;  // another command's: kept as text, and checked there
-  // Sets the field, and `text` to its canonical form (".5" → "0.5"). Returns "", or what was expected if the text does
-  // not fit.
+  bool passed_on = false;  // belongs to another command: kept as text, and checked by that command
+  // Sets the field, and sets `text` to the value's canonical form (".5" → "0.5"). Returns "", or what was expected if the
+  // argument does not fit.
   std::function<std::string(const std::string&)> assign;
 };
 
@@ -94,7 +97,7 @@ struct Relative {
 class Options {
  public:
   explicit Options(std::string command) : command_(std::move(command)) {}
-  Options(const Options&) = delete;  // options hold references into it
+  Options(const Options&) = delete;  // the assign functions refer to elements of options_
   Options& operator=(const Options&) = delete;
 
   // Options added after this call appear under this heading in the help.
@@ -106,7 +109,7 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  // An empty value means auto.
+  // A `field` without a value means auto.
   Option& add_bytes(const std::string& name, std::optional<std::int64_t>& field, const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
@@ -114,12 +117,12 @@ class Options {
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
 
-  // Takes the options of another command too, to hand them on, except those it has itself and those named. The help and
-  // records mention them only if they are given.
+  // Also accepts the options of another command, to hand them on to it. Skips options that this command has itself and those
+  // in `except`. The help does not list the options passed on; records mention them only if they are given.
   void pass_on(const Options& other, const std::vector<std::string>& except);
   std::vector<Setting> given_to_pass_on() const;
 
-  // Names from another program; those whose option this command lacks are left out.
+  // Adds names from another program. Names for an option that this command lacks are left out.
   void add_words(const std::vector<Word>& words);
 
   const std::string& command() const { return command_; }
@@ -130,14 +133,15 @@ class Options {
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
-  // Translates settings under another program's names into our options. settle() checks what they expect of other options.
+  // Translates settings under another program's names into our options. settle() later checks which values these names
+  // require of other options.
   std::vector<Setting> in_our_names(const std::vector<Setting>& settings);
   // Sets one value; throws a usage error if the name is unknown or the value does not fit.
   void set(const Setting& setting);
-  // Called when all are set. Refuses a setting that has no effect; one from another program's file is noted and reset
-  // instead.
+  // Call this once after all settings are set. Throws a usage error for a setting that has no effect. A setting from another
+  // program's file is reset with a note instead.
   void settle();
-  std::string why_idle(const Option& option) const;  // "" if it has an effect
+  std::string why_idle(const Option& option) const;  // why the option has no effect, or "" if it has one
   // Remarks on the settings for the user, one per line.
   void note(std::string line) { notes_.push_back(std::move(line)); }
   const std::vector<std::string>& notes() const { return notes_; }
@@ -152,7 +156,7 @@ class Options {
 
  private:
   struct Expectation {
-    Setting setting;  // what one of our options must be
+    Setting setting;  // one of our options and the value that it must have, or must not have
     Word word;
   };
   Option& insert(Option option);
@@ -164,9 +168,9 @@ class Options {
   std::vector<std::string> notes_;
 };
 
-// As shown in the help: "--lr X" and "highest learning rate (default 0.001)".
+// The option as the help shows it: "--lr X" and "highest learning rate (default 0.001)".
 std::pair<std::string, std::string> described(const Option& option);
-inline constexpr std::string_view idle_mark = "# no effect: ";  // starts such a line of toml()
+inline constexpr std::string_view idle_mark = "# no effect: ";  // starts the toml() line of an option without effect
 inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }
 std::string quoted_toml(const std::string& text);
 std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir

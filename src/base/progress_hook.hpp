@@ -1,6 +1,6 @@
 // A message library moves data only inside its own calls. UCX and MPI may report a small send as complete while part of
-// it is still in their buffers. This happens when the receiver is slow and its socket is full. If the sender then waits
-// elsewhere, the rest never leaves:
+// it is still in their buffers. This happens when the receiver is slow and its socket is full. If the sender then waits in
+// another library, the rest never leaves:
 //
 //   rank 0   sends over UCX ── over, 3 KiB left │ waits in MPI for rank 1      3 KiB leave only if this wait moves UCX too
 //   rank 1   slow ……………………………………………………………………………… receives …                 waits for those 3 KiB

@@ -1,6 +1,7 @@
 // Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter holds
 // the *global* index of an element. So a value does not depend on the rank, the thread, the order or the split of the
-// work. Cost: about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are used together.
+// work. The site is a number for the consumer, such as one dropout layer; the step is the training step. Cost: about
+// 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are computed at a time.
 //
 //   key     = seed                                  64 bits
 //   counter = ( index / 4 : 64 | site : 32 | step : 32 )
@@ -30,7 +31,7 @@ constexpr Counter block(Counter c, Key k) {
 }
 
 // The 64 words of 16 counters, starting at (index, site, step). The 16 lanes are computed together so that the compiler
-// vectorises each line. Words are kept in 64 bits because the products of two 32-bit words need them.
+// vectorizes each line. Words are kept in 64 bits because the products of two 32-bit words need them.
 inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, Key k, std::uint32_t* out) {
   constexpr int lanes = 16;
   constexpr std::uint64_t low = 0xffffffff;
@@ -43,7 +44,7 @@ inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, 
     c[3][l] = step;
   }
   for (int round = 0; round < 10; ++round) {
-#pragma GCC unroll 1  // if this loop is unrolled, GCC does not vectorise it
+#pragma GCC unroll 1  // if this loop is unrolled, GCC does not vectorize it
     for (int l = 0; l < lanes; ++l) {
       const std::uint64_t a = 0xD2511F53 * c[0][l], b = 0xCD9E8D57 * c[2][l];
       c[0][l] = b >> 32 ^ c[1][l] ^ k[0];
@@ -59,7 +60,8 @@ inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, 
 
 }  // namespace philox
 
-// One stream of numbers: `site` names the consumer (a dropout layer, a tensor's initialisation), `step` the training step.
+// One sequence of random numbers: `site` identifies the consumer (a dropout layer, a tensor's initialization), `step` the
+// training step.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-// CLI11 leaves over the words it does not know; for these we suggest the nearest name.
+// CLI11 returns the words that it does not know; the error suggests the nearest name.
 void refuse_leftovers(const Options& options, const std::vector<std::string>& leftovers) {
   for (const std::string& word : leftovers) {
     if (word == "--") continue;

@@ -1,6 +1,6 @@
-// Requests to stop, read as data. While an object of this class lives, SIGTERM, SIGINT and SIGUSR1 are blocked and
-// collected through a signalfd. So no signal handler or global flag is needed, and no write to a record is interrupted.
-// Long commands poll it. Create it before MPI and before any thread, so that both inherit the signal mask.
+// Signals that ask a program to stop or save. While a Signals object lives, SIGTERM, SIGINT and SIGUSR1 are blocked and
+// read through a signalfd. So no signal handler or global flag is needed, and no write to a record is interrupted. Long
+// commands poll pending(). Create the object before MPI starts and before any thread, so that all threads inherit the mask.
 #pragma once
 #include <csignal>
 #include <optional>

@@ -1,8 +1,8 @@
 // wait_until: the only place where Chorale waits. It polls the condition, which may itself make progress. Between polls
 // it spins, then yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into
-// an error that names what was waited for. A request to stop (signals.hpp) that finds nothing moving does the same,
-// because the code that normally reads such requests is the code that waits. The clock is injected; failure detectors use
-// `on_idle`.
+// an error that names what was waited for. The same error ends a wait in which nothing moves for 120 s after a request to
+// stop (signals.hpp), because the code that normally reads such requests is waiting here. The clock is injected; failure
+// detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
@@ -23,7 +23,7 @@ struct Waiting {
   int spins = 2000;  // set this to 0 with more ranks than cores: a spinning rank delays the peer it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
-  // Counts what polling has moved. When it grows, the wait starts again from its yields, with a new deadline.
+  // Returns a counter of what polling has moved. When the counter changes, the wait yields again and gets a new deadline.
   std::function<std::uint64_t()> moved = {};
   const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };
@@ -48,7 +48,7 @@ class Idler {
   const Waiting& how_;
   const char* what_;
   std::source_location where_;
-  double started_ = -1, asked_ = -1;  // when it began or last moved; when a request to stop was first seen
+  double started_ = -1, asked_ = -1;  // when the wait began or anything last moved; when a request to stop was first seen
   int idles_ = 0;
   std::uint64_t moved_ = 0;
 };

@@ -16,7 +16,7 @@ namespace chorale {
 namespace {
 
 constexpr std::int64_t alignment = 128;      // two cache lines: processors fetch them in pairs
-constexpr std::int64_t huge_page = 2 << 20;  // large pieces start on one
+constexpr std::int64_t huge_page = 2 << 20;  // pieces of at least this size start on a huge-page boundary
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -68,8 +68,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  // Large pieces return their pages to the kernel at once. Smaller ones seldom start on a page boundary and are kept for
-  // reuse.
+  // Pieces of at least a huge page return their pages to the kernel at once. Smaller pieces seldom start on a page boundary,
+  // so their pages stay allocated for reuse.
   if (length >= huge_page) madvise(place, static_cast<std::size_t>(length / 4096 * 4096), MADV_REMOVE);
   free_.give_back(offset_of(place), length);
 }

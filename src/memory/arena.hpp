@@ -1,12 +1,12 @@
 // An Arena is one rank's symmetric memory: a large, sparse address range that the other ranks of the host can map too.
-// So they read and write its contents without a copy. Allocation is local; a peer names a location by (rank, offset).
+// So these ranks read and write the arena without a copy. Allocation is local; a peer names a location by (rank, offset).
 //
 //   rank 0   [ a ··· b ····················· ]        only touched pages cost memory
-//   rank 1   [ ··· c ······· ]  sees rank 0's as  [ a ··· b ···· ]
+//   rank 1   [ ··· c ······· ]  maps rank 0's arena as  [ a ··· b ···· ]
 //
-// It is a memfd: memory without a name in any file system, so nothing is left behind however the ranks end. Peers open it
-// through /proc/<pid>/fd, which the kernel allows to the same user. It asks for huge pages and gets them where the
-// kernel's shmem_enabled is `advise`.
+// The memory is a memfd: a file without a name in any file system, so nothing is left behind however the ranks end. Peers
+// open it through /proc/<pid>/fd; the kernel allows this to processes of the same user. The arena asks for huge pages and
+// gets them if the kernel's shmem_enabled is `advise`.
 #pragma once
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"

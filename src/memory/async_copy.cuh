@@ -1,6 +1,7 @@
-// The Crossings of a device share two streams, one per direction. Copies in both directions overlap each other and
-// kernels. A fetch waits on the device for an event in the default stream, which follows all work in blocking streams.
-// These events complete in order, so no fetch waits for work enqueued after it. The send stream never waits.
+// All CudaAsyncCopy objects of a device share two streams, one per direction. Copies in both directions overlap each other
+// and kernels. Each fetch records an event in the default stream, behind all work in blocking streams, and the fetch stream
+// waits for that event. Such events complete in order, so no fetch waits for work enqueued after it. The send stream never
+// waits.
 #pragma once
 #include <cuda_runtime.h>
 

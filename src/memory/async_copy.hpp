@@ -5,8 +5,8 @@
 //   fetch                                        └─▶[ device → host ]  ─▶ over() is true
 //   send                     [ host → device ]  ─▶ over() is true
 //
-// The host memory should be pinned; otherwise CUDA blocks the host during the copy. The object can be used again once it
-// is over.
+// The host memory should be pinned; otherwise CUDA blocks the host during the copy. The object can be used again once
+// over() has returned true.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +18,7 @@ class AsyncCopy {
   // Starts when all device work enqueued so far is done.
   virtual void fetch(void* to_host, const void* from, std::int64_t bytes) = 0;
   virtual void send(void* to, const void* from_host, std::int64_t bytes) = 0;  // starts at once
-  virtual bool over() = 0;                                                     // does not wait
+  virtual bool over() = 0;  // whether the last copy has completed; does not wait
 };
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// Buffer owns bytes; Slice borrows elements of them; Allocator pairs a Memory with the Ledger that accounts for it.
+// A Buffer owns bytes, a Slice borrows elements of them, and an Allocator takes bytes from a Memory and counts them in a
+// Ledger. Phantom bytes are counted but not stored (memory.hpp).
 //
 //   Allocator host(memory, ledger);
 //   Buffer b = host.allocate(1 << 20, Category::grads);     // throws MemoryRefused if there is no room
@@ -30,7 +31,7 @@ class MemoryRefused : public Error {
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
                 std::source_location where = std::source_location::current())
       : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
-  std::int64_t room_bytes() const { return room_bytes_; }  // the total that this rank could hold
+  std::int64_t room_bytes() const { return room_bytes_; }  // how many bytes this rank can hold in total
   Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
 
  private:

@@ -1,4 +1,4 @@
-// CUDA device memory and pinned host memory. Part of the plugin.
+// CUDA device memory and pinned host memory. Part of the CUDA plugin (device_plugin.hpp).
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// Clears CUDA's error: a refused allocation does not last, and the caller reports it.
+// The result of a refused allocation. Clears CUDA's last error, so that later calls do not report it; the caller does.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;
@@ -34,15 +34,15 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
 // Copies use the default stream, which waits for all work in the device's other (blocking) streams.
 class CudaMemory final : public Memory {
  public:
-  // Makes the device current on this thread. The pool behind cudaMallocAsync, from which kernels take workspaces, keeps
-  // its memory; by default it would return it to the driver at every synchronisation.
+  // Makes the device current on this thread. Kernels take workspaces from the pool behind cudaMallocAsync. The pool is set
+  // to keep its memory; by default it would return the memory to the driver at every synchronization.
   explicit CudaMemory(int index, DeviceLender* lender = nullptr) : index_(index), lender_(lender) {
     cudaSetDevice(index);
     std::uint64_t kept_bytes = UINT64_MAX;
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
       cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
-    cudaGetLastError();  // without a device, take() reports the error
+    cudaGetLastError();  // clears the error of a missing device; take() reports it
   }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
@@ -73,7 +73,7 @@ class CudaMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override {
     check(cudaMemsetAsync(place, 0, static_cast<std::size_t>(bytes), nullptr), "cudaMemsetAsync", index_, bytes);
   }
-  // If the kernel refuses, copies are only slower.
+  // If CUDA cannot pin the memory, copies still work, but more slowly.
   void pin(void* host, std::int64_t bytes) override {
     if (cudaHostRegister(host, static_cast<std::size_t>(bytes), cudaHostRegisterPortable) != cudaSuccess) cudaGetLastError();
   }

@@ -1,4 +1,4 @@
-// Memory on a CUDA device whose bytes do not come from cudaMalloc. Internal to the plugin.
+// Memory on a CUDA device that takes its bytes from a DeviceLender instead of cudaMalloc. Internal to the CUDA plugin.
 #pragma once
 #include <memory>
 

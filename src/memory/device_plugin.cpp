@@ -41,7 +41,7 @@ fs::path beside_us() {
 DevicePlugin::DevicePlugin() {
   const char* named = std::getenv("CHORALE_CUDA_PLUGIN");
   why_not_ = named ? "" : built("without_cuda");
-  if (!why_not_.empty()) return;  // a plugin found there belongs to another build
+  if (!why_not_.empty()) return;  // this build has no plugin, so any plugin file belongs to another build
   const fs::path path = named ? fs::path(named) : beside_us();
   why_not_ = "the CUDA plugin is neither beside the program nor beside libchorale.so (make all builds it)";
   if (path.empty()) return;

@@ -1,7 +1,8 @@
 // The CUDA plugin: all code that needs the CUDA Toolkit or NCCL, in one shared library that is loaded when a device is
-// requested. So the program itself runs where neither exists. Host code looks up the plugin's functions by name:
+// requested. So the program itself runs on machines without these libraries. Host code looks up the plugin's functions by
+// name:
 //
-//   auto* probe = plugin.find<DevicesFunction>("chorale_cuda_devices");
+//   auto* probe = plugin.find<CudaDevicesFunction>("chorale_cuda_devices");
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -49,14 +50,15 @@ class DevicePlugin {
   std::string why_not_;
 };
 
-// The plugin's errors: what, the numbers, the fix. The program defines this function, because nvcc does not compile our
-// error classes.
+// Throws an error for the plugin: what, the numbers, the fix. The program defines this function, because nvcc does not
+// compile our error classes.
 [[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
 
 // ── the plugin's functions, with C linkage, found by name ──
 
-// A mark of the headers the plugin was compiled with (see the Makefile), which fix its virtual tables and its kernel table.
-// With different headers calls would go to wrong addresses, so such a plugin is refused.
+// Returns a hash of all headers the plugin was compiled with (plugin_mark in the Makefile). Headers determine the layout of
+// virtual tables and of the kernel table. With different headers, calls would go to wrong addresses, so such a plugin is
+// refused.
 using PluginMarkFunction = const char*();
 
 struct CudaDevice {
@@ -71,14 +73,15 @@ using CudaMemoryFunction = Memory*(int index);
 // Returns 0 if NCCL loads. Writes its version, or why it does not work, in up to 255 characters.
 using NcclProbeFunction = int(char* text);
 
-// Memory on a device, or pinned (index -1); throws without a plugin. Whether the device works shows at the first allocation.
+// Memory on a device, or pinned host memory (index -1); throws without a plugin. A device that does not work causes an error
+// only at the first allocation.
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
 // The devices CUDA sees; if there are none, *why_none gets the reason.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
 
-// Which device this rank uses: the ranks of a host take its devices round-robin, so several ranks share one if there are
-// too few.
+// Which device this rank uses: the ranks of a host take its devices round-robin, so ranks share a device if the host has
+// more ranks than devices.
 struct DeviceShare {
   int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices they share
 

@@ -1,11 +1,11 @@
-// Queries whether a device has passed an event; does not wait.
+// Asks whether the work before a CUDA event is complete; does not wait.
 #pragma once
 #include <cuda_runtime.h>
 
 namespace chorale {
 
-// `check` throws on errors. "Not ready" is not an error, but CUDA records it as the last error.
-// It is cleared here; otherwise the check after the next launch would report it.
+// `check` throws if its argument is an error. cudaErrorNotReady is no failure, but CUDA records it as the last error. It is
+// cleared here, because otherwise the check after the next kernel launch would report it.
 template <class Check>
 bool event_completed(cudaEvent_t event, Check check) {
   const cudaError_t state = cudaEventQuery(event);

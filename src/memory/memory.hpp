@@ -1,5 +1,5 @@
-// Where bytes come from. A Memory lends bytes of one kind: the heap, a file, a GPU or phantom. Phantom bytes are counted
-// but not stored, so that the real code can run to plan a layout. Every byte has a category.
+// Where bytes come from. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
+// are counted but not stored: the code of a run uses them to plan a layout's memory. A Ledger counts bytes by category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit
@@ -37,13 +37,13 @@ class Memory {
   virtual ~Memory() = default;
   virtual Device device() const = 0;
   virtual bool stores() const { return true; }  // phantom memory does not
-  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64; nullptr if refused, with the reason in errno
+  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; nullptr if refused, with the reason in errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
-  virtual std::int64_t free_bytes() const { return -1; }  // how much it could lend; −1: unknown
+  virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
 
   // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
-  // first waits for all earlier work; its bytes have arrived when it returns. After either call the caller may reuse the
-  // host's bytes.
+  // first waits for all earlier work and returns when the bytes have arrived. After either call the caller may reuse the
+  // host memory.
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
     std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }
@@ -58,7 +58,7 @@ class Memory {
   // Pins host memory that will be copied often, if a device benefits from it; release() undoes this.
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
   virtual void release(void* /*host*/) noexcept {}
-  // For asynchronous copies. The default one copies synchronously.
+  // Returns an object for asynchronous copies. The default object copies synchronously.
   virtual std::unique_ptr<AsyncCopy> async_copy();
   virtual const DeviceKernels* kernels() const { return nullptr; }  // the kernels that compute on this device
 };
@@ -94,7 +94,7 @@ class PhantomMemory final : public Memory {
   Device device_;
 };
 
-// One rank's account of its bytes; used by one thread.
+// Counts the bytes that one rank holds; used by one thread.
 class Ledger {
  public:
   explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit

@@ -1,11 +1,12 @@
-// Access to a slice's elements from the host. A slice on the host is used directly. Otherwise a copy is used, and written
-// back unless it is only read. All code that reads or writes single elements goes through this, for every kind of memory.
+// Access to a slice's elements from the host. A slice on the host is used directly. For a slice on a device, f gets a copy
+// on the host, which is then written back unless `use` is `read`. All code that reads or writes single elements uses these
+// functions.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
 //
-// On the host it costs nothing. A read on a device waits for all device work enqueued before it, so keep it out of inner
-// loops. A write of up to 1 MiB does not wait.
+// For a slice on the host this costs nothing. Reading from a device waits for all device work enqueued before, so keep
+// reads out of inner loops. Writing up to 1 MiB to a device does not wait.
 #pragma once
 #include <span>
 #include <vector>

@@ -1,4 +1,4 @@
-// The free ranges of a piece of memory. First fit; a returned range is merged with its free neighbours.
+// The free ranges of a piece of memory. First fit; a returned range is merged with its free neighbors.
 //
 //   [ taken ][ free ····· ][ taken ][ free ]      cost: linear in the number of free ranges
 #pragma once
@@ -16,7 +16,7 @@ class FreeRanges {
   void give_back(std::int64_t first, std::int64_t bytes);
 
  private:
-  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two are adjacent
+  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two ranges are adjacent
 };
 
 }  // namespace chorale

@@ -30,7 +30,7 @@ class Staging {
     }
   }
 
-  // At most slot_bytes. `from` may change once this returns.
+  // Copies at most slot_bytes bytes. The caller may change `from` once this returns.
   cudaError_t send(void* to, const void* from, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[next_++ % slots_.size()];
