@@ -156,6 +156,7 @@ Axis::Pending Axis::message(const char* operation, Request request, const Tensor
                                    .backend = group_.backend(),
                                    .dtype = name_of(x.dtype()),
                                    .bytes = x.bytes(),
+                                   .message = true,
                                    .started = true,
                                    .begins = begun,
                                    .launched = begun,

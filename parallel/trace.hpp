@@ -25,6 +25,7 @@ class Trace {
     std::int64_t step = 0;
     std::string axis, operation, algorithm, backend, dtype;
     std::int64_t bytes = 0;  // of the whole vector
+    bool message = false;    // to or from one rank, not a collective
     bool started = false;    // nonblocking
     double begins = 0, launched = 0, waited = 0, ends = 0;
     double exposed() const { return launched - begins + ends - waited; }

@@ -89,9 +89,8 @@ class Events {
   // and the wait of a started (nonblocking) call. A started call also gets an event on a track of its own, from its launch
   // until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
-    const bool message = call.axis == "pp";
-    const char* const category = message ? "pipeline" : "communication";
-    const int track = track_of(call.axis);
+    const char* const category = call.message ? "pipeline" : "communication";
+    const int track = track_of(call);
     const ordered_json args{{"step", call.step},           {"bytes", call.bytes},
                             {"algorithm", call.algorithm}, {"backend", call.backend},
                             {"dtype", call.dtype},         {"exposed_us", std::round(call.exposed() * 1e9) / 1e3}};
@@ -112,12 +111,13 @@ class Events {
     }
   }
 
-  int track_of(const std::string& axis) {
-    const std::string words = axis == "pp" ? "pipeline" : "communication " + axis;
-    const auto known = std::find(axes_.begin(), axes_.end(), axis);
-    const int track = axis == "pp" ? pipeline_track : first_axis_track + static_cast<int>(known - axes_.begin());
-    if (axis != "pp" && known == axes_.end()) axes_.push_back(axis);
-    tracks_[track] = words;
+  // Messages pass between stages of the pipeline; collectives run on an axis.
+  int track_of(const Trace::Call& call) {
+    if (call.message) return tracks_[pipeline_track] = "pipeline", pipeline_track;
+    const auto known = std::find(axes_.begin(), axes_.end(), call.axis);
+    const int track = first_axis_track + static_cast<int>(known - axes_.begin());
+    if (known == axes_.end()) axes_.push_back(call.axis);
+    tracks_[track] = "communication " + call.axis;
     return track;
   }
 

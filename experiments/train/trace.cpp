@@ -16,8 +16,8 @@ namespace chorale {
 
 // Spans (passes) and calls are sent to rank 0 as JSON in MessagePack.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, started, begins,
-                                   launched, waited, ends)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, message, started,
+                                   begins, launched, waited, ends)
 
 }  // namespace chorale
 

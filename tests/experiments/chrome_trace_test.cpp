@@ -30,6 +30,19 @@ TEST_CASE("omitted events are reported by rank") {
   CHECK(facts["left_out"] == json{{"rank 1", 17}});
 }
 
+TEST_CASE("messages are on the track of the pipeline, whatever its axis is called; collectives on their axis's track") {
+  RankTrace rank{.name = "rank 0"};
+  rank.calls.push_back({.axis = "layers", .operation = "send", .message = true, .started = true});
+  rank.calls.push_back({.axis = "pp", .operation = "all_reduce"});
+  std::vector<std::string> tracks;
+  for (const json& event : events_of({rank}, "M"))
+    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
+  CHECK(tracks == std::vector<std::string>{"steps", "passes", "pipeline", "communication pp"});
+  const auto waits = events_of({rank}, "X");
+  REQUIRE(waits.size() == 2);
+  for (const json& wait : waits) CHECK(wait["cat"] == (wait["name"] == "wait send" ? "pipeline" : "communication"));
+}
+
 TEST_CASE("spans that touch still touch in microseconds") {
   RankTrace rank{.name = "rank 0"};
   const double origin = 81234.123456789;
