@@ -45,6 +45,13 @@ std::string first_of(const std::vector<std::string>& names, const ModelShape& sh
   return names.front();
 }
 
+// Adds "dp all_reduce": the call, after the axes of the set that have more than one rank. Adds nothing if none has.
+void add_call(std::vector<std::string>& calls, const Layout& layout, AxisSet set, const char* call) {
+  for (std::size_t row = 0; row < layout.axes->size(); ++row)
+    if (layout.sizes[row] == 1) set &= ~(1U << row);
+  if (set != 0) calls.push_back(join(names_of(*layout.axes, set), "+") + " " + call);
+}
+
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
 }  // namespace
@@ -97,23 +104,27 @@ std::optional<Difference> first_difference(const History& expected, const Histor
 
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout) {
   const bool is_loss = tensor == "loss", is_norm = tensor == "gradient norm";
+  const AxisTable& axes = *layout.axes;
+  const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
+                copies = holding_copies(axes, dense_grid), shards = layout.zero > 0 ? sharding(axes) : 0;
   std::vector<std::string> sums, ways;  // collectives that sum it over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
   if (!is_norm) {
-    if (layout.shards() > 1) ways.emplace_back(layout.sequence ? "tp reduce_scatter and all_gather" : "tp all_reduce");
-    if (layout.stages() > 1) ways.emplace_back("pp send");
-    if (layout.zero == 3 || (is_loss && layout.zero > 0)) ways.emplace_back("dp all_gather of the weights");
+    add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
+    add_call(ways, layout, stages, "send");
+    if (layout.zero == 3 || is_loss) add_call(ways, layout, shards, "all_gather of the weights");
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
     if (!is_gradient(tensor)) {  // gradients and norm are compared before, so they are right
       sums = {"no sum over ranks: the optimizer"};
       ways.clear();
-      if (layout.zero == 1 || layout.zero == 2) ways.emplace_back("dp all_gather of the weights");
+      if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");
       break;
     }
-    if (layout.sequence && p->of_stream) sums.emplace_back("tp all_reduce");
-    if (layout.replicas() > 1) sums.emplace_back(layout.zero > 0 ? "dp reduce_scatter" : "dp all_reduce");
+    if (layout.sequence && p->of_stream) add_call(sums, layout, width, "all_reduce");
+    add_call(sums, layout, copies & shards, "reduce_scatter");
+    add_call(sums, layout, copies & ~shards, "all_reduce");
     if (p->tied && end_stages(layout).size() > 1) sums.emplace_back("ends all_reduce");
     break;
   }

@@ -77,6 +77,14 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   CHECK(behind("gradient norm", "dp1.tp2.pp2") == "world all_reduce");
   CHECK(behind("mean/norm.gain", "dp2.tp2") == "no sum over ranks: the optimizer");
   CHECK(behind("norm.gain", "dp2.z1") == "no sum over ranks: the optimizer; or before: dp all_gather of the weights");
+  AxisTable with_toy = all_axes();
+  with_toy.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 3, .grids = dense_grid});
+  const auto on_toy = [&](const char* word) {
+    return collectives_behind("gradient/norm.gain", shape(), parse_layout(word, 0, with_toy));
+  };
+  CHECK(on_toy("dp2.toy2") == "dp+toy all_reduce");
+  CHECK(on_toy("dp1.toy2.z1") == "toy all_reduce");
+  CHECK(on_toy("dp2.toy2.z1") == "dp reduce_scatter, toy all_reduce");
   CHECK(behind("loss", "dp2.z1") == "world all_reduce; or before: dp all_gather of the weights");
   CHECK(behind("loss", "dp1.tp2.pp2") == "world all_reduce; or before: tp all_reduce, pp send");
 }
