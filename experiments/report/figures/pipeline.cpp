@@ -11,6 +11,7 @@
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/train/gantt.hpp"
 #include "parallel/pipeline/drawing.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {
@@ -46,12 +47,19 @@ PipelineTimeline measured_by(const Group& group) {
   return timeline;
 }
 
+// Which part of the model each chunk was: a property of the schedule, which the layout's word names.
+const Placement* placement_of(const std::string& layout) {
+  for (const std::string& part : split(layout, '.'))
+    if (const PipelineAlgorithm* const row = find_pipeline_schedule(part)) return row->placement;
+  return &around;
+}
+
 // The schedule that the run followed: the order of each stage's events.
-PipelineSchedule schedule_of(const PipelineTimeline& timeline) {
+PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* placement) {
   std::vector<PipelineEvent> events = timeline.events;
   std::sort(events.begin(), events.end(),
             [](const PipelineEvent& a, const PipelineEvent& b) { return a.begins < b.begins; });
-  PipelineShape shape{timeline.stages, 1, timeline.chunks};
+  PipelineShape shape{timeline.stages, 1, timeline.chunks, placement};
   for (const PipelineEvent& event : events)
     shape.micro_batches = std::max(shape.micro_batches, event.action.micro_batch + 1);
   const bool splits = std::any_of(events.begin(), events.end(),
@@ -72,7 +80,7 @@ std::optional<Figure> pipeline(const RecordSet& records) {
   for (const auto& same : records.labelled("pipeline")) {
     const PipelineTimeline measured = measured_by(same.front()->group("pipeline"));
     if (measured.stages < 2) continue;
-    const PipelineSchedule schedule = schedule_of(measured);
+    const PipelineSchedule schedule = schedule_of(measured, placement_of(same.front()->layout));
     if (!find_flaw(schedule).empty()) continue;  // events are missing: the run was killed while writing them
     const PipelineTimeline ideal = simulate(schedule, train::means_of(measured, schedule));
     const std::string& label = same.front()->label;
