@@ -117,7 +117,8 @@ std::string to_string(const Layout& layout) {
   }
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
   if (layout.sequence) word += ".sp";
-  if (layout.chunks != plain.chunks) word += fmt::format(".v{}", layout.chunks);
+  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
+  if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
   // A word with several chunks and no schedule would be read with the default schedule for several chunks.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
   return word;
@@ -135,8 +136,9 @@ Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable
       refuse_part(axes, word, part, what == "schedule" ? "is a second schedule" : "is given twice");
     said.push_back(what);
   }
-  if (layout.chunks > 1 && !std::count(said.begin(), said.end(), "schedule"))
-    layout.schedule = default_schedule(layout.chunks);
+  const auto has = [&](const char* what) { return std::count(said.begin(), said.end(), what) > 0; };
+  if (!has("schedule")) layout.schedule = default_schedule(layout.chunks);
+  if (!has("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
   return world > 0 ? inferred(layout, world) : layout.ranks() > 0 ? inferred(layout, layout.ranks()) : layout;
 }
 

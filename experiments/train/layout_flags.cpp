@@ -169,7 +169,10 @@ Layout LayoutFlags::asked() const {
   if (chunks) layout.chunks = chunks;
   if (chunks > 1 && layout.schedule == default_schedule(1)) layout.schedule = default_schedule(chunks);
   if (chunks == 1 && layout.schedule == default_schedule(2)) layout.schedule = default_schedule(1);
-  if (schedule_ != "auto" && counts("schedule", "")) layout.schedule = schedule_;
+  if (schedule_ != "auto" && counts("schedule", "")) {
+    layout.schedule = schedule_;
+    if (chunks == 0 && layout.chunks == 1) layout.chunks = find_pipeline_schedule(schedule_)->least_chunks;
+  }
   return layout;
 }
 

@@ -35,6 +35,7 @@ TEST_CASE("a layout is given by a word, by long flags, or by Megatron's") {
   CHECK(layout_of({"--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2", "--use-distributed-optimizer",
                    "--num-virtual-stages-per-pipeline-rank", "3"}) == "dp2.tp2.pp2.z1.v3.interleaved");
   CHECK(layout_of({"--pp", "4", "--schedule", "zb-h1"}) == "dp2.pp4.zb-h1");
+  CHECK(layout_of({"--pp", "4", "--schedule", "interleaved"}) == "dp2.pp4.v2.interleaved");
 }
 
 TEST_CASE("a long flag overrides its part of the layout word") {

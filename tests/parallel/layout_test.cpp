@@ -36,6 +36,7 @@ TEST_CASE("a layout is read from its word, in any order of its parts") {
   CHECK(parse_layout("tp2", 0) == layout_of({0, 2, 1}));
   CHECK(parse_layout("pp2.zb-h1", 2) == layout_of({1, 1, 2}, {.schedule = "zb-h1"}));
   CHECK(parse_layout("pp2.v3", 2) == layout_of({1, 1, 2}, {.schedule = "interleaved", .chunks = 3}));
+  CHECK(parse_layout("pp2.interleaved", 2) == layout_of({1, 1, 2}, {.schedule = "interleaved", .chunks = 2}));
   CHECK(parse_layout("gpipe.v3.pp2", 2) == layout_of({1, 1, 2}, {.schedule = "gpipe", .chunks = 3}));
 }
 
