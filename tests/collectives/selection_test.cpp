@@ -90,14 +90,14 @@ TEST_CASE("native is chosen if it was fastest, but not if its results would diff
 
 TEST_CASE("the cost model chooses a fitting algorithm for every collective, depending on the size") {
   const Selector selector;
-  for (const char* backend : {"shm", "mpi", "ucx", "nccl", "threads"})
+  for (const Backend& backend : all_backends())
     for (const int size : {1, 2, 3, 4, 7, 16, 100})
       for (const auto what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                               Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter})
         for (const std::int64_t bytes : {0, 1, 1 << 20}) {
           const Problem problem = Problem::even(what, bytes, size);
-          const Choice choice = selector.choose(backend, problem, bytes, true);
-          INFO(backend << " " << name_of(what) << " on " << size << ": " << choice.algorithm);
+          const Choice choice = selector.choose(backend.name, problem, bytes, true);
+          INFO(backend.name << " " << name_of(what) << " on " << size << ": " << choice.algorithm);
           const Algorithm* known = find_algorithm(what, choice.algorithm);
           CHECK((known && fits(*known, problem)));
         }
