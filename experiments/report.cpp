@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "5%", "5 %" and "0.05" are the same. "5" is refused, because it could mean either.
+// Reads a threshold: "5%", "5 %" and "0.05" are the same. "5" is refused, because it could mean 5 % or 500 %.
 double share_in(const std::string& text) {
   std::string number = trim(text);
   const bool percent = !number.empty() && number.back() == '%';
@@ -51,13 +51,15 @@ bool same_bytes(const std::string& one, const std::string& other) {
   return std::equal(std::istreambuf_iterator<char>(a), {}, std::istreambuf_iterator<char>(b), {});
 }
 
-// "the same file as" or "a copy of", if both hold one run; else "". No two runs leave the same bytes: each has its own id.
+// "the same file as" or "a copy of" if both files record the same run, else "". Two runs never leave equal bytes, because
+// each run has a different id.
 std::string how_equal(const std::string& one, const std::string& other) {
   if (true_path(one) == true_path(other)) return "the same file as";
   return same_bytes(one, other) ? "a copy of" : "";
 }
 
-// Each run counts once: runs/*/run.h5 also matches runs/latest/run.h5, whose folder is a link to the newest run.
+// Removes files that record the same run as an earlier file. The pattern runs/*/run.h5, for example, also matches
+// runs/latest/run.h5, whose folder is a link to the newest run.
 void leave_out_repeated(std::vector<std::string>& files) {
   std::vector<std::string> kept;
   for (const std::string& file : files) {
@@ -83,7 +85,7 @@ class Report final : public Command {
              "compare the records with these; exit with 3 if a speed fell by more than the threshold and more than chance, "
              "with 2 if there are too few launches to tell")
         .words("FILE.h5,…");
-    options.add("threshold", threshold_, "the largest slowdown that passes").words("PERCENT");
+    options.add("threshold", threshold_, "the largest slowdown that --check accepts").words("PERCENT");
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);

@@ -10,7 +10,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double width = 600, top = 30, bar_height = 16, lane = 22, under = 18, most_name = 210;
-constexpr double least_width = 0.3;  // narrower parts are invisible
+constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
 
 double total_of(const Bar& bar) {
   double total = 0;
@@ -78,7 +78,7 @@ std::string draw(const BarChart& chart) {
   canvas.line(left, top - 4, left, height, "axis");
   canvas.text((left + right) / 2, height + 36, chart.axis.name, "quiet", "middle");
   std::vector<LegendEntry> legend;
-  const auto seen = [&](std::size_t part) {  // visible in any bar
+  const auto seen = [&](std::size_t part) {  // whether the part is visible in any bar
     return std::any_of(chart.bars.begin(), chart.bars.end(), [&](const Bar& bar) {
       return part < bar.parts.size() && bar.parts[part] * (right - left) >= least_width * scale.high();
     });

@@ -9,7 +9,7 @@
 namespace chorale::report {
 namespace {
 
-// Columns whose values must be equal, and columns that distinguish series.
+// Columns that must have equal values in all rows of an operation, and columns that become part of a series' name.
 constexpr const char* conditions[] = {"dtype", "redop", "root", "in_place", "cache", "memory"};
 constexpr const char* tells_apart[] = {"ranks", "chunks"};
 
@@ -93,7 +93,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       rows[place->second].blocks.emplace(found.block, number("median"));
     }
   for (BenchRow& row : rows) {
-    if (row.blocks.size() == 1) continue;  // keeps the interval of its own calls
+    if (row.blocks.size() == 1) continue;  // the row keeps the interval of its calls
     const Summary all = summarize(row.blocks);
     row.spread = spread_name(false, all.has_interval);
     row.median = all.median, row.ci_low = all.ci_low, row.ci_high = all.ci_high;

@@ -1,6 +1,6 @@
-// Benchmark rows that can be compared: they agree in dtype, operator, root, place of the buffers and state of the cache. If
-// a record mixes these conditions, each operation keeps the rows of the first combination. Repeated measurements of a row,
-// by launches or repetitions, become one row with their median.
+// Benchmark rows that can be compared with each other: within an operation, all have the same conditions (type, operator,
+// root, in place or not, hot or cold cache, kind of memory). If a record mixes conditions, only the rows with the first
+// combination are kept. If several launches or repetitions measured a row, their median is the row's time.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,17 +10,17 @@
 namespace chorale::report {
 
 struct BenchRow {
-  std::string op, name;   // name: backend, algorithm and whatever else differs between series
-  std::string algorithm;  // as run
+  std::string op, name;   // the collective; its series: "shm ring", and ranks or chunks if these differ between rows
+  std::string algorithm;  // the algorithm that ran; `name` may say "auto"
   std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
-  ByBlock blocks = {};  // the median seconds of each block
+  ByBlock blocks = {};  // the median seconds of each block (blocks.hpp)
   double bytes = 0, median = 0, ci_low = 0, ci_high = 0, predicted = 0, ceiling = 0, bytes_sent = 0, bytes_predicted = 0;
-  std::string spread;  // what kind of interval ci_low to ci_high is
+  std::string spread;  // says which interval ci_low to ci_high is: see spread_name
 };
 
 std::vector<BenchRow> bench_rows(const RecordSet& records);
-std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);
-std::string spreads_of(const std::vector<BenchRow>& rows);
+std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);            // the number of blocks of the row with fewest
+std::string spreads_of(const std::vector<BenchRow>& rows);                  // the column heading for their intervals
 std::vector<std::string> operations_of(const std::vector<BenchRow>& rows);  // in order of first appearance
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows);            // ascending
 

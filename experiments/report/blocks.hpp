@@ -1,8 +1,8 @@
-// Reduces the runs of one label to the samples of a comparison (experiments/statistics.hpp): one number per block or launch,
-// the median of its measurements.
+// Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/statistics.hpp): one number
+// per block or per launch, the median of all its steps or calls.
 //
-//   block    one repetition of a suite. Its runs took turns, so runs of the same repetition are partners.
-//   launch   all repetitions that one launch made. Two records are compared by launches.
+//   block    one repetition of a suite. Its runs took turns, so a run is paired with the other runs of the same repetition.
+//   launch   one start of the program, with all repetitions it made. Two records are compared launch by launch.
 #pragma once
 #include <functional>
 #include <set>
@@ -18,17 +18,18 @@ using Samples = std::function<std::vector<double>(const Run&)>;  // the steps or
 ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 
-// The spread of the runs: the 95 % interval for six blocks or more, otherwise the extremes. A single run shows the interval
-// of its own samples, which says nothing about the next run.
+// The median of the runs and their spread: the 95 % interval for six blocks or more, otherwise the extremes. For a single
+// run it is the interval of that run's samples, which says nothing about the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
-// "paired t-test over 6 repetitions": the test that compares these kinds of run, of which there are at least two.
+// The name of the test that compares these kinds of run, two or more: "paired t-test over 6 repetitions".
 std::string test_for(const std::vector<ByBlock>& kinds);
 
-// The name of a spread: "range of the runs", or "95 % interval of its steps' median" if one run shows its own steps.
+// The name of a spread: "range of the runs", or, for one run, "95 % interval of its steps' median". `samples`: what the run
+// measured, steps or calls.
 std::string spread_name(bool one_run, bool has_interval, const std::string& samples = "steps");
 
-// The column heading for rows with these kinds of spread.
+// The heading of a column whose rows have these kinds of spread.
 std::string spread_names(const std::set<std::string>& kinds);
 
 }  // namespace chorale::report

@@ -16,7 +16,7 @@ constexpr const char* dark[series_looks] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#e
                                             "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
 constexpr const char* dashes[series_looks] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
-// Drawn over the color, in a tile of 8 × 8.
+// SVG that is drawn over the color, in a tile of 8 × 8 that repeats.
 constexpr const char* hatchings[series_looks] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",

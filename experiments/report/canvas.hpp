@@ -1,7 +1,7 @@
 // Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print.
 //
-// Eight series differ in three ways: by color (Okabe and Ito's palette, safe for color blindness), by dashes or hatching,
-// and by marks. Text widths are estimates, slightly too wide.
+// Each series is recognized by its color (Okabe and Ito's palette, safe for color blindness), its dashes or hatching, and
+// its mark. Text widths are estimates, slightly too wide.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace chorale::report {
 
-inline constexpr std::size_t series_looks = 8;  // further series repeat them
+inline constexpr std::size_t series_looks = 8;  // the number of colors and of dashes; series 8 looks like series 0
 
 struct LegendEntry {
   std::string name;
-  std::string sample;  // SVG of 24 × 12 at (0, 0)
+  std::string sample;  // SVG, 24 wide and 12 high, with its upper left corner at (0, 0)
 };
 
 class Canvas {
@@ -38,10 +38,11 @@ class Canvas {
 double text_width(const std::string& text);
 std::string fitted(const std::string& text, double width);  // shortened with an ellipsis
 
-std::string line_look(std::size_t series);  // SVG attributes
+// SVG attributes for a line and for an area of a series, and its mark as SVG.
+std::string line_look(std::size_t series);
 std::string fill_look(std::size_t series, bool outlined = false);
 std::string mark(std::size_t series, double x, double y);
-std::string patterns();  // the hatchings, needed once per page
+std::string patterns();  // SVG that defines the hatchings; a page needs it once
 std::string palette();   // CSS: the colors of all series, light and dark
 
 }  // namespace chorale::report

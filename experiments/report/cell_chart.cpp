@@ -9,7 +9,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double width = 600, top = 66, cell_height = 26, most_cell = 90;
-constexpr double strong = 0.5;  // stronger cells have light text
+constexpr double strong = 0.5;  // cells with a larger `strength` have light text
 
 }  // namespace
 
@@ -40,7 +40,7 @@ std::string draw(const CellChart& chart) {
           fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}</title></rect>\n",
                       look, x + 1, y + 1, cell_width - 2, cell_height - 2, escape_xml(cell.about)));
       if (cell.words.empty() || text_width(cell.words) > cell_width - 4) continue;
-      if (cell.look >= 0)  // hatched: the text gets a plain background
+      if (cell.look >= 0)  // the cell is hatched, so the text gets a plain background
         canvas.add(fmt::format("<rect class=\"plate\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\"/>\n",
                                x + cell_width / 2 - text_width(cell.words) / 2 - 3, y + 5, text_width(cell.words) + 6));
       canvas.text(x + cell_width / 2, y + 17, cell.words, cell.look < 0 && cell.strength > strong ? "on_strong" : "",

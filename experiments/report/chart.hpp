@@ -1,10 +1,10 @@
 // The chart kinds of the report. Each turns plain data into SVG.
 //
-//   LineChart   series over a linear or logarithmic axis, with intervals; limits, ideals and unnamed lines lie behind them
-//   BarChart    horizontal stacked bars, one per rank or run, with an interval at the end
-//   CellChart   a table of colored cells, each showing an amount or one of several series
+//   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines lie behind them
+//   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end
+//   CellChart   a table of colored cells: the color shows an amount, or which of several series
 //
-// All are 600 wide: two fit side by side on a laptop, and on a phone each scrolls sideways in its own frame.
+// Charts are 600 units wide: two fit side by side on a laptop, and on a phone each scrolls sideways in its own frame.
 #pragma once
 #include <limits>
 #include <string>
@@ -31,10 +31,10 @@ struct Point {
 };
 
 struct Line {
-  enum class Kind { series, limit, other };  // limit: dotted, without marks; other: thin, gray, not in the legend
+  enum class Kind { series, limit, other };  // limit: dashed, without marks; other: thin, gray, not in the legend
   std::string name;
   std::vector<Point> points;
-  std::size_t look = 0;
+  std::size_t look = 0;  // the number of the line's color, dashes and mark: see canvas.hpp
   Kind kind = Kind::series;
 };
 
@@ -46,21 +46,21 @@ struct LineChart {
 
 struct Bar {
   std::string name;
-  std::vector<double> parts;
-  double low = absent, high = absent;
-  bool outlined = false;  // a prediction, drawn below its measurement
+  std::vector<double> parts;           // the length of each part
+  double low = absent, high = absent;  // the ends of an interval; NaN: none
+  bool outlined = false;               // a prediction, drawn below its measurement
 };
 
 struct BarChart {
   std::string title, description;
   Axis axis;
-  std::vector<std::string> parts;  // names; a single part needs no legend
+  std::vector<std::string> parts;  // the names of the parts, for the legend; a single part gets none
   std::vector<Bar> bars;
 };
 
 struct Cell {
-  std::string words, about;  // about: the tooltip
-  int look = -1;             // the index of its series; −1: none, so `strength` colors the cell
+  std::string words, about;  // the text in the cell, and its tooltip
+  int look = -1;             // the index of the cell's series; −1: the cell shows an amount
   double strength = 0;       // the amount, from 0 to 1
 };
 
@@ -69,14 +69,15 @@ struct CellChart {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::string> series;  // names, by Cell::look
+  std::vector<std::string> series;  // the names of the series, by Cell::look
 };
 
 std::string draw(const LineChart& chart);
 std::string draw(const BarChart& chart);
 std::string draw(const CellChart& chart);
 
-// At most `most` of the points, the peaks included.
+// Selects at most `most` points (but no fewer than four), so that the curve keeps its shape: the first, the last, and the
+// lowest and highest of each stretch between them.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 }  // namespace chorale::report

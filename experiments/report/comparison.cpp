@@ -13,7 +13,7 @@
 namespace chorale::report {
 namespace {
 
-// For every step, the mean over the ranks.
+// The seconds of a phase in every step, averaged over the ranks.
 std::vector<double> phase_of_steps(const Run& run, const std::string& phase) {
   const Group group = run.group("phases");
   const auto phases = group.words("phase");
@@ -45,7 +45,7 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
     add({phase, Unit::seconds}, [phase](const Run& run) { return phase_of_steps(run, phase); });
 }
 
-// The name of each row of /series: what was measured, and all conditions that are unusual.
+// The name of each row of /series: what was measured, and each condition that differs from the usual one.
 std::vector<std::string> series_names(const Group& series) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
@@ -73,10 +73,10 @@ std::vector<std::string> series_names(const Group& series) {
   return names;
 }
 
-// A row of /series has the median of its calls, each timed on its slowest rank.
+// Adds the latencies. A row of /series gives the median of its calls, each timed on its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs) {
-  std::map<std::string, std::map<const Run*, double>> medians;  // by series
-  std::vector<std::string> names;                               // in order
+  std::map<std::string, std::map<const Run*, double>> medians;  // seconds, by name of the series
+  std::vector<std::string> names;                               // of the series, in order of first appearance
   for (const Run* run : runs) {
     const Group series = run->group("series");
     const auto of_run = series_names(series);

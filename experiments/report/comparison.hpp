@@ -1,9 +1,9 @@
-// Compares two records, or two sets of them: every metric that both have, and whether it differs by more than chance. This
-// is how a change that made something slower is found.
+// Compares two records, or two sets of records: every metric that both have, and whether it differs by more than chance.
+// This finds changes of the code that made something slower.
 //
-// The samples are launches (experiments/statistics.hpp): each gives one number, the median of its steps or calls. Launches
-// of the same name and session alternated (`bench --against`) and are partners. A suite runs in one launch, so a record of a
-// suite is one sample, and two of them are too few.
+// A launch (one start of the program) gives one sample: the median of its steps or calls (experiments/statistics.hpp says
+// why). `bench --against` alternates the launches of two programs in one session; launches with the same number are then
+// compared in pairs. A suite runs in one launch, so a record of a suite is one sample, too few for a comparison.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,12 +16,13 @@
 namespace chorale::report {
 
 struct Metric {
-  // "dp2.tp2: step_time", "all_reduce shm ring f32 64 KiB: latency"; a single run is not named
+  // "dp2.tp2: step_time", "all_reduce shm ring f32 64 KiB, 4 ranks: latency". If all training runs of the records have the
+  // same label, the label is omitted: "step_time".
   std::string name;
   Unit unit;
   bool more_is_better = false;
-  bool is_speed = false;  // the other metrics explain the speeds: shown, not checked
-  ByBlock launches = {};
+  bool is_speed = false;  // false for a phase of a step: the table shows it to explain the speed, but --check ignores it
+  ByBlock launches = {};  // one number per launch, by the launch's name
 };
 
 std::vector<Metric> metrics_of(const RecordSet& records);
@@ -32,8 +33,8 @@ struct Difference {
   double one = 0, other = 0;  // medians of the launches
   std::size_t launches_of_one = 0, launches_of_other = 0;
   Contrast contrast;
-  double p = 1;     // with Holm's correction for all comparisons; NaN: unknown
-  double loss = 0;  // 0.05: the other is 5 % slower (a phase: longer); negative: faster
+  double p = 1;     // p-value with Holm's correction for all comparisons; NaN: unknown
+  double loss = 0;  // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
   bool is_speed = false;
   bool real() const { return p < significant; }
 };
@@ -45,7 +46,7 @@ struct Comparison {
 
 Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);
 
-// The table, and the lines that explain its last columns.
+// The table of the differences, and the lines below it that explain the columns p and verdict.
 TextTable table_of(const std::vector<Difference>& differences);
 std::string legend_of(const std::vector<Difference>& differences);
 

@@ -1,4 +1,4 @@
-// Lists how the conditions of two sets of records differ: machine, settings, program. A comparison prints this first,
+// Lists the conditions in which two sets of records differ: machine, settings, program. A comparison prints this list first,
 // because a ratio between two models, layouts or machines does not show what a change of the code did.
 #pragma once
 #include "experiments/report/record_set.hpp"

@@ -99,7 +99,7 @@ class Plot {
     std::size_t drawn = 0;
     for (const Point& point : points) {
       if (!holds(point)) {
-        pen_up = true;  // a gap: nothing was measured here
+        pen_up = true;  // the point has no position on the axes, so the line is interrupted
         continue;
       }
       const double x = across(point.x), y = down(point.y);
@@ -123,7 +123,7 @@ class Plot {
 
 }  // namespace
 
-// Keeps the lowest and the highest point of each stretch, in their order.
+// Divides the points into stretches, and keeps the lowest and the highest point of each, in the order of the points.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<Point> kept{points.front()};

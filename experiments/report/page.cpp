@@ -98,7 +98,7 @@ std::string what_ran(const RecordSet& records) {
   return text;
 }
 
-// The suite's question, or what ran.
+// The suite's question; without a suite, the commands that ran.
 std::string title_of(const RecordSet& records) {
   return records.questions.size() == 1 && !records.questions[0].empty() ? records.questions[0] : what_ran(records);
 }
@@ -178,7 +178,7 @@ std::string page_of(const RecordSet& records) {
     const std::optional<Figure> figure = row.make(records);
     if (figure) {
       sections += section_of(row, *figure, shows.empty() ? "" : figure->finding);
-      if (shows.empty()) shows = figure->finding;  // shown at the top, and not repeated in its section
+      if (shows.empty()) shows = figure->finding;  // stands at the top of the page instead of in the figure's section
     } else {
       left_out.push_back(fmt::format("{} (needs {})", row.name, row.wants));
     }

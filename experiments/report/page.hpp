@@ -1,5 +1,5 @@
-// The report as one self-contained HTML file: no script, no network. It suits phones and laptops, light and dark, and print.
-// Every picture has a description for screen readers, and its numbers in a table below.
+// The report as one self-contained HTML file, without scripts and without access to the network. Its layout suits phones,
+// laptops and print, in light and dark. Every picture has a description for screen readers, and a table with its numbers.
 #pragma once
 #include <string>
 

@@ -17,7 +17,7 @@
 namespace chorale::report {
 namespace {
 
-// Settings that a label omits: the word of the layout or the shape of the model contains them, or they change no result.
+// Settings that a label omits, because the layout's word or the model's shape says them, or because they change no result.
 const std::set<std::string> said_by_layout = [] {
   std::set<std::string> flags{"layout",   "zero",          "use-distributed-optimizer", "sequence-parallel",
                               "schedule", "virtual-stages"};
@@ -46,7 +46,7 @@ std::string layout_of(const Run& run) {
     const std::string word = to_string(flags.layout(run.ranks()));
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
-  } catch (const Error&) {  // an older schema with other layouts: uses its own word
+  } catch (const Error&) {  // the record has an older schema with other layouts: show its layout unchanged
     return run.setting("layout");
   }
 }
@@ -94,8 +94,8 @@ std::map<std::string, std::string> repetitions_in(const Source& source) {
   return repetitions;
 }
 
-// The runs of a suite share a launch. The launches of a session alternated with those of another record, so both use the
-// name of the session.
+// Names the launch and the block of each run of a file. All runs of a suite have the same launch. Launches of a session
+// alternated with the launches in another record, so both records name them after the session.
 void name_launches(std::span<Run> runs, const Source& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();
@@ -146,7 +146,8 @@ bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(s
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up) {
   const auto steps = static_cast<std::int64_t>(of_steps.size());
   const std::int64_t left_out = warm_up >= 0 ? warm_up : std::min<std::int64_t>(10, (steps + 9) / 10);
-  if (steps > left_out) of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);  // keeps a run that is all warm-up
+  // A run that ended during its warm-up keeps its steps.
+  if (steps > left_out) of_steps.erase(of_steps.begin(), of_steps.begin() + left_out);
   std::erase_if(of_steps, [](double value) { return !std::isfinite(value); });
   return of_steps;
 }

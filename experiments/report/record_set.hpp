@@ -1,11 +1,11 @@
-// Reads the records of a report into one list of runs. Each file holds one run, or a suite of runs.
+// Reads the records of a report into one list of runs. A file holds one run or several; a run has HDF5 groups of tables:
 //
-//   run.h5      its groups are at the root                        /train, /phases, /config …
-//   suite.h5    the groups of each run are below one of its own   /runs/<id>/train …
-//   bench.h5    with --launches: the groups of each launch        /runs/launch-1/series …
+//   run.h5      one run: its groups are at the root               /train, /phases, /config …
+//   suite.h5    a suite: each run has a folder of groups          /runs/<id>/train …
+//   bench.h5    with --launches: each launch is a run             /runs/launch-1/series …
 //
-// A run's label is its layout, and those of its settings that differ between the runs of the same command. Runs with the
-// same label are repetitions of each other.
+// A run's label is its layout and the settings in which runs of the same command differ. Runs with the same label are
+// repetitions of each other.
 #pragma once
 #include <map>
 #include <memory>
@@ -16,10 +16,10 @@
 
 namespace chorale::report {
 
-// Warm-up steps are excluded from speeds, because caches, pages and connections are still cold. Their number is the user's,
-// else the suite's, else (by_rule) a tenth of the steps, at most ten.
+// The first steps of a run are its warm-up. They are excluded from speeds, because caches, pages and connections are still
+// cold. --warm-up gives their number, else the suite does. Otherwise (by_rule) it is a tenth of the steps, at most ten.
 inline constexpr std::int64_t by_rule = -1;
-// Removes the warm-up steps, unless no others exist, and all values that are not finite.
+// Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
 std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t warm_up = by_rule);
 
 // The variables of one group of a run; empty if the run lacks the group.
@@ -31,10 +31,10 @@ class Group {
   bool has(const std::string& name) const { return find(name) != nullptr; }
   std::vector<double> numbers(const std::string& name) const;  // row-major; NaN for cells that are not numbers
   std::vector<std::string> words(const std::string& name) const;
-  // All dimensions of a variable except its rows: {ranks, phases}.
+  // The sizes of a variable's dimensions, without the dimension of steps: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // For each index along these dimensions: the median over the rows after the warm-up, or the value itself if there are no
-  // rows.
+  // For each element of this shape, in row-major order: the median over the steps after the warm-up. If the variable has no
+  // dimension of steps, its values.
   std::vector<double> medians(const std::string& name) const;
 
  private:
@@ -45,32 +45,32 @@ class Group {
 
 struct Source {
   Reader reader;
-  std::vector<std::string> groups;  // all groups of the file, cached because listing them is slow
+  std::vector<std::string> groups;  // the paths of all groups in the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
 };
 
 struct Run {
   std::string id, label, layout, command, status;
-  std::string launch, block;  // its launch, and its repetition within the launch: see blocks.hpp
+  std::string launch, block;  // names of the run's launch, and of its repetition within the launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
   std::shared_ptr<const Source> source;
-  std::string prefix;  // of its groups: "" or "/runs/<id>"
+  std::string prefix;  // the beginning of the paths of its groups: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
-  Group group(const std::string& name) const;  // "train"
-  std::vector<double> steady(std::vector<double> of_steps) const;
+  Group group(const std::string& name) const;                      // "train"
+  std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
   std::int64_t ranks() const;
   std::string setting(const std::string& key) const;  // "" if it is not set
 };
 
 struct RecordSet {
   std::vector<std::string> files;
-  std::vector<std::string> questions;  // of the suites
+  std::vector<std::string> questions;  // the questions of the suites, which serve as titles
   std::vector<Run> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.
   std::vector<std::vector<const Run*>> labelled(const std::string& group) const;
-  std::map<std::string, std::string> common_settings() const;
+  std::map<std::string, std::string> common_settings() const;  // the settings that are equal in all runs
 };
 
 bool tells_runs_apart(const std::string& setting);  // false for folders, log levels and the like

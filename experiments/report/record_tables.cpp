@@ -19,8 +19,8 @@ std::string shortened(const std::string& cell) {
   return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
 }
 
-// The position in a variable of the element at indices `at`, along the dimensions `names`. If the variable lacks one of
-// them, its value repeats. If it has a dimension that is not among them, the result is −1.
+// The position of an element in a variable, where `at` are indices along the dimensions `names`. A variable that lacks one
+// of the dimensions has the same element for all its indices. −1 if the variable has a dimension that `names` lacks.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {
@@ -31,8 +31,8 @@ std::int64_t place_in(const Variable& variable, const std::vector<std::string>& 
   return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
 }
 
-// A group as one table: one row per element of its widest variable, so (step, rank, phase) gives one row per triple. A
-// dimension that is defined at the root has no variable here, so its indices are shown.
+// A group as one table: one row per element of the variable with the most dimensions, so (step, rank, phase) gives one row
+// per triple. Columns show the labels of each dimension, or its indices if the labels are not in this group.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
   const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
     return a.shape.size() < b.shape.size();
@@ -88,7 +88,7 @@ void print_text(const RecordFile& file, const Wanted& wanted) {
     const std::int64_t all = file.reader.rows(group);
     fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
     const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
-    for (const Variable& v : texts ? variables : std::vector<Variable>{})  // whole texts, such as a config file
+    for (const Variable& v : texts ? variables : std::vector<Variable>{})  // single texts, such as a config file
       print_whole(v);
     if (!texts) fmt::print("{}", tabulate(variables, true).print("text"));
   }

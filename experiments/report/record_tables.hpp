@@ -1,6 +1,6 @@
-// Prints the groups of records as tables, for the terminal or for programs. Text cells are rounded to six digits; the other
-// formats keep all digits. JSON is an array with one object per file. CSV and Markdown name each group, unless only one was
-// requested.
+// Prints the groups of records as tables, for the terminal or for programs. The text format rounds numbers to six digits;
+// the other formats keep all digits. JSON is an array with one object per file. CSV and Markdown print the name of each
+// group, unless one group of one file was requested.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct RecordFile {
 };
 
 struct Wanted {
-  std::string group;       // the only one; "" for all
-  std::int64_t rows = -1;  // the newest ones; -1 for all
+  std::string group;       // the group to print; "" for all
+  std::int64_t rows = -1;  // how many of the newest rows to print; -1 for all
   std::string format = "text";
 };
 

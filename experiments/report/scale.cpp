@@ -89,7 +89,7 @@ double Scale::place(double value) const {
 std::vector<double> Scale::ticks(std::size_t most) const {
   std::vector<double> marks;
   if (spacing_ == Spacing::linear) {
-    double whole = 1;  // for bytes, the value of the prefix: 5 MiB is round, 5 MB is not
+    double whole = 1;  // the unit of round values; for bytes the binary prefix, because 5 MiB is round and 5 MB is not
     for (const Prefix& prefix : binary)
       if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
     const double step = whole * round_step((high_ - low_) / whole / static_cast<double>(most));
@@ -103,7 +103,7 @@ std::vector<double> Scale::ticks(std::size_t most) const {
   for (double power = std::ceil(from / stride) * stride; power <= to; power += stride)
     marks.push_back(std::pow(base(), power));
   if (marks.size() >= 2 || base() == 2) return marks;
-  marks.clear();  // fewer than two powers of ten: mark 2 and 5 times powers as well
+  marks.clear();  // the axis has fewer than two powers of ten: mark 2 and 5 times the powers as well
   for (double power = std::floor(from) - 1; power <= to + 1; ++power)
     for (const double times : {1.0, 2.0, 5.0})
       if (const double mark = times * std::pow(10.0, power); mark >= low_ * (1 - 1e-9) && mark <= high_ * (1 + 1e-9))

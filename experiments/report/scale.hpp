@@ -1,11 +1,11 @@
-// An axis: where values lie on it, and which round values it marks.
+// An axis of a chart: the positions of values on it, and the round values at which it has ticks.
 //
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
 //
 // `holds` is false for values that have no position: those that are not finite, and on a logarithmic axis those that are not
-// positive. An axis without values goes from 0 to 1, or from 1 to its base. Around a single value it leaves room on both
-// sides.
+// positive. An axis without values goes from 0 to 1, a logarithmic one from 1 to its base. An axis with a single value
+// leaves room on both sides of it.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,11 +22,11 @@ class Scale {
   enum class Spacing { linear, logarithmic };
   Scale(Spacing spacing, Unit unit, const std::vector<double>& values);
 
-  void include(double value);  // bars begin at zero
+  void include(double value);  // extends the axis to this value; bars, for example, begin at zero
   bool holds(double value) const;
-  double place(double value) const;  // 0 at the low end, 1 at the high end
-  std::vector<double> ticks(std::size_t most) const;
-  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // all different
+  double place(double value) const;                                         // 0 at the low end, 1 at the high end
+  std::vector<double> ticks(std::size_t most) const;                        // about `most` round values
+  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with as many digits as make them differ
 
   double low() const { return low_; }
   double high() const { return high_; }

@@ -1,14 +1,14 @@
-// Facts about a training run, one number each; `absent` if its record lacks them.
+// Facts about a training run, from its record. A number is `absent` (NaN) if the record lacks it.
 #pragma once
 #include "experiments/report/chart.hpp"
 #include "experiments/report/record_set.hpp"
 
 namespace chorale::report {
 
-double held_out_loss(const Run& run);   // of the last evaluation
-double largest_peak(const Run& run);    // bytes on the rank with the most
-double bytes_per_step(const Run& run);  // sent by all ranks, evaluations included
-double bubble_share(const Run& run);    // share of the time of a step, over all ranks
+double held_out_loss(const Run& run);   // loss of the last evaluation, nats per token
+double largest_peak(const Run& run);    // peak bytes of the rank that needed the most memory
+double bytes_per_step(const Run& run);  // bytes that all ranks sent, evaluations included, divided by the steps
+double bubble_share(const Run& run);    // share of their time in which ranks waited for other stages
 
 // By rank and category: the peak bytes, and the planned bytes (empty without a plan).
 struct MemoryUse {
@@ -17,7 +17,7 @@ struct MemoryUse {
 };
 MemoryUse memory_of(const Run& run);
 
-// By rank and part of a step. The parts do not overlap in time.
+// The median seconds of each part of a step, by rank and part. The parts do not overlap in time.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data };
   static const std::vector<std::string>& names();

@@ -12,8 +12,8 @@
 
 namespace chorale::train {
 
-// Collective: replaces "auto" by the preferred backend that works on every rank. For an axis whose ranks share a host, it is
-// the preferred backend there.
+// Collective: replaces "auto" by the preferred backend that works on every rank. An axis whose groups each lie within one
+// host gets the preferred backend within a host.
 ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
 
 class Team {
@@ -30,7 +30,7 @@ class Team {
   ParallelChoice choice_;
   std::string about_device_;
   HostMemory host_;
-  std::optional<Worlds> worlds_;  // one communicator of all ranks per backend; none if the layout has one rank
+  std::optional<Worlds> worlds_;  // the communicators of the chosen backends; none if the layout has one rank
   std::unique_ptr<Pool> pool_;
 };
 

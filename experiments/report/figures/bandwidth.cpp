@@ -1,5 +1,6 @@
-// Latency and bandwidth of each operation by size, one line per backend and algorithm, with the limits that memory and the
-// cost model set. Bandwidth is the vector's bytes divided by the time. If there are many series, only the best are named.
+// Latency and bandwidth of each operation by vector size, one line per series (a backend and an algorithm). Dashed lines
+// show the limits: the memory's bandwidth and the cost model. Bandwidth is the vector's bytes divided by the time. If there
+// are many series, only the best are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ struct Series {
   std::vector<const BenchRow*> rows;  // by size
 };
 
-// Best first. The score is the geometric mean, over the sizes that a series has, of its time relative to the best time.
+// The series of an operation, the best first. A series' score is its time relative to the best series' time at the same
+// size, averaged (geometric mean) over the sizes that the series has.
 std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& op) {
   std::vector<Series> all;
   std::map<double, double> best;
@@ -74,7 +76,7 @@ LineChart chart_of(const std::string& op, const std::vector<Series>& all, bool b
   const Series& best = all.front();
   Line model{"cost model of " + best.name, {}, 1, Line::Kind::limit};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // the least ceiling of any schedule, by size
+  std::map<double, double> fastest;  // by vector size: the shortest time that memory allows any series, in seconds
   for (const Series& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)

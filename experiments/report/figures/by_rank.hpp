@@ -1,5 +1,5 @@
-// Bar charts with one bar per rank, one chart for each run. Several runs also get a chart of all runs, with one bar per run.
-// If there are many runs, only that chart and those of the two extreme runs are drawn.
+// Bar charts: one chart per run, with one bar per rank. If there are several runs, an overview has one bar per run. If there
+// are many, only the overview and the charts of the runs with the longest and the shortest bar are drawn.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,17 +11,17 @@ namespace chorale::report {
 
 struct RunByRank {
   std::string label;
-  std::vector<std::vector<double>> parts;      // by rank
-  std::vector<std::vector<double>> predicted;  // likewise, or empty
+  std::vector<std::vector<double>> parts;      // the lengths of the bar's parts, by rank
+  std::vector<std::vector<double>> predicted;  // the predicted lengths, by rank; empty without a prediction
 };
 
 struct ByRank {
-  std::string what;        // "Time of a step", the beginning of the titles
-  std::string prediction;  // "planned"
+  std::string what;        // the beginning of the titles: "Time of a step"
+  std::string prediction;  // the name of predicted bars: "planned"
   Unit unit = Unit::plain;
-  std::vector<std::string> parts;
-  std::vector<double> (*of_run)(const std::vector<std::vector<double>>& ranks);  // reduces its ranks to one bar
-  const char* of_run_name;                                                       // "mean of its ranks"
+  std::vector<std::string> parts;                                                // the names of a bar's parts
+  std::vector<double> (*of_run)(const std::vector<std::vector<double>>& ranks);  // reduces a run's ranks to one bar
+  const char* of_run_name;                                                       // "mean of the ranks"
 };
 
 std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks);

@@ -18,14 +18,15 @@ const std::vector<FigureRow>& all_figures() {
       {"layouts", "The runs side by side", "training steps", layouts},
       {"loss", "Loss", "training steps", loss},
       {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},
-      {"pipeline", "The pipeline, measured and ideal", "a run with several pipeline stages", pipeline},
+      {"pipeline", "The pipeline, measured and ideal", "a training run with several pipeline stages", pipeline},
       {"scaling", "Speed on more ranks", "runs on different numbers of ranks", scaling},
-      {"memory", "Memory per rank", "bytes held by category", memory},
-      {"traffic", "Bytes sent along each axis", "bytes counted by axis", traffic},
+      {"memory", "Memory per rank", "the bytes that ranks held, by category", memory},
+      {"traffic", "Bytes sent along each axis of the mesh", "the bytes that ranks sent, by axis of the mesh", traffic},
       {"winners", "The fastest series by operation and size", "a bench record with several series of one operation",
        winners},
       {"bandwidth", "Latency and bandwidth of the collectives", "a bench record", bandwidth},
-      {"pairs", "Bytes between ranks", "a bench record of schedules whose bytes were counted", pairs},
+      {"pairs", "Bytes between each pair of ranks", "a bench record with counted bytes that a known schedule explains",
+       pairs},
   };
   return rows;
 }

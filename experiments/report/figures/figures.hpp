@@ -1,4 +1,4 @@
-// The figures of the report: one row of the table each. To add one, write a file beside this one and a row in figures.cpp.
+// The table of the report's figures. To add a figure, write a file in this folder and a row in figures.cpp.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,17 +11,17 @@
 namespace chorale::report {
 
 struct Figure {
-  std::string finding;              // one sentence: what the data show
+  std::string finding;              // one sentence that says what the data show
   std::vector<std::string> charts;  // SVG
   TextTable numbers;                // the data of the charts
-  bool numbers_first = false;       // the table is the figure, so it is not folded
+  bool numbers_first = false;       // the table stands above the charts and is not folded
   bool wide = false;                // each chart takes the whole width of the page
 };
 
 struct FigureRow {
   const char* name;
   const char* title;
-  const char* wants;  // the data without which it is left out
+  const char* wants;  // the data it needs; the page says so if they are missing and the figure is left out
   std::optional<Figure> (*make)(const RecordSet& records);
 };
 

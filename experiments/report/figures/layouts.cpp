@@ -1,5 +1,6 @@
-// The runs side by side: speed with its interval, and cost. Blocks (blocks.hpp), here the repetitions of all runs, decide
-// which run is fastest. ~ marks a run that cannot be distinguished from the fastest; ? marks too few blocks to tell.
+// The runs side by side: speed with its interval, memory, traffic and loss. A paired test over the repetitions, in which all
+// runs took turns, decides which run is fastest (blocks.hpp). ~ marks a run that cannot be distinguished from the fastest; ?
+// marks too few repetitions to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +41,8 @@ std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4);
 
 std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
 
-// Whether the others can be distinguished from the fastest, the first row.
+// Says which run is fastest (the first row), and whether the others can be distinguished from it. `alike` cannot; for
+// `unknown` there are too few `blocks` to tell.
 std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
   const Row &best = rows.front(), &worst = rows.back();
   if (rows.size() == 1)
@@ -102,7 +104,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
     chart.bars.push_back({mark + row.label, {speed.median}, speed.ci_low, speed.ci_high});
   }
   figure.finding = finding_of(rows, alike, unknown, fewest);
-  if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // in records of older versions
+  if (std::ranges::any_of(rows, [](const Row& row) { return row.mfu > 1; }))  // happens in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
   figure.charts.push_back(draw(chart));
   return figure;

@@ -1,4 +1,5 @@
-// The loss curves of all runs in one chart, and the distance of each from the run of the same experiment on one rank.
+// The loss curves of all runs in one chart. A second chart shows how far each curve is from the curve of one rank that ran
+// the same experiment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ Curve curve_of(const Run& run) {
   return curve;
 }
 
-// Whether two runs should have the same losses, on any layout.
+// Whether two runs should have the same losses although their layouts differ.
 bool same_experiment(const Run& a, const Run& b) {
   for (const char* key : {"family", "num-layers", "hidden-size", "seq-length", "vocab-size", "global-batch-size",
                           "optimizer", "lr", "seed", "data", "dropout", "train-iters", "dtype"})
@@ -34,7 +35,7 @@ bool same_experiment(const Run& a, const Run& b) {
   return true;
 }
 
-// At the steps that both have.
+// The absolute difference of two curves, at the steps that both have.
 std::vector<Point> distance(const Curve& curve, const Curve& reference) {
   std::map<double, double> of_reference;
   for (const Point& point : reference.points) of_reference[point.x] = point.y;

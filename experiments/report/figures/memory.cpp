@@ -1,5 +1,5 @@
-// The peak bytes of every rank by category, beside the plan. Categories peak at different times, so a rank held at most what
-// its bar shows.
+// The peak bytes of every rank by memory category, above the planned bytes. Categories peak at different times, so a bar
+// (the sum of the peaks) is an upper bound of what the rank held at once.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The last step of a pipeline as measured, above its ideal. In the ideal, stages work in the same order, each part takes its
-// mean time, messages take no time, and a stage waits only if that order requires it.
+// The last step of a pipeline as measured, above its ideal. In the ideal, each stage has the same order of passes, every
+// pass takes the mean time of its kind, and messages take no time. A stage then waits only if that order requires it.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>

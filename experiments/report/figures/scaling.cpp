@@ -1,8 +1,9 @@
-// Speed on more ranks. Runs form a family if they differ only in their number of ranks and in how these share the work.
-// Within a family, each strategy (the axes with more than one rank) is a line.
+// Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. Within
+// a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form a line. Each point is
+// relative to the point of the line with the fewest ranks:
 //
-//   strong    the same batch on all ranks          speed relative to the fewest ranks; ideal: the ratio of the ranks
-//   weak      the same batch per rank              speed per rank relative to the fewest ranks; ideal: 100 %
+//   strong    the whole batch is the same          y: the speed divided by that point's; ideal: the ratio of the ranks
+//   weak      the batch per rank is the same       y: the speed per rank divided by that point's; ideal: 100 %
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 struct Measured {
   double ranks, batch;
   Summary speed;
-  std::string spread;  // what kind of interval
+  std::string spread;  // says which interval `speed` has: see spread_name in blocks.hpp
 };
 
 struct Strategy {
@@ -32,7 +33,7 @@ bool is_axis(const std::string& letters) {
   return std::ranges::any_of(all_axes(), [&](const AxisRow& row) { return row.name == letters; });
 }
 
-// "dp4.tp2.z1" → "dp.tp.z1": the layout without the sizes of its axes; "" on one rank.
+// The layout without the sizes of its axes: "dp4.tp2.z1" → "dp.tp.z1". "" on one rank.
 std::string strategy_of(const std::string& label) {
   std::vector<std::string> kept;
   for (const std::string& part : split(label.substr(0, label.find(',')), '.')) {
@@ -44,7 +45,7 @@ std::string strategy_of(const std::string& label) {
   return join(kept, ".");
 }
 
-// The settings that all runs of a family share.
+// The settings that all runs of a family share, as one text.
 std::string family_of(const Run& run) {
   static const std::set<std::string> shares_work{"layout",
                                                  "zero",
@@ -106,7 +107,8 @@ struct Kind {
   bool strong;
 };
 
-// Speeds relative to the point with the fewest ranks. Points belong to the line if they have its batch (weak: per rank).
+// The line of a strategy: speeds relative to its point with the fewest ranks. A point is left out if its batch differs from
+// that point's batch (for weak scaling: its batch per rank).
 Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
   const Measured& base = strategy.points.front();
   Line line{strategy.name, {}, look};

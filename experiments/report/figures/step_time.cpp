@@ -1,4 +1,4 @@
-// Where a step's time goes on every rank: medians over the steps after the warm-up.
+// How every rank spends the time of a step: the median seconds of each phase over the steps after the warm-up.
 #include <fmt/format.h>
 
 #include <algorithm>

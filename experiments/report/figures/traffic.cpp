@@ -1,4 +1,4 @@
-// Bytes that all ranks of a run sent along each axis of its mesh, by operation, beside the plan.
+// Bytes that all ranks of a run sent along each axis of the mesh, by operation, above the planned bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t most_bars = 24;
 
-// Sums over the ranks, by axis and operation. −1 marks bytes that a library moved, which cannot be counted; any sum that
-// includes them is −1 too.
+// Sums over the ranks, by axis and operation. A value of −1 says that a library moved the bytes, so they were not counted; a
+// sum with such a value is −1, too.
 std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
   std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));
   for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) {

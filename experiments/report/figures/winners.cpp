@@ -1,5 +1,5 @@
-// The fastest series of each operation and size, one letter each. ~ marks a winner that cannot be distinguished from another
-// series; ? marks too few launches, or repetitions in turns, to tell.
+// The fastest series (backend and algorithm) for each operation and size; a letter stands for a series. ~ marks a winner
+// that cannot be distinguished from another series; ? marks too few launches, or repetitions in turns, to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& op, doubl
   return winner;
 }
 
-// Applies Holm's correction to all cells: among many, some would win by chance.
+// Applies Holm's correction to the p-values of all cells, because in a large table some series would win by chance.
 void correct(std::vector<std::vector<Winner>>& table) {
   std::vector<double> p;
   for (const auto& row : table)
