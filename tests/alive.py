@@ -6,7 +6,7 @@
 
 Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long:
 ranks that wait for each other poll, so a hang may look busy. A busy machine stretches wall time but hardly CPU time.
-The last resort is twenty times `limit`.
+After twenty times `limit` of wall time they count as stuck in any case.
 """
 import collections
 import os
@@ -16,7 +16,7 @@ import time
 
 limit = float(os.environ.get("TEST_LIMIT", "60"))
 ticks = os.sysconf("SC_CLK_TCK")
-journal = None  # an open file that gets signs of life; outside.py sets it
+journal = None  # an open file to which signs of life are written; outside.py sets it
 
 
 class Stuck(Exception):
@@ -39,7 +39,8 @@ def processes():
 
 
 def family(pid, among):
-    """pid, its descendants, and all processes in a session that one of these leads (their parents may have ended)."""
+    """Returns pid, its descendants, and all processes of each session that one of these leads, even if their parents have
+    ended."""
     members = {pid}
     while more := {p for p, other in among.items() if other.parent in members or other.session in members} - members:
         members |= more
@@ -67,7 +68,7 @@ class Patience:
         now = time.monotonic()
         if now - self.asked < 0.5:
             return False
-        since, self.asked = min(now - self.asked, 1.0), now  # more time has passed only if nothing could run
+        since, self.asked = min(now - self.asked, 1.0), now  # a longer gap means that this process could not run
         among = processes()
         members = [among[member] for member in family(self.pid, among)]
         computed = max(sum(member.seconds for member in members), self.computed)

@@ -1,4 +1,4 @@
-"""src/bundles.awk on small sources: which files are compiled together, and which must not be."""
+"""Runs src/bundles.awk on small sources and checks which files it compiles together and which it keeps apart."""
 import os
 import subprocess
 import tempfile

@@ -68,8 +68,8 @@ void* FarMemory::reached(const void* place, std::int64_t bytes) const {
   require(piece != pieces_.begin(), "{} is not an address on the device", place);
   --piece;
   const std::int64_t offset = start - piece->first;
-  require(offset + bytes <= piece->second.bytes, "{} bytes from offset {} exceed a piece of {} on the device", bytes, offset,
-          piece->second.bytes);
+  require(offset + bytes <= piece->second.bytes, "{} bytes from offset {} exceed a device allocation of {} bytes", bytes,
+          offset, piece->second.bytes);
   return piece->second.reachable + offset;
 }
 

@@ -1,11 +1,11 @@
-// Memory that stands in for a device's on machines without one. The CPU cannot use its addresses; its bytes can be
-// reached only through the copy functions. Code that dereferences one crashes, as with a real device.
+// Memory that stands in for GPU memory on machines without a GPU. Code that dereferences one of its addresses crashes, as
+// with a real GPU. Only the copy functions reach its bytes.
 //
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
 //
-// Its asynchronous copies take several polls before a byte moves, a different number each time: a device may be late, and
-// ranks never run alike.
+// An asynchronous copy moves its bytes only after 1 to 16 polls. The number is random, because a device may be late and
+// ranks run at different speeds.
 #pragma once
 #include <map>
 
@@ -24,8 +24,8 @@ class FarMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override;
   std::unique_ptr<AsyncCopy> async_copy() override;
 
-  // The address where the bytes really are. Throws unless all of them are in one piece that was allocated here and not
-  // yet returned.
+  // Returns the address at which the CPU can access these bytes. Throws unless all of them lie in one allocation that has
+  // not been returned.
   void* reached(const void* place, std::int64_t bytes) const;
 
  private:

@@ -46,7 +46,7 @@ TEST_CASE("all stop together", "[.fails-together]") {
 TEST_CASE("throws on rank 1 before the others agree", "[.throws-then-passes]") {
   if (world().rank() == 1) throw std::runtime_error("out of luck");
   REQUIRE_ALL(true);
-  std::abort();  // never reached: rank 1 is gone
+  std::abort();  // never reached: rank 1 has left the case, so the others stopped above
 }
 
 TEST_CASE("and the next case is in step again", "[.throws-then-passes]") {

@@ -16,7 +16,7 @@ class Harness(unittest.TestCase):
     def test_require_all_stops_every_rank_at_the_same_line(self):
         result = ranks(3, tests_run, "[fails-together]")
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("0 passed, 1 failed", result.stdout)  # so no rank reached the abort after it
+        self.assertIn("0 passed, 1 failed", result.stdout)  # so no rank reached the std::abort after the REQUIRE_ALL
         self.assertIn("failed on rank 1", result.stdout)
         self.assertIn("[rank 1]   1 != 1", result.stderr)
 

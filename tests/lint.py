@@ -11,7 +11,7 @@
    columns    lines of C++, CUDA and Python, comments among them, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
    text       no tabs, no spaces at the end of a line, one newline at the end of the file
-   format     as clang-format 14 formats it (Debian 12's; other versions differ slightly and are not used)
+   format     C++ and CUDA are as clang-format 14 formats them (Debian 12's version; others differ slightly and are not used)
 """
 import os
 import re
@@ -41,7 +41,7 @@ may_include = {
 }
 at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
                "collectives", "data", "docs", "examples", "experiments", "layers", "parallel", "src", "tests"}
-# These are never linked with the rest.
+# Sources in these folders become programs of their own, never linked with the rest.
 programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
@@ -74,7 +74,7 @@ def order(file, lines):
         if not include:
             continue
         target = include.group(1)
-        ours_by_quotes = '"' in line and not target.endswith(".stamp")  # the Makefile generates these
+        ours_by_quotes = '"' in line and not target.endswith(".stamp")  # the Makefile generates .stamp files
         if ".." in target or target.startswith("/") or (ours_by_quotes and not target.startswith(ours)):
             yield number, f'includes "{target}": write paths from the root of the repository'
         if not target.startswith(ours):
@@ -82,14 +82,14 @@ def order(file, lines):
         if home is None:
             yield number, f"is in no known folder, and includes {target}"
         elif not f"{target}/".startswith(tuple(f + "/" for f in [home, *may_include[home]])):
-            yield number, f"{home} may not include {target}: it knows {', '.join(may_include[home]) or 'nothing else'}"
+            yield number, f"{home} may not include {target}: it may include {', '.join(may_include[home]) or 'nothing else'}"
 
 
 def size(file, lines):
     if len(lines) > most_file_lines:
         yield len(lines), f"{len(lines)} lines; {most_file_lines} at most: is it two ideas?"
     # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an
-    # indent of 0, or of 2 inside a class, and a parenthesis in their signature. Blocks of names and types may be long.
+    # indent of 0, or of 2 inside a class, and a parenthesis in their signature. Namespaces, classes and enums may be long.
     for number, line in enumerate(lines, 1):
         closes = re.match(r"( {0,2})\}", line)
         if not closes or re.match(r"\}  // namespace", line):

@@ -4,7 +4,7 @@
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
-//   TEST_JOURNAL=file                 rank 0 writes lines there: begin NAME · alive · end passed 0.123 NAME (or failed)
+// TEST_JOURNAL=file rank 0 appends lines to it: begin NAME · alive · end passed 0.123 NAME (or failed)
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,23 +27,24 @@
 namespace chorale::test {
 namespace {
 
-// Catch2 gives test cases and signal handlers no argument, so the harness needs global state, which the program avoids.
+// Catch2's listener and the watchdog's callbacks take no arguments of ours, so the harness keeps its state in a global
+// object. The program itself avoids global state.
 struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
-  int kept_output = -1;  // a memory file that replaces stdout on ranks other than 0
-  off_t shown_until = 0;
-  char prefix[32] = "";  // "[rank 2] "
+  int kept_output = -1;   // the memory file that replaces stdout on ranks other than 0
+  off_t shown_until = 0;  // offset in kept_output; what lies before was shown or belongs to earlier cases
+  char prefix[32] = "";   // "[rank 2] "
   char case_name[256] = "";
   int journal = -1;
-  std::chrono::steady_clock::time_point began;  // this case
-  bool ended = false;                           // its body is over
-  bool agreed_already = false;                  // … and the other ranks learnt of that in a REQUIRE_ALL
+  std::chrono::steady_clock::time_point began;  // when this case began
+  bool ended = false;                           // the body of this case is over
+  bool agreed_already = false;                  // this rank has learnt in a REQUIRE_ALL that another rank has left the case
   int passed = 0, failed = 0;
-  char text[1 << 15], lines[1 << 16];  // for show_kept_output
+  char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;
 
-// Nothing is allocated from here to give_up: a case that hangs may hold the allocator's lock.
+// The functions from here to give_up allocate no memory: a thread of a case that hangs may hold the allocator's lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
@@ -121,8 +122,8 @@ void keep_output_aside() {
   if (state.kept_output < 0 || dup2(state.kept_output, STDOUT_FILENO) < 0) std::perror("memfd_create");
 }
 
-// The names in a file as a Catch2 specification: quoted, and cut at the first comma, which Catch2 would take for a
-// separator.
+// Returns a Catch2 test specification that selects the cases named in the file, one name per line. Names are quoted;
+// commas, quotes and backslashes in them are escaped.
 std::string spec_of(const std::string& file) {
   std::ifstream names(file);
   std::string spec;
@@ -158,7 +159,7 @@ int run(int argc, char** argv) {
     result = Catch::Session().run(static_cast<int>(words.size()), words.data());
   }
   if (listing) return 0;
-  if (state.failed > 0) result = 1;  // on any rank
+  if (state.failed > 0) result = 1;  // a case failed on some rank
   if (state.rank == 0) std::printf("%d passed, %d failed\n", state.passed, state.failed);
   std::fflush(stdout);
   state.runtime.reset();
@@ -167,8 +168,9 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-// Ranks agree in two places: in a REQUIRE_ALL and at the end of a case. A rank that left its case early (it threw) is at
-// the end while the others are still in the body. They learn it here and stop too; they do not agree again at the end.
+// Called in each REQUIRE_ALL and at the end of each case. If a rank throws, its next call is the one at the end of the
+// case, while the other ranks' next call is in a REQUIRE_ALL. There the others learn that a rank has left the case; they
+// stop too and skip the call at the end.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);

@@ -3,8 +3,8 @@ definition rule); the program then destroys one file's type with the other file'
 
    definitions("namespace a { struct B { enum C {}; }; inline int f(int x) {} }")   a::B, a::B::C, a::f(int)
 
-The reader knows scopes and their heads, but no other C++. It skips what belongs to one file alone: anonymous namespaces,
-function bodies, static functions. The linker itself finds other functions that are defined twice.
+The parser understands scopes and the text before their opening braces, but no other C++. It skips names that belong to one
+file: anonymous namespaces, function bodies, static functions. The linker reports other functions that are defined twice.
 """
 import re
 
@@ -18,7 +18,7 @@ function = re.compile(r"\b(?:inline|constexpr|consteval)\b.*?([\w:]+)\s*\((.*)\)
 
 
 def without_template_parameters(text):
-    """`template <class T> struct X` says struct X; the parameters may hold brackets themselves."""
+    """`template <class T> struct X` becomes `inline struct X`. Template parameters may hold brackets themselves."""
     while found := re.search(r"\btemplate\s*<", text):
         end, depth = found.end(), 1
         while depth and end < len(text):
@@ -29,7 +29,7 @@ def without_template_parameters(text):
 
 
 def parameter_types(text):
-    """`const A& a, int n = 3` without names and defaults. A comma within brackets does not end a parameter."""
+    """`const A& a, int n = 3` becomes `const A&, int`. A comma within brackets does not end a parameter."""
     while (plain := re.sub(r"([<(][^<>()]*),", r"\1;", text)) != text:
         text = plain
     bare = (re.sub(r"\s*=.*", "", parameter, flags=re.S).strip() for parameter in text.split(","))
@@ -63,7 +63,7 @@ def definitions(source):
 
 
 def doubles(sources):
-    """Complains about each definition after the first, in a program made of these (file, text)."""
+    """Takes the (file, text) pairs of one program; yields a complaint for each definition that an earlier file has, too."""
     first = {}
     for file, source in sources:
         for name, line in definitions(source):

@@ -25,7 +25,7 @@ import alive  # noqa: E402: found through sys.path
 
 
 class Result(unittest.TextTestResult):
-    """Notes each case's start and outcome. If a whole class fails, each of its cases fails."""
+    """Notes each case's start and outcome. If a class's setUpClass fails, all cases of the class fail."""
 
     def startTest(self, test):
         self.began, self.bad, self.skips = time.monotonic(), len(self.failures) + len(self.errors), len(self.skipped)

@@ -29,7 +29,7 @@ Doing doing(Doing now) {
 }
 
 Watchdog::Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what)) {
-  sigset_t all, before;  // signals are left to the threads of the cases
+  sigset_t all, before;  // the watchdog blocks all signals and leaves them to the threads of the cases
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([=, this] { watch(limit_seconds, still_moves, give_up); });
@@ -51,7 +51,7 @@ void Watchdog::watch(double limit, void (*still_moves)(), void (*give_up)(Doing 
   double time = seconds(CLOCK_MONOTONIC), computed = seconds(CLOCK_PROCESS_CPUTIME_ID), quiet = 0, said = time;
   while (!wake_.wait_for(lock, std::chrono::milliseconds(250), [this] { return over_; })) {
     const double since = std::exchange(time, seconds(CLOCK_MONOTONIC));
-    quiet += std::min(time - since, 1.0);  // more time has passed only if nothing could run
+    quiet += std::min(time - since, 1.0);  // a longer gap means that this process could not run
     const std::uint64_t signs = signs_of_life.load(std::memory_order_acquire);
     const Doing what = now_doing;
     if (std::exchange(seen, signs) != signs || what == Doing::nothing) {

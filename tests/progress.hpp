@@ -1,6 +1,6 @@
-// Detects whether this rank's case still makes progress. Machines are slow or busy, so no case has a time limit; a case
-// is given up when it shows no sign of life. Assertions, thread barriers and agreements between ranks are such signs. A
-// long loop without any of them calls alive().
+// Detects whether this rank's case still makes progress. Machines may be slow or busy, so the time of a case is not
+// limited. A case is ended when it gives no sign of life for too long. Assertions, thread barriers and agreements between
+// ranks are signs of life. A long loop without any of these calls alive().
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -12,13 +12,14 @@ namespace chorale::test {
 
 void alive();
 
-// What the rank is doing. While it waits for other ranks, these have to make progress.
+// What the rank is doing. A rank that waits for other ranks cannot give signs of life, so its limit is longer.
 enum class Doing { nothing, its_case, waiting };
-Doing doing(Doing now);  // returns the previous state
+Doing doing(Doing now);  // sets the state and returns the previous one
 
-// A thread that gives up after `limit` seconds without a sign of life if the process computed for half of that time: it
-// is caught in a loop. A rank that waits or sleeps gets five times as long, because a busy machine may not have let the
-// other ranks run. While there are signs of life, still_moves is called every few seconds.
+// A thread that calls give_up when the process shows no sign of life. The limit is `limit` seconds if a case used CPU time
+// for more than half of them, since it is then in an endless loop. A rank that waits or sleeps gets five times as long,
+// because a busy machine may not have let the other ranks run. While there are signs of life, the thread calls still_moves
+// every few seconds.
 class Watchdog {
  public:
   Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what));

@@ -1,4 +1,4 @@
-// Expects usage errors, which always have three lines.
+// Helper for tests that expect a usage error. The text of a usage error always has three lines.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chorale::test {
 
-// The text of the usage error that a call throws; "accepted" if it throws none.
+// Returns the text of the usage error that the call throws, or "accepted" if it throws none.
 template <class Call>
 std::string refused(Call call) {
   try {

@@ -4,10 +4,11 @@
    tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL=1 by `make test-all`
 
 Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
-programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case
-crashes or hangs its program, that case has failed, and another program continues with the remaining cases.
+programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case crashes
+or hangs, it has failed, its program is ended, and another process runs the remaining cases.
 
-As many programs run at once as there are processors. One under mpirun counts once per rank, and the largest start first.
+As many programs run at once as there are processors. A program under mpirun counts once per rank. Programs with the most
+ranks start first.
 """
 import os
 import re
@@ -32,12 +33,12 @@ class Group:
     environment: dict
     launcher: list = field(default_factory=list)
     ranks: int = 1
-    portions: int = 1  # programs that share the cases; 0: decided by the program
+    portions: int = 1  # number of processes that share the cases; 0: the program decides
     results: dict = field(default_factory=dict)  # case: (outcome, seconds)
     began: float = 0.0
 
     def divided(self):
-        """Splits the cases into portions. Every n-th case goes to the same one, because neighbours take similar times."""
+        """Splits the cases into portions. Neighbors go to different portions, because they take similar times."""
         how = "--names" if self.portions else "--portions"
         cases = subprocess.run([*self.program, how], env=self.environment, capture_output=True,
                                text=True).stdout.splitlines()
@@ -70,12 +71,13 @@ def read(journal):
 
 
 def attempt(group, cases):
-    """Runs one program with these cases. Returns the ended cases, the case it broke off in, the trouble and the output."""
+    """Runs one program with these cases. Returns the ended cases, the case that was running when it ended, the trouble and
+    the output."""
     with tempfile.TemporaryDirectory() as folder:
         names, journal, output = (os.path.join(folder, name) for name in ("cases", "journal", "output"))
         with open(names, "w") as file:
             file.write("\n".join(cases) + "\n")
-        with open(output, "w") as file:  # a file: surviving processes would keep a pipe open
+        with open(output, "w") as file:  # not a pipe: surviving processes would keep it open
             process = alive.spawn([*group.launcher, *group.program], stdin=subprocess.DEVNULL, stdout=file,
                                   stderr=subprocess.STDOUT,
                                   env={**group.environment, "TEST_CASES": names, "TEST_JOURNAL": journal})
@@ -133,7 +135,7 @@ class Runner:
         while left:
             ended, open_case, trouble, output = attempt(group, left)
             left = [case for case in left if case not in ended]
-            if left:  # it broke off in one of them
+            if left:  # the program ended before it had run all of them
                 broken = open_case if open_case in left else left[0]
                 left.remove(broken)
                 ended[broken] = "failed", 0.0
@@ -154,7 +156,8 @@ class Runner:
 
 def groups(build, launch, sanitizer):
     # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
-    # libraries that are unloaded before they can be named, so leaks are only checked in the launch without MPI.
+    # libraries that are unloaded before the leak report could name them, so leaks are checked only in the group without
+    # MPI.
     environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), ASAN_OPTIONS="detect_leaks=0")
     if sanitizer:
         environment |= {"OMPI_MCA_memory": "^patcher", "UCX_MEM_MMAP_HOOK_MODE": "none", "TEST_LIMIT": "240"}
@@ -162,7 +165,7 @@ def groups(build, launch, sanitizer):
     emulation = {**environment, "CHORALE_CUDA_PLUGIN": os.path.abspath(f"{build}/emulated/chorale_cuda.so")}
     direct = {**emulation, "CHORALE_CUDA_AWARE": "mpi,ucx", "EMULATED_OPEN": "1"}
     if sanitizer == "thread":
-        print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronisation")
+        print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronization")
     for ranks in () if sanitizer == "thread" else (8, 4, 3, 2, 1):
         launcher = [*launch, "-n", str(ranks)]
         yield Group(f"mpirun, {ranks} ranks", [tests, "[spmd]"], environment, launcher, ranks)

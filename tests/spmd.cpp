@@ -23,7 +23,7 @@ std::string needed(const char* name) {
 }
 
 void ThreadRank::barrier() {
-  // Each thread counts up once; all may go on once the count reaches the next multiple of their number.
+  // Each thread adds 1 to the shared count. The k-th barrier opens when the count reaches k times the number of threads.
   alive();
   const int all = ++barriers_ * crowd_.size;
   ++crowd_.arrived;

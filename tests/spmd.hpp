@@ -4,9 +4,9 @@
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
 //   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
 //
-// In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so
-// that all stop at the same line and none waits for ever. A failing rank shows its own message. A rank that hangs is
-// named after TEST_LIMIT seconds without a sign of life (60; see progress.hpp).
+// In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so that
+// all ranks stop at the same line and none waits for ever. A failing rank shows its own message. A rank that hangs is ended
+// and named; the limit is TEST_LIMIT seconds (60) if it computes, and longer if it waits (see progress.hpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -24,8 +24,8 @@ namespace chorale::test {
 const mpi::Runtime& world();                   // for [spmd] tests only
 std::string ranks_that_failed(bool this_one);  // collective; "" if none failed, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
-bool thorough();                       // `make test-all`: rare combinations and more repetitions
-std::string needed(const char* name);  // an environment variable; throws if it is not set
+bool thorough();                       // true in `make test-all`: test rare combinations and repeat more often
+std::string needed(const char* name);  // the value of an environment variable; throws if it is not set
 
 // Shared by the threads of one on_threads call.
 struct Crowd {

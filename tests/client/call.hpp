@@ -1,5 +1,5 @@
-// One random collective call on one rank. Its parameters are equal on all ranks of the group. Its buffers lie between
-// guards. Afterwards, trouble() says what is wrong with the result ("" if nothing).
+// One random collective call on one rank. All ranks of the group draw the same parameters. The buffers lie between guard
+// bytes. After the call, trouble() says what is wrong with the result ("" if nothing).
 #pragma once
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ struct Drawn {
   Redop op;
   int root;
   bool in_place, uneven;
-  std::vector<std::vector<std::int64_t>> blocks;  // [from][to] of an all_to_all; otherwise blocks[0], one per rank
+  std::vector<std::vector<std::int64_t>> blocks;  // elements: [from][to] of an all_to_all; otherwise blocks[0][rank]
 };
 
 // Most calls are small, and some are large; blocks may be empty.
@@ -58,7 +58,8 @@ inline Drawn draw(Random& random, int ranks, std::int64_t most) {
   return d;
 }
 
-// A buffer in the world's or the program's own memory, at some distance from its start, with guards before and behind.
+// A buffer at a random offset in memory of the world's allocator or in ordinary memory, with guard bytes before and after
+// it.
 class Room {
  public:
   Room(std::int64_t bytes, Communicator& world, Random& random) : before_(64 + 8 * below(random, 9)), bytes_(bytes) {
@@ -117,7 +118,7 @@ class Trial {
     visit(d_.dtype, [&]<class T>(Type<T>) { fill<T>(); });
   }
 
-  // The vectors of counts die when this returns, as the interface allows.
+  // The vectors of counts are destroyed when this function returns, before the call ends; the interface allows that.
   Request start(Communicator& group) {
     return call([&](const Call& c) { return group.start(c); });
   }
@@ -152,7 +153,7 @@ class Trial {
     return make({d_.what, input(), output(), d_.op, d_.root, counts, exchange ? Counts(taken) : Counts()});
   }
 
-  // In place, a block is at its own place in the vector.
+  // In place, this rank's block lies at its offset in the whole vector.
   unsigned char* place(std::size_t room, bool is_block) {
     return rooms_[std::min(room, rooms_.size() - 1)].data() + (d_.in_place && is_block ? home_ * size_of(d_.dtype) : 0);
   }
@@ -165,7 +166,7 @@ class Trial {
     for (std::int64_t i = 0; i < in_; ++i) x[i] = input_value<T>(d_.number, rank_, i, d_.op);
   }
 
-  // The origin of output element i: a rank, and an index in its input.
+  // Returns where output element i comes from: a rank, and an index in the input of that rank.
   std::pair<int, std::int64_t> origin(std::int64_t i) const {
     if (d_.what == Collective::broadcast) return {d_.root, i};
     if (d_.what == Collective::scatter) return {d_.root, home_ + i};
@@ -188,16 +189,16 @@ class Trial {
 
   template <class T>
   std::string compared() {
-    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // undefined on the other ranks
+    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // other ranks' outputs are undefined
     const T* const y = static_cast<const T*>(output().data);
     for (std::int64_t i = 0; has_output && i < out_; ++i)
       if (const T right = wanted<T>(i); !same_bits(y[i], right))
-        return fmt::format("{}: element {} is {}, not {}", about(), i, double(y[i]), double(right));
+        return fmt::format("{}: output element {} is {}, expected {}", about(), i, double(y[i]), double(right));
     if (d_.in_place || d_.what == Collective::barrier) return "";
     const T* const x = static_cast<const T*>(input().data);
     for (std::int64_t i = 0; i < in_; ++i)
       if (!same_bits(x[i], input_value<T>(d_.number, rank_, i, d_.op)))
-        return fmt::format("{}: input {} was changed", about(), i);
+        return fmt::format("{}: input element {} was changed", about(), i);
     return "";
   }
 

@@ -1,13 +1,13 @@
 // A user program that makes random calls, checks every element, and prints how many calls there were.
 //
 //   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
-//   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; calls of up to MOST elements (2,500,000)
+// mpirun -np 3 ./random_calls shm 7 40 [MOST] backend, seed, rounds; most elements per call (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
-// A round starts up to 28 calls on the world and on its groups, some of which live for the round only. Messages between
-// ranks and now and then a blocking call are among them. Each rank waits for its calls in its own order: by wait, by test,
-// or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
+// A round starts up to 28 calls on the world and on its groups, some of which live for the round only. Among them are
+// messages between two ranks and, now and then, a blocking call. Each rank waits for its calls in its own order: by wait,
+// by test, or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int most_at_once = 28;
 
-// Chooses among our algorithms that fit any number of ranks, and MPI's own if its results equal ours.
+// Sets the algorithm of the group's next call: one of Chorale's that run on any number of ranks, or MPI's own if
+// native_agrees() says that its results are the same.
 void choose(Communicator& group, Random& shared, const Drawn& drawn) {
   const char* const names[] = {"auto", "auto", "ring", "direct", "binomial_tree"};
   const std::string name = names[below(shared, 5)];
@@ -77,7 +78,7 @@ class Client {
     Trial* trial;
   };
 
-  // Decisions that the group's ranks must share follow from the call's number.
+  // Decisions that the group's ranks must share come from a generator that is seeded with the call's number.
   void one(Communicator& group, std::uint64_t number, std::int64_t most) {
     Random shared(number * 31 + static_cast<std::uint64_t>(group.size()));
     if (group.size() > 1 && shared() % 6 == 0) return exchange(group, shared, most);
@@ -90,7 +91,7 @@ class Client {
     if (own_() % 4 == 0) world_.poll();
   }
 
-  // Every rank sends to the rank `step` places on, and receives from the one `step` places back.
+  // Every rank sends to rank + step and receives from rank − step, modulo the size of the group.
   void exchange(Communicator& group, Random& shared, std::int64_t most) {
     const int p = group.size(), rank = group.rank(), step = 1 + static_cast<int>(below(shared, p - 1));
     const int to = (rank + step) % p, from = (rank - step + p) % p;
@@ -122,7 +123,8 @@ class Client {
     for (const auto& trial : trials_)
       if (const std::string wrong = trial->trouble(); !wrong.empty()) throw std::runtime_error(wrong);
     for (const auto& arrival : arrivals_)
-      if (arrival->first != arrival->second->values) throw std::runtime_error("a message holds other values than were sent");
+      if (arrival->first != arrival->second->values)
+        throw std::runtime_error("a received message differs from what was sent");
     pending_.clear(), trials_.clear(), arrivals_.clear(), messages_.clear();
   }
 

@@ -1,6 +1,6 @@
-// The values that a random client sends, and the expected results. An input element is a hash of (call, rank, place), so any
-// rank can compute another's input. Integers and u8 take their whole range, since sums wrap. Floats are small whole numbers,
-// so every partial sum and product is exact. For min and max there are also NaN, infinities and zeros of both signs.
+// The input values of random_calls.cpp, and the expected results. An input element is a hash of (call, rank, index), so any
+// rank can compute another's input. Integers take their whole range, since sums wrap. Floats are small whole numbers, so
+// every partial sum and product is exact. For min and max there are also NaN, infinities and zeros of both signs.
 #pragma once
 #include <chorale/chorale.hpp>
 #include <cmath>
@@ -36,7 +36,7 @@ T input_value(std::uint64_t call, int rank, std::int64_t place, Redop op) {
     const W rare[] = {std::numeric_limits<W>::quiet_NaN(), infinite, -infinite, W(0), -W(0), W(0), -W(0), W(1)};
     if (hash % 8 == 0) return T(rare[hash >> 8 & 7]);
   }
-  return T(W(static_cast<int>(hash >> 40 & 31) - 15));  // bf16 counts to 256: enough for 16 ranks
+  return T(W(static_cast<int>(hash >> 40 & 31) - 15));  // sums of 16 ranks reach at most 256, so bf16 holds them exactly
 }
 
 template <class T>
@@ -58,7 +58,7 @@ T combined(Redop op, T a, T b) {
   }
 }
 
-// The expected result of a reduction, at a place of the whole vector.
+// Returns the expected result of a reduction, at index `place` of the whole vector.
 template <class T>
 T reduced_value(std::uint64_t call, int ranks, std::int64_t place, Redop op) {
   T result = input_value<T>(call, 0, place, op);
