@@ -1,4 +1,5 @@
-// The order of events when a rank gives up. The operations and groups here only record what is done to them.
+// Checks the order of events when a rank gives up a group: it abandons its calls, tells the other ranks (poison), and
+// leaves. The operations and groups in this file only record which of their functions are called.
 #include "collectives/abandoned_operations.hpp"
 
 #include <sys/wait.h>
@@ -32,7 +33,7 @@ struct Failed final : Operation {
     return true;
   }
   Said& said;
-  int writes, reads;  // how often the answer is true
+  int writes, reads;  // how often may_be_written() and may_be_read() return true
 };
 
 struct Peers final : Group {
@@ -44,7 +45,7 @@ struct Peers final : Group {
   Said& said;
 };
 
-// The first call prepared fails once the second is in flight.
+// A call of DoomedGroup. The group's first call fails once its second is in flight.
 struct Doomed final : Operation {
   Doomed(Said& s, int n, int& o) : said(s), name(std::to_string(n)), others(o) {}
   void start(const Run&) override {}
@@ -70,7 +71,7 @@ struct DoomedGroup final : Group {
   int made = 0, others = 0;
 };
 
-// One rank of two.
+// A transport that plays rank 0 of two ranks. There is no rank 1.
 struct Half final : Transport {
   explicit Half(Said& s) : said(s) {}
   const char* name() const override { return "mpi"; }
@@ -85,7 +86,7 @@ struct Half final : Transport {
 
 }  // namespace
 
-TEST_CASE("a rank closes when nothing is written any more, and returns when nothing is read") {
+TEST_CASE("a rank closes its group when peers no longer write its memory, and returns when they no longer read it") {
   Said said;
   Peers peers(said);
   VirtualClock clock;

@@ -1,4 +1,4 @@
-// Properties of single algorithms besides right results: how much they send, in how many messages, to which ranks.
+// Properties of single algorithms besides correct results: how much they send, in how many messages, to which ranks.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -154,7 +154,7 @@ TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector betw
         CHECK(peer % 4 == rank.problem().rank % 4);
         between += step.src[0].count;
       }
-    CHECK(between == 2 * (n / 4) * 2 / 3);  // a circulant all-reduce of a quarter between three nodes
+    CHECK(between == 2 * (n / 4) * 2 / 3);  // as a circulant all-reduce of n/4 elements on three nodes
   }
 }
 

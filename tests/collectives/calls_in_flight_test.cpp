@@ -1,5 +1,5 @@
-// Calls that stay in flight while others complete, and calls that must leave no trace. Each case once failed on some
-// backend.
+// Calls that stay in flight while later calls complete, and calls that must not affect later ones. Each case once failed on
+// some backend.
 #include <cstring>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// Tags and letters distinguish only a few calls, so newer calls must wait until the old one is over.
+// Tags and letters can distinguish only a few successive calls, so a much newer call must wait until the old one is over.
 std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   c.check_calls(compared);
   c.choose(Collective::all_reduce, "ring");
@@ -62,7 +62,7 @@ std::string blocking_and_started_calls_meet(Communicator& c) {
   return "";
 }
 
-// The address of an empty block has no meaning.
+// An empty block has no meaningful address, so its address must not make the call an in-place one.
 std::string empty_blocks_beside_the_output(Communicator& c) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), 0);
   counts[0] = 32;
@@ -85,7 +85,8 @@ std::string a_refused_call_leaves_the_group_alone(Communicator& c) {
   return all.back() == 1 ? "" : "the next call is wrong";
 }
 
-// In place, a stand-in for ordinary memory must hold the larger of the two vectors.
+// A stand-in is symmetric memory that a backend uses in place of an ordinary buffer. For a call in place, the stand-in must
+// hold the larger of the two vectors.
 std::string an_uneven_exchange_in_place(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   std::vector<std::int64_t> given(p, c.rank() == 0 ? 5000 : 3), taken(p, 3);
@@ -105,7 +106,7 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
                                                                                                  : "wrong blocks arrived";
 }
 
-// Sends in both directions, more than may be in flight at once. The group is dropped before any wait.
+// Starts more messages in both directions than may be in flight at once, and drops the group before it waits for any.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";
@@ -133,13 +134,13 @@ const Check checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// Ten minutes pass in thirty seconds, so ranks that wait for one another forever soon report it.
+// A clock that is 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is soon reported.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };
 
-// Each rank starts a call `there` before the next rank does. Then all but the last wait `here` for the last rank, which
-// waits `there` for their next steps.
+// Each rank starts a call on `there` before the next rank does. Then all ranks but the last wait on `here` for the last
+// rank, which waits on `there` for the other ranks' next steps.
 std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
   there.choose("ring");
   std::vector<float> x(3000, 1), token(1);

@@ -38,7 +38,7 @@ TEST_CASE("a hierarchical all-reduce is proved for nodes of any size, also in ch
         }
 }
 
-TEST_CASE("in a chain cut into chunks, one is passed on while the next comes in") {
+TEST_CASE("a chain cut into chunks passes on one chunk while it receives the next") {
   const auto ranks = plan_all_ranks(named(Collective::broadcast, "chain"), even(Collective::broadcast, 5, 3));
   CHECK(cut_into_chunks(ranks[1], 3).describe() ==
         "   0  recv         from 0        output[0..1)\n"
@@ -56,7 +56,7 @@ TEST_CASE("a chunk waits for every chunk whose elements it touches, however they
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));
-  s.send(1, output(4, 4));  // its first chunk is part of the third of four incoming chunks
+  s.send(1, output(4, 4));  // the first chunk of the send is part of the third of four incoming chunks
   const Schedule cut = cut_into_chunks(s, 4);
   REQUIRE(cut.steps.size() == 8);
   for (const Step& step : cut.steps)

@@ -12,7 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Every algorithm on odd lengths, in place and not. The types and operators alternate.
+// Runs every algorithm on odd lengths, in place and out of place, with alternating types and operators. Of these cases,
+// every `stride`-th is run.
 std::string try_all(Communicator& c, Allocator& memory, int stride) {
   const int p = c.size();
   std::size_t turn = 0;
@@ -85,8 +86,8 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
 
 namespace {
 
-// Makes each mistake on a world of its own, because a group whose calls differ cannot be used any more. Every rank must get
-// an error that names ranks and the call, and none may wait long.
+// Makes the mistake in a new world on every backend, because a group whose calls differ cannot be used any more. Every rank
+// must get an error with `words` that names a rank, and none may wait long.
 template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;

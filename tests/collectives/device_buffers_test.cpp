@@ -1,5 +1,5 @@
-// Device buffers over backends that reach host memory only: staged, everything works as on the host. `make test` runs this
-// once with memory that stands for a device's, and once on the emulated GPU.
+// Device buffers over backends that reach only host memory. They are staged through the host, and every call works as with
+// host buffers. `make test` runs this file once with FarMemory in place of GPU memory, and once on the emulated GPU.
 #include "tests/collectives/device_checks.hpp"
 
 using namespace chorale;

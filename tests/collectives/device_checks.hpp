@@ -9,7 +9,8 @@
 
 namespace chorale::test {
 
-// A GPU, if the plugin finds one (the emulated one serves a single thread); otherwise memory that stands for it.
+// Returns the memory of a GPU if the plugin finds one and the process has a single thread (the emulated GPU serves only
+// one); otherwise FarMemory, which stands in for GPU memory.
 inline std::shared_ptr<Memory> some_device(bool single_thread) {
   const DevicePlugin plugin;
   std::string why_none;
@@ -17,7 +18,7 @@ inline std::shared_ptr<Memory> some_device(bool single_thread) {
   return cuda_memory(plugin, 0);
 }
 
-// The backend's own device, or a device whose buffers it must stage.
+// An allocator on the backend's own device if it has one, otherwise on a device whose buffers the backend must stage.
 struct FarDevice {
   explicit FarDevice(Communicator& c)
       : own(some_device(c.backend() != "threads")),
@@ -47,7 +48,7 @@ inline std::string every_algorithm(Communicator& c) {
         const bool blocks_of_one_size = algorithm.what == Collective::gather || algorithm.what == Collective::scatter;
         if (algorithm.what == Collective::barrier || (blocks_of_one_size && (in_place || count % p != 0))) continue;
         if (algorithm.what == Collective::broadcast && !in_place) continue;
-        if (count == 0 && in_place) continue;  // the address of an empty buffer has no meaning
+        if (count == 0 && in_place) continue;  // an empty buffer has no meaningful address
         if (!fits(algorithm, problem)) continue;
         c.choose(algorithm.what, turn % 5 == 0 && c.transport().has_native(algorithm.what) ? "native" : algorithm.name);
         FarTrial trial(problem, dtype, op, device.allocator);
@@ -79,7 +80,8 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
-// Alternates calls on staged and on direct buffers. A library matches its native calls by their order.
+// Alternates calls on device buffers and on host buffers, of which one kind is staged. Staging must not change the order of
+// native calls, because a library matches them by their order.
 inline std::string calls_of_both_kinds(Communicator& c) {
   FarDevice device(c);
   if (c.transport().has_native(Collective::all_reduce)) c.choose("native");

@@ -17,7 +17,7 @@ inline int value_at(int rank, std::int64_t index, Redop op) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank) * 1000003u + static_cast<std::uint64_t>(index)) * 0x9E3779B97F4A7C15u;
   const int small = static_cast<int>(hash >> 61);                              // 0 … 7
-  return op == Redop::prod ? 1 + (small == 0) : op == Redop::avg ? 8 : small;  // avg: all equal, so exact
+  return op == Redop::prod ? 1 + (small == 0) : op == Redop::avg ? 8 : small;  // avg: every rank has 8, so it is exact
 }
 
 inline int expected_at(const Problem& p, Redop op, std::int64_t element) {
@@ -45,7 +45,8 @@ double got(const void* data, std::int64_t index) {
     return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-// The rank and index of the input that output element i comes from, for collectives that do not reduce.
+// For collectives that do not reduce: the rank from which output element i comes, and its index in that rank's input (in an
+// all_to_all: in the block from that rank).
 inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   if (p.what == Collective::broadcast) return {p.root, i};
   if (p.what == Collective::scatter) return {p.root, p.blocks.first(p.rank) + i};
@@ -79,7 +80,7 @@ class Trial {
     return {place(problem_.in_place ? in_ : out_, problem_.output_home()), problem_.output_count(), dtype_};
   }
   Call call() const {
-    const Slice given = problem_.what == Collective::broadcast ? output() : input();  // one buffer on all ranks
+    const Slice given = problem_.what == Collective::broadcast ? output() : input();  // a broadcast has one buffer
     return {problem_.what, given, output(), op_, problem_.root};
   }
 
@@ -88,9 +89,10 @@ class Trial {
     visit(dtype_, [&]<class T>(Type<T>) {
       for (std::int64_t i = 0; i < problem_.output_count() && text.empty(); ++i)
         if (const double found = got<T>(output().data, i); found != wanted(i))
-          text = fmt::format("{} of {} {} {}, root {}{}: rank {}, element {} is {}, not {}", name_of(problem_.what),
-                             problem_.blocks.total(), name_of(dtype_), redop_names[static_cast<std::size_t>(op_)],
-                             problem_.root, problem_.in_place ? ", in place" : "", problem_.rank, i, found, wanted(i));
+          text =
+              fmt::format("{} of {} {} {}, root {}{}: rank {}, output element {} is {}, expected {}", name_of(problem_.what),
+                          problem_.blocks.total(), name_of(dtype_), redop_names[static_cast<std::size_t>(op_)],
+                          problem_.root, problem_.in_place ? ", in place" : "", problem_.rank, i, found, wanted(i));
     });
     return text;
   }
@@ -104,7 +106,7 @@ class Trial {
     const Problem& p = problem_;
     if (reduces(p.what)) return expected_at(p, op_, p.output_home() + i);
     auto [from, index] = origin(p, i);
-    if (p.what == Collective::all_to_all)  // our block starts where the sender's counts say
+    if (p.what == Collective::all_to_all)  // this rank's block starts where the sender's counts say
       index += (all_.empty() ? p : all_[static_cast<std::size_t>(from)]).blocks.first(p.rank);
     return value_at(from, index, op_);
   }

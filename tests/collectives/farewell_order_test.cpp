@@ -1,4 +1,5 @@
-// After a failed call, messages may still arrive in its operation's memory, so that memory is freed last.
+// After a failed call, messages may still arrive in the memory of its operation. So the operation is destroyed first, and
+// its memory is freed after that.
 #include "collectives/backends/message/operation.hpp"
 #include "collectives/staged_operation.hpp"
 #include "tests/collectives/messages.hpp"

@@ -1,6 +1,7 @@
-// The two ranks of a pair leave at the same moment. Neither may touch the other's board once it may be taken down. One rank
-// is stopped just after it found the other's board, until the other has left and taken down its boards. Here, boards taken
-// down are filled with a pattern and kept, to check at the end that the pattern is intact.
+// A board is the shared memory in which a rank tells the other ranks of a group about its calls. Here the two ranks of a
+// pair leave at the same moment. Neither may touch the other's board after the other may have freed it. The test stops one
+// rank just after it has mapped the other's board, until the other has left and freed its boards. Freed boards are filled
+// with a pattern and kept; at the end, the pattern must be intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -69,7 +70,7 @@ struct Side {
 
   void leave() {
     pair.reset();
-    boards->put_up(2);  // takes down the boards that all members have left; the new board is freed at once
+    boards->put_up(2);  // frees the boards that all members have left, and at once the new board
   }
 };
 
@@ -82,7 +83,7 @@ struct Two {
     a.group = std::make_unique<MappedGroup>(a.boards, Membership{{0, 1}, 0, 1, offers}, std::move(first));
     b.group = std::make_unique<MappedGroup>(b.boards, Membership{{0, 1}, 1, 1, offers}, std::move(second));
   }
-  ~Two() { a.group.reset(), b.group.reset(); }  // before the boards of either
+  ~Two() { a.group.reset(), b.group.reset(); }  // both groups before any boards
 };
 
 }  // namespace
@@ -98,7 +99,7 @@ TEST_CASE("when two ranks of a pair leave at once, no board is touched after its
   b.leave();
   for (const Side* side : {&a, &b}) {
     CHECK(side->reach->graveyard.left_alone());
-    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's board, and one per leave()
+    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's board, and one for each leave()
   }
 }
 

@@ -1,5 +1,5 @@
-// Properties of a Communicator besides right sums: groups, messages between two ranks, many calls in flight, moved requests,
-// counted traffic, and errors that end one group only.
+// Properties of a Communicator besides correct sums: groups, messages between two ranks, many calls in flight, moved
+// requests, counted traffic, and errors that end one group only.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -13,7 +13,7 @@ using namespace chorale::test;
 
 namespace {
 
-// The world ranks of a group's members, by the group's own all_gather.
+// Returns the world ranks of the group's members, which it finds by an all_gather of the group.
 std::vector<std::int32_t> members_of(Communicator& group, int world_rank) {
   std::int32_t mine = world_rank;
   std::vector<std::int32_t> all(static_cast<std::size_t>(group.size()));
@@ -25,7 +25,7 @@ std::string groups_by_color_and_key(Communicator& c) {
   const int p = c.size(), rank = c.rank();
   for (int again = 0; again < 20; ++again) {
     const bool outside = rank % 3 == 2;
-    Communicator group = c.split(outside ? -1 : rank % 3, -rank);  // highest first
+    Communicator group = c.split(outside ? -1 : rank % 3, -rank);  // the highest rank comes first
     if (static_cast<bool>(group) == outside) return "a negative color got a group, or another color got none";
     std::vector<std::int32_t> wanted;
     for (int r = p - 1; r >= 0; --r)
@@ -71,13 +71,13 @@ std::string messages_in_flight(Communicator& c) {
       requests.push_back(c.start_send(slice(sent[static_cast<std::size_t>(at)]), peer));
       requests.push_back(c.start_recv(slice(got[static_cast<std::size_t>(at)]), peer));
     }
-  c.barrier();  // they do not delay calls that follow
+  c.barrier();  // unfinished messages do not delay later calls
   std::rotate(requests.begin(), requests.begin() + rank, requests.end() - rank);
   for (Request& request : requests) request.wait();
   return got == wanted ? "" : "messages arrived out of order or with wrong contents";
 }
 
-// The receiver comes late; by then the sender's handle of the group is gone.
+// The receiver calls recv() only after the sender has dropped its handle of the group.
 std::string a_message_outlives_its_group(Communicator& c) {
   if (c.size() < 2) return "";
   for (const std::size_t count : {std::size_t{4}, std::size_t{300000}}) {
@@ -113,9 +113,9 @@ std::string many_in_flight(Communicator& c) {
       requests.push_back(c.start(trials.back().call()));
     }
     std::int32_t one = 1, sum = 0;
-    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // does not overtake them
+    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while they are in flight
     if (sum != c.size()) return "a call beside many in flight sums wrongly";
-    std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each in its own order
+    std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each rank in its own order
     for (Request& request : requests) request.wait();
     for (const Trial& trial : trials)
       if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
@@ -132,8 +132,8 @@ std::string requests_move(Communicator& c) {
     Request first = c.start_all_reduce(slice(a));
     Request second = c.start_all_reduce(slice(b));
     Request moved(std::move(first));
-    if (!first.test()) return "a request that was moved from is still in flight";  // that is what is tested
-    second = std::move(moved);                                                     // neither call is lost
+    if (!first.test()) return "a request that was moved from is still in flight";  // use after move is what is tested
+    second = std::move(moved);                                                     // neither call may be lost
     second.wait();
     if (a.front() != c.size()) return "a request that was moved did not wait";
     Request dropped = c.start_all_reduce(slice(d));
@@ -158,7 +158,7 @@ std::string traffic_is_what_schedules_say(Communicator& c) {
       const std::int64_t bytes = c.traffic().bytes_sent - before.bytes_sent;
       const std::int64_t wanted = 4 * algorithm.plan(problem).elements_sent();
       if (bytes != wanted || c.traffic().calls != before.calls + 1)
-        return fmt::format("{} {} of {} sent {} bytes, not {}", name_of(algorithm.what), algorithm.name, count, bytes,
+        return fmt::format("{} {} of {} sent {} bytes, expected {}", name_of(algorithm.what), algorithm.name, count, bytes,
                            wanted);
     }
   }
@@ -201,7 +201,7 @@ std::string choices_that_cannot_be(Communicator& c) {
   return says(said, "all_gather recursive_doubling does not fit") ? "" : "does not fit: " + said;
 }
 
-// One rank gives up. All ranks of the group get an error from every later call there, but the world still works.
+// One rank gives up. All ranks of the group get an error from every later call on the group, but the world still works.
 std::string a_group_that_failed_stays_so(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());

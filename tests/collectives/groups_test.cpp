@@ -1,5 +1,5 @@
-// Every algorithm in groups of messages ends with the right result. As in NCCL, a group waits for all its messages at both
-// ends.
+// Schedules cut into groups of messages, as NCCL needs them. A group is over when all its messages have been sent and
+// received. Every algorithm must end with the right result.
 #include "collectives/backends/message/groups.hpp"
 
 #include <deque>
@@ -46,13 +46,13 @@ struct Player {
   Buffer workspace;
   void* bases[3];
   std::size_t group = 0;
-  std::size_t delivered = 0;  // how many of the group's messages
+  std::size_t delivered = 0;  // messages of the current group that have been delivered
   bool posted = false;
 };
 
 // Posts each rank's group and delivers messages that both ends have posted; "" if all ranks finish with the right result.
 std::string play(std::vector<Player>& players) {
-  std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted; key: from and to
+  std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted messages by (from, to)
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < players.size(); ++r) {
@@ -72,7 +72,8 @@ std::string play(std::vector<Player>& players) {
         Player &from = players[static_cast<std::size_t>(line.first)], &to = players[static_cast<std::size_t>(line.second)];
         const auto& left = from.flat.messages[static_cast<std::size_t>(sent.front())];
         const auto& came = to.flat.messages[static_cast<std::size_t>(taken.front())];
-        if (left.bytes != came.bytes) return fmt::format("{} bytes are sent, {} received", left.bytes, came.bytes);
+        if (left.bytes != came.bytes)
+          return fmt::format("{} bytes are sent, but {} are to be received", left.bytes, came.bytes);
         std::memcpy(to.at(came.spot), from.at(left.spot), static_cast<std::size_t>(left.bytes));
         ++from.delivered, ++to.delivered, moved = true;
       }
@@ -122,8 +123,8 @@ TEST_CASE("every algorithm in groups of messages ends, with the right result") {
   CHECK(cases > 2000);
 }
 
-// Rank 0 could take its second message together with the first. But rank 1 sends it only after it received what rank 0 sends
-// after its first.
+// Rank 0 receives from rank 2, then from rank 1. It could receive both messages in one group. But rank 1 sends its message
+// only after it has received rank 0's, and rank 0 sends that only after the first group.
 TEST_CASE("a receive that depends on a later send of this rank is in a later group") {
   const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 3).at(rank)); };
   std::vector<Schedule> ranks{schedule(0), schedule(1), schedule(2)};

@@ -114,7 +114,7 @@ constexpr Check checks[] = {
     {"started forms", every_collective_can_be_started},
 };
 
-// Time passes when a thread sleeps; other threads may read it.
+// A clock whose time passes only when a thread sleeps. Several threads may use it.
 class SharedClock final : public Clock {
  public:
   double seconds() const override { return now_; }
@@ -125,7 +125,7 @@ class SharedClock final : public Clock {
   std::atomic<double> now_{0};
 };
 
-// Rank 1 comes to a barrier after rank 0 has waited there for `pause` seconds. Returns what rank 0's barrier throws.
+// Rank 1 enters a barrier after rank 0 has waited in it for `pause` seconds. Returns what rank 0's barrier throws.
 std::string barrier_after(double pause, const WorldOptions& options) {
   ThreadWorld world(2);
   SharedClock patience;

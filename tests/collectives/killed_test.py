@@ -10,7 +10,7 @@ import unittest
 from alive import finish, limit, spawn
 from programs import backends, launch, tests_run
 
-# Files that the MPI libraries and UCX leave behind. They go to a folder of ours if possible; the others are known by name.
+# Matches the names of files that MPI libraries and UCX leave behind. This test does not complain about these files.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
 
 
@@ -24,7 +24,7 @@ def status_of(pid):
 
 
 def children_of(pid):
-    """All descendants of process pid."""
+    """Returns all descendants of process pid."""
     parents = {}
     for child in filter(str.isdigit, os.listdir("/proc")):
         if fields := status_of(child):
@@ -41,13 +41,13 @@ def runs(pid):
 
 
 def files_of(pids, folder):
-    """Temporary files that the processes have open or mapped, and all files in their own temporary folder."""
+    """Returns the temporary files that the processes have open or mapped, and all files in their temporary folder."""
     found = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
     for pid in pids:
         with open(f"/proc/{pid}/maps") as maps:
             found |= set(re.findall(r" (/.*)$", maps.read(), re.MULTILINE))
         found |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    checkout = os.path.realpath(os.path.join(os.path.dirname(__file__), "../..")) + "/"  # which may itself lie in /tmp
+    checkout = os.path.realpath(os.path.join(os.path.dirname(__file__), "../..")) + "/"  # the checkout may lie in /tmp
     return {file for file in found
             if file.startswith(("/dev/shm/", "/tmp/", folder)) and not file.startswith(checkout) and not theirs.search(file)}
 

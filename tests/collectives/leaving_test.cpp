@@ -1,5 +1,5 @@
-// Ranks that leave early. A rank that waits for one that left gets an error at once, which names that rank. Data sent before
-// leaving still arrive.
+// Ranks that leave a group early. A rank that waits for a rank that has left gets an error, which names the rank that has
+// left or a rank that gave up because of it. Data sent before leaving still arrive.
 #include <sched.h>
 
 #include <vector>
@@ -13,7 +13,8 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// The last rank leaves the group. The others make the call, which must fail with that rank's number.
+// The group's last rank, whose world rank is `leaver`, leaves the group. The others make the call, which must fail: the
+// error says either that `leaver` has left, or that another rank gave up. Returns "" if so, otherwise the error.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
   group.barrier();
@@ -37,7 +38,7 @@ std::string a_started_call(Communicator& c) {
   return without_the_last(c, c.size() - 1, [&] { c.start_all_gather(slice_of(x), slice_of(all)).wait(); });
 }
 
-// A caller that only calls test() gets the error too. Otherwise it would test forever, so the loop has a limit.
+// A caller that never waits but calls test() gets the error too. Without an error, the loop ends after 30 seconds.
 std::string a_tested_call(Communicator& c) {
   std::vector<float> x(100, 1);
   if (c.size() == 1) return "";
@@ -50,7 +51,7 @@ std::string a_tested_call(Communicator& c) {
 
 std::string a_group(Communicator& c) {
   if (c.size() == 1) return "";
-  Communicator group = c.split(0, -c.rank());  // in reverse order, since errors name world ranks
+  Communicator group = c.split(0, -c.rank());  // reversed, so that group ranks differ from the world ranks in errors
   std::vector<float> x(100, 1);
   const std::string trouble = without_the_last(group, 0, [&] { group.broadcast(slice_of(x), group.size() - 1); });
   c.barrier();  // the world still works
@@ -66,7 +67,7 @@ std::string a_message(Communicator& c) {
   return trouble;
 }
 
-// The receivers check for errors before they receive what was sent.
+// The other ranks receive only after the last rank has left. They must get the data that it sent, not an error.
 std::string what_was_sent_arrives(Communicator& c) {
   if (c.size() == 1) return "";
   Communicator group = c.split(0, c.rank());
@@ -79,7 +80,7 @@ std::string what_was_sent_arrives(Communicator& c) {
     for (int to = 0; to < last; ++to) c.send(slice_of(x), to);
     return "";
   }
-  c.recv(slice_of(x), last);  // the last rank has left
+  c.recv(slice_of(x), last);  // when this has arrived, the last rank has left the group
   x.assign(10, -1);
   group.broadcast(slice_of(x), last);
   group.recv(slice_of(y), last);
@@ -100,7 +101,7 @@ TEST_CASE("a rank that waits for one that has left gets an error: threads", "[th
 }
 TEST_CASE("a rank that waits for one that has left gets an error: backends", "[spmd]") { on_every_backend(checks); }
 
-// For leaving_test.py. In the last broadcast every rank takes itself for the root, so no rank waits.
+// For leaving_test.py. The ranks' last call is a broadcast in which each rank names itself as the root, so no rank waits.
 TEST_CASE("broadcasts from everywhere", "[.last-broadcast]") {
   SystemClock clock;
   Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);

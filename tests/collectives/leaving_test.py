@@ -1,4 +1,4 @@
-"""Broadcasts from different roots, in which no rank waits for another, are detected at the end: the job fails."""
+"""If ranks name different roots in their last broadcast, no rank may wait for another. The job must still fail."""
 import unittest
 
 from programs import backends, ranks, tests_run

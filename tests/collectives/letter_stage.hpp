@@ -1,8 +1,9 @@
-// Explores every order in which a few ranks can advance, ask and read letters, and in which letters can arrive. CallBook and
-// ServiceLine are the real ones. The mail between them belongs to the test, which chooses what happens next.
+// Explores every order in which a few ranks can advance, ask about each other's calls and read letters (the control
+// messages of collectives/), and in which letters can arrive. CallBook and ServiceLine are those of the program. The mail
+// that carries the letters is replaced, so the test chooses what happens next.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
-//   rank 1   join ── call ── leave ── join ── call ──▶          a rank waiting in a call may ask, or read a letter to it
+// rank 1 join ── call ── leave ── join ── call ──▶ a rank that waits in a call may ask, or read a letter
 //
 // Many orders lead to the same state, and each state is explored once.
 #pragma once
@@ -44,19 +45,19 @@ class TestMail final : public Mail {
   const int rank_;
 };
 
-// A rank's next act. A call is over once all ranks that it waits for have begun the same call.
+// One act of a rank's script. A call is over once all ranks that it waits for have begun the same call.
 struct Act {
   enum Kind { join, call, leave } kind;
   int group;
-  std::uint64_t signature = 0;  // of a call
+  std::uint64_t signature = 0;  // of a call; different calls have different signatures
   int waits_for = -1;           // a world rank; −1: all members
 };
 
 struct Play {
   std::vector<std::vector<int>> groups;   // members of each
   std::vector<std::vector<Act>> scripts;  // by rank
-  int asks = 3;                           // limit for all ranks together; each asks at most once per call
-  std::vector<int> parents = {};          // by group: −1, or a pair's parent group
+  int asks = 3;                           // most questions of all ranks together; a rank asks at most once per call
+  std::vector<int> parents = {};          // by group: −1, or the parent group if the group is a pair
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
 
@@ -73,7 +74,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int letter = -1;  // the index of the letter that arrives; −1: read only those that arrived before
+    int letter = -1;  // index of a letter that arrives now; −1: read only letters that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -143,8 +144,8 @@ class Stage {
   const std::string& gave_up(int rank) const { return of(rank).gave_up; }
   bool over(int rank) const { return of(rank).over(play_, rank); }
 
-  // Delivers the letters still under way after all groups have ended. Returns how many are kept, plus ranks that still miss
-  // a farewell; both must be 0.
+  // Ends all groups and delivers the letters still under way. Returns the number of letters that stay in inboxes plus the
+  // number of ranks that still lack a farewell; both must be 0.
   std::size_t kept() {
     std::size_t kept = 0;
     for (Rank& rank : ranks_) rank.leave_all();
@@ -189,7 +190,8 @@ class Stage {
     return error.what();
   }
 
-  // A farewell arrives after its sender's earlier letters. Other letters arrive in any order, which is more than MPI allows.
+  // Whether the letter is a farewell that would overtake an earlier letter of its sender, which cannot happen. Other
+  // letters may arrive in any order; these are more orders than MPI allows.
   bool is_ahead(int letter) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(letter)];
     return sent.letter.kind == Letter::Kind::farewell &&
@@ -207,7 +209,7 @@ class Stage {
     const auto g = static_cast<std::size_t>(act.group);
     if (act.kind != Act::join) return met(r, act);
     if (play_.parent(act.group) >= 0) return true;
-    if (!of(r).offers[g].empty()) return true;  // the members have met already
+    if (!of(r).offers[g].empty()) return true;  // the members have exchanged offers already
     return std::all_of(play_.groups[g].begin(), play_.groups[g].end(), [&](int member) {
       const Rank& other = of(member);
       return !other.over(play_, member) && other.act(play_, member).kind == Act::join &&
@@ -215,7 +217,7 @@ class Stage {
     });
   }
 
-  // Whether the ranks that a call waits for have begun the same one.
+  // Whether the ranks that a call waits for have begun the same call.
   bool met(int r, const Act& act) const {
     if (act.kind != Act::call || !of(r).waits) return true;
     const auto& members = play_.groups[static_cast<std::size_t>(act.group)];
@@ -233,7 +235,7 @@ class Stage {
     const Act act = rank.act(play_, r);
     const auto g = static_cast<std::size_t>(act.group);
     if (act.kind == Act::join) {
-      if (play_.parent(act.group) < 0 && rank.offers[g].empty()) {  // the members meet
+      if (play_.parent(act.group) < 0 && rank.offers[g].empty()) {  // all members exchange offers
         std::vector<std::int64_t> offers;
         for (const int member : play_.groups[g]) offers.push_back(static_cast<std::int64_t>(of(member).line->next_number()));
         for (const int member : play_.groups[g]) of(member).offers[g] = offers, ++of(member).met;
@@ -243,7 +245,7 @@ class Stage {
     } else if (act.kind == Act::leave) {
       noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
       rank.books[g].reset();
-    } else if (!rank.waits) {  // begins
+    } else if (!rank.waits) {  // the call begins
       auto& begun = begun_[g][static_cast<std::size_t>(r)];
       const std::uint64_t history = ((begun.empty() ? 0 : begun.back()) + act.signature) * 0x9E3779B97F4A7C15u | 1;
       begun.push_back(history);
@@ -279,13 +281,13 @@ class Stage {
   Post post_;
   int asks_ = 0, noticed_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // by group and rank: histories of the calls
+  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // by group and rank: a hash of all calls so far, after each
 };
 
 // Calls `at_end` in every state without further events. Returns the number of states.
 inline std::size_t explore(const Play& play, const std::function<void(Stage&)>& at_end) {
   std::set<std::string> seen;
-  std::vector<std::vector<Stage::Event>> open{{}};  // states, as the events that lead there
+  std::vector<std::vector<Stage::Event>> open{{}};  // states to visit, each as the events that lead to it
   while (!open.empty()) {
     const std::vector<Stage::Event> past = std::move(open.back());
     open.pop_back();

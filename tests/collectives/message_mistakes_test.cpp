@@ -1,4 +1,5 @@
-// Errors over messages when calls differ or a rank gives up, and that no trace of them reaches a later world.
+// Over messages, ranks get errors when calls differ or a rank gives up. No message or letter of such a call reaches a later
+// world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/messages.hpp"
 
@@ -7,7 +8,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Every rank makes a call. A rank whose call fails gives up, as a communicator does.
+// Makes a call and returns its error, or "nothing". If the call fails, this rank gives up the group, as a communicator
+// does.
 std::string thrown_by(Group& group, const Plan& plan) {
   GroupCall call(group, plan);
   try {
@@ -20,7 +22,8 @@ std::string thrown_by(Group& group, const Plan& plan) {
   return "nothing";
 }
 
-// Reads letters for that time, so that it finds all letters sent before a barrier.
+// Reads letters for `seconds`, and so finds all letters sent before a barrier. Returns the error that they cause, or
+// "nothing".
 std::string heard(CallBook& book, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
@@ -61,7 +64,7 @@ TEST_CASE("calls that differ between ranks end in an error that names both, on e
     check(from(odd_one ? 0 : size - 1), "called broadcast");                    // no rank sends anything
     Plan longer =
         plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
-    longer.signature = 0;  // not compared, but still no corruption
+    longer.signature = 0;  // calls are not compared, but sizes still are
     check(longer, " bytes from rank ");
   }
 }
@@ -100,7 +103,7 @@ TEST_CASE("the first rank's reason for giving up is passed on unchanged", "[spmd
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH reuses the number of a freed communicator, together with messages that were never received.
+// MPICH reuses the context id of a freed communicator, so the next communicator could receive messages that the old one did not.
 TEST_CASE("unread letters do not reach the next world", "[spmd][messages]") {
   {
     ServiceLine line(world().world());

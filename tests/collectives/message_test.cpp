@@ -1,4 +1,4 @@
-// Results of collectives over messages, and that calls in flight do not disturb one another.
+// Collectives over messages give correct results, and calls in flight do not disturb one another.
 #include "collectives/communicator.hpp"
 #include "tests/collectives/messages.hpp"
 
@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs the plan twice, as callers do; returns what is wrong.
+// Runs the plan twice with one operation, as callers do; returns what is wrong, or "".
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
   GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {
@@ -74,7 +74,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
   for (const Line& line : open_all()) {
     const auto all = join_all(*line.transport, 1);
     std::vector<Plan> plans;
-    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two differ only in their sequence
+    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two differ only in their sequence number
 
       plans.push_back(plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
     std::vector<std::unique_ptr<GroupCall>> calls;
@@ -90,7 +90,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
     }
     std::uint64_t sequence = 0;
     bool right = true;
-    for (int again = 0; again < 20; ++again) {  // exceeds the sequence's bits in MPI's tags
+    for (int again = 0; again < 20; ++again) {  // more calls than MPI tags can distinguish
       std::vector<Operation*> running;
       for (const auto& call : calls) {
         call->start(call->plan.problem.what == Collective::all_gather ? static_cast<std::uint64_t>(again) + 1 : ++sequence);

@@ -46,7 +46,7 @@ inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
   return join(transport, ranks(0, world().size()), id);
 }
 
-// All ranks, as the next group of a line on which all have joined equally many groups.
+// The membership of a group of all ranks. All ranks must have joined the same number of groups on their lines before.
 inline Membership everybody(ServiceLine& line) {
   const auto number = static_cast<std::int64_t>(line.next_number());
   return {ranks(0, world().size()), world().rank(), 1,
@@ -69,7 +69,8 @@ inline std::int64_t value(Redop op, int rank, std::int64_t index) {
   return op == Redop::prod ? 1 + bits % 2 : bits % 5;
 }
 
-// The expected value of element `index` of the whole vector. For an all_to_all, `index` counts the receiver's vector.
+// The expected value of element `index` of the whole vector. For an all_to_all, `index` is a position in this rank's
+// output.
 inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   const Problem& p = plan.problem;
   const auto owner = [&](const Blocks& blocks) {
@@ -94,7 +95,8 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   return all;
 }
 
-// One call on a group, with its buffers. In place, both are one vector. Each buffer ends with a byte that no rank may write.
+// One call on a group, with its buffers. In place, input and output are parts of one vector. Each buffer ends with a byte
+// that no rank may write.
 struct GroupCall {
   GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;

@@ -1,5 +1,5 @@
-// The whole backend nccl: on the emulated GPU and NCCL (tests/cuda/emulation) under `make test`, otherwise on real ones if
-// there are any.
+// Tests the backend nccl as a whole. `make test` runs it on the emulated GPU and NCCL (tests/cuda/emulation); without the
+// emulation it runs on real GPUs if there are any.
 #include <cstdlib>
 
 #include "collectives/backends/transport.hpp"
@@ -50,7 +50,8 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// Calls that differ hang in NCCL and are detected by letters. Then the group is aborted, and the world still works.
+// Calls that differ hang in NCCL. They are detected by letters (control messages between the hosts). Then the group is
+// aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";
   std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
@@ -73,7 +74,8 @@ std::string calls_that_differ(Communicator& c) {
 
 Slice floats_at(const Buffer& buffer) { return {buffer.data(), buffer.bytes() / 4, DType::f32, buffer.device()}; }
 
-// (The emulation itself detects memory that is freed while a communicator has it registered.)
+// Every communicator that uses a buffer registers its memory once. (The emulation itself detects memory that is freed while
+// a communicator has it registered.)
 std::string memory_is_registered_once(Communicator& c) {
   auto* const known_to = registrations();
   if (!known_to) return "";
@@ -94,14 +96,15 @@ std::string memory_is_registered_once(Communicator& c) {
   large = Buffer();
   if (at_first != 0 || in_one != 1 || in_two != 2 || after_one != 1 || neighbours < 1)
     return fmt::format(
-        "{}, {}, {} and {} communicators know a buffer where 0, 1, 2 and 1 should, and {} a small one's block", at_first,
+        "a buffer is registered with {}, {}, {} and {} communicators, expected 0, 1, 2 and 1; a small one with {}", at_first,
         in_one, in_two, after_one, neighbours);
   const std::int64_t ever = known_to(nullptr);
   for (int i = 0; i < 5; ++i) c.all_reduce(floats_at(small));
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";
 }
 
-// Ranks pass buffers of different sizes. Some would share a block, some would have their own.
+// Ranks pass buffers of different sizes. The allocator might put the smaller ones into a shared block and the larger one
+// into a block of its own.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);
@@ -135,7 +138,8 @@ std::string memory_of_somebody_else(Communicator& c) {
   return "";
 }
 
-// Pending device work on freed memory must not reach its next owner: host buffers are copied there outside of all streams.
+// Device work that is still pending on freed memory must not reach the memory's next owner. Here the next owner is the copy
+// of a host buffer on the device, which is filled outside of all streams.
 std::string memory_that_is_lent_again(Communicator& c) {
   auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
   if (!hold) return "";

@@ -1,5 +1,5 @@
-// An algorithm outside the table. A group runs it once chosen, passes it on to groups split from it, and can switch to
-// another.
+// A user's algorithm, which is not in the table of algorithms. A group runs it once it is chosen, passes it on to groups
+// that are split off, and can switch to another algorithm.
 #include <atomic>
 
 #include "collectives/algorithms.hpp"
@@ -29,7 +29,7 @@ Schedule star(const Problem& p) {
 }
 const Algorithm mine{Collective::all_reduce, "star", star, "by way of rank 0"};
 
-// Sums 1 + rank over the group, and checks whether our function planned the call.
+// Sums 1 + rank over the group. If `ours`, star() must have planned the call; otherwise it must not.
 std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   const int before = planned;
@@ -41,7 +41,7 @@ std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   if (x != std::vector<std::int64_t>(10, group.size() * (group.size() + 1) / 2)) return "a wrong sum by " + name;
   if ((name == "star") != ours) return "chose " + name;
-  return (planned > before) == ours ? "" : name + (ours ? " was not planned" : ": the other one was planned");
+  return (planned > before) == ours ? "" : name + (ours ? " was not planned" : " was chosen, but star was planned");
 }
 
 std::string is_run(Communicator& world) {

@@ -1,5 +1,5 @@
-// Random programs of collectives: no deadlock, right results. SEQUENCES sets how many (100; in `make test-all` 300),
-// BACKENDS on which backends (all). A failing program is shortened as far as it still fails before it is shown.
+// Random programs of collectives neither deadlock nor give wrong results. SEQUENCES sets the number of programs (100; in
+// `make test-all` 300), BACKENDS the backends (all). A failing program is shortened as long as it still fails, then shown.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Arbitrary<Act> {
 
 namespace {
 
-// Checks a property of random programs. Prints a failure itself, with the shortest program found.
+// Checks a property of random programs. Prints each failure with the shortest failing program found.
 template <class Property>
 bool holds(Property&& property) {
   const std::string how = "max_size=40 max_success=" + environment("SEQUENCES", thorough() ? "300" : "100") +

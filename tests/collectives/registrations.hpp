@@ -1,5 +1,5 @@
-// A query of the emulated NCCL. For an address: how many communicators have registered its memory. For null: how many
-// registrations there have been.
+// A query of the emulated NCCL. Given an address, it returns how many communicators have registered its memory; given null,
+// the number of all registrations so far.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// A call can be over while the library still holds some of its data, because the receiver is slow and its socket is full.
-// The sender must make progress in whatever it waits for next. Otherwise the receiver would wait forever.
+// A send can be over while the library still holds some of its data, because the receiver is slow and the socket is full.
+// Whatever the sender waits for next, it must let that library make progress. Otherwise the receiver would wait forever.
 //
 //   rank 0   sends ───────────────────▶ over      waits for all ranks over MPI: UCX must make progress too
 //   rank 1             comes late, receives …     waits for all ranks
@@ -8,7 +8,7 @@
 namespace chorale::test {
 namespace {
 
-// Each round sends one message more than the last. So in one round the socket takes only part of the last message.
+// Each round sends one message more than the round before. So in some round the socket takes only part of the last message.
 std::string reaches_a_late_rank(Communicator& c) {
   constexpr std::int64_t count = 1500;
   constexpr int rounds = 100;

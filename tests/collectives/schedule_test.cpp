@@ -12,8 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// The steps that a step must wait for, found by comparing it with every earlier step. Planning must agree with this plain
-// method.
+// Returns the steps that `step` must wait for, found by comparing it with every earlier step. The planner must find the
+// same steps.
 std::vector<int> waits_by_comparison(const Schedule& schedule, std::size_t step) {
   std::vector<int> after;
   std::vector<bool> implied(step, false);

@@ -41,13 +41,13 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
   CHECK((chosen(selector, 0) == "one_shot" && chosen(selector, 64) == "one_shot" && chosen(selector, 500) == "one_shot"));
   CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
-  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place or not counts before the size
+  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // being in place counts more than the size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
   CHECK(selector.price("shm").beta == 2e-9);
 }
 
-TEST_CASE("a choice says between what its lead lies, and when that may be noise") {
+TEST_CASE("a choice gives the range of its lead, and says when that may be noise") {
   Tuned choice = table().choices[0];
   choice.ratio_low = 1.1, choice.ratio_high = 1.4;
   CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (1.10 to 1.40)");
@@ -55,7 +55,8 @@ TEST_CASE("a choice says between what its lead lies, and when that may be noise"
   CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (0.90 to 1.40), within the noise");
 }
 
-TEST_CASE("the cost model decides what was not measured: other ranks, backends, machines, algorithms that do not fit") {
+TEST_CASE(
+    "the cost model decides what was not measured: other numbers of ranks, backends, machines; algorithms that do not fit") {
   const auto says_model = [](const Choice& choice) { return choice.why.find("by the cost model") != std::string::npos; };
   const Selector selector(table());
   CHECK(says_model(selector.choose("shm", all_reduce(5), 64, true)));

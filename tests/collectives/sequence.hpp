@@ -1,6 +1,6 @@
-// A random program of collectives, equal on all ranks. It makes calls on overlapping groups, and messages between two ranks.
-// Some calls are waited for at once, some later, in an order of each rank's own. Groups are split off and dropped on the
-// way.
+// A random program of collectives, the same on all ranks. It makes calls on overlapping groups and sends messages between
+// two ranks. It waits for some calls at once and for others later, on each rank in a different order. It also splits off
+// groups and drops them.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,7 +44,7 @@ class Performance {
   std::string play(const Act& act) {
     std::size_t g = act.group % groups_.size();
     Communicator& group = groups_[g];
-    if (act.what % 16 == 15 && groups_.size() < 6) {  // on every rank of the parent, even those that get no group
+    if (act.what % 16 == 15 && groups_.size() < 6) {  // every rank adds an entry, even without a group
       if (group)
         groups_.push_back(group.split(color_of(act, group.rank()), act.how & 8 ? -group.rank() : 0));
       else

@@ -1,6 +1,7 @@
-// Calls that mapped memory takes in slices because of ordinary buffers: lengths around slice borders, every algorithm,
-// ordinary buffers on some or all ranks, for input or output only, and several calls in flight. Symmetric memory may grow by
-// the slices' stand-ins only.
+// On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice: each slice is copied to a stand-in in
+// symmetric memory. The tests vary the algorithm and the length around slice borders. Ordinary buffers appear on some or
+// all ranks, for input or output only, and in several calls at once. Symmetric memory may grow only by the stand-ins of one
+// slice.
 #include <list>
 #include <numeric>
 
@@ -14,7 +15,7 @@ using namespace chorale::test;
 
 namespace {
 
-// A world on mapped memory, with ordinary memory beside it.
+// A world on mapped memory, and an allocator of ordinary memory.
 struct Host {
   explicit Host(std::int64_t slice_bytes) { reach().slice_bytes = slice_bytes; }
   mapped::Reach& reach() { return dynamic_cast<mapped::MappedTransport&>(c.transport()).reach(); }

@@ -16,7 +16,7 @@ from programs import backends, finish, launch, spawn, tests_run
 
 runs = int(os.environ.get("RUNS", "1"))
 seed = int(os.environ.get("SEED", "1"))
-disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds; then the run must end undisturbed
+disturbed = float(os.environ.get("DISTURBED", "8"))  # for how many seconds ranks are stopped; after that the run must end
 
 
 def children_of(pid):

@@ -22,7 +22,7 @@ std::int64_t block_size(int shape, int rank, int size) {
   }
 }
 
-// A call with its counts, which must outlive it.
+// A call with its counts, which must live as long as the call.
 struct UnevenCall {
   Trial trial;
   Sizes counts, taken;
@@ -133,7 +133,7 @@ std::string exchanges_of_any_sizes(Communicator& c) {
   return trouble;
 }
 
-// Rank 0's own row and column are even; those of the other ranks are not. All must refuse.
+// Rank 0 sends and receives blocks of one size, the other ranks do not. All ranks must refuse the call.
 std::string bruck_is_refused_alike(Communicator& c) {
   const int p = c.size();
   if (p < 3) return "";

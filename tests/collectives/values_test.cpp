@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// One rank holds the odd value, all others the usual one. Each rank takes its turn.
+// One rank holds the odd value, all others the usual one. Each rank holds the odd value once.
 struct Oddity {
   float odd, usual;
 };
@@ -68,8 +68,8 @@ std::string extremes_of_odd_values(Communicator& c) {
   return "";
 }
 
-// Sums of such values depend on the order, so ranks agree only if each element is summed once, or in the same order
-// everywhere.
+// Sums of these values depend on the order of addition. So ranks get the same bits only if one rank sums each element, or
+// all ranks add in the same order.
 Bytes random_floats(DType dtype, std::int64_t count, int rank) {
   Bytes bytes(static_cast<std::size_t>(count * size_of(dtype)));
   const Random random{.seed = 3, .site = static_cast<std::uint32_t>(rank)};
@@ -106,7 +106,8 @@ std::string same_bits_on_all_ranks(Communicator& c) {
   return "";
 }
 
-// Rank r contributes 3r − 7 (for u8: 3r). The sum is not divisible in general, and integers are truncated toward zero.
+// Rank r contributes 3r − 7 (for u8: 3r). The sum is not always divisible by the number of ranks; averages of integers are
+// truncated toward zero.
 std::string averages_in_every_type(Communicator& c) {
   const int p = c.size();
   const std::int64_t count = 2 * p + 1;
@@ -118,7 +119,7 @@ std::string averages_in_every_type(Communicator& c) {
     for (const DType dtype : all_dtypes) {
       Problem problem = Problem::even(algorithm.what, count, p, p - 1);
       problem.rank = c.rank();
-      Trial trial(problem, dtype, Redop::avg, c.allocator());  // for its buffers
+      Trial trial(problem, dtype, Redop::avg, c.allocator());  // only its buffers are used
       const int shift = dtype == DType::u8 ? 0 : 7;
       int sum = 0;
       for (int r = 0; r < p; ++r) sum += 3 * r - shift;
@@ -141,9 +142,9 @@ std::string averages_in_every_type(Communicator& c) {
   return "";
 }
 
-// Rank 0 contributes 1, the others half of its last bit. A 16-bit sum with 1 loses one half, but not two together. Adding
-// all at once rounds once. In a ring, block b's sum starts at rank b + 1 and is rounded at every hop until it ends at rank
-// b.
+// Rank 0 contributes 1; every other rank contributes half a unit in the last place of 1. In a 16-bit type, 1 plus one half
+// rounds to 1, but 1 plus two halves does not. Algorithms that add all values at once round once. In a ring, the sum of
+// block b starts at rank b + 1 and is rounded at every hop until it ends at rank b.
 template <class T>
 float given_half(int rank) {
   return rank == 0 ? 1.0f : std::is_same_v<T, f16> ? 0x1p-11f : 0x1p-8f;

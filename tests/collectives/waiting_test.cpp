@@ -1,6 +1,6 @@
-// A call on device buffers never blocks the host, however much work the device has before they are ready. It touches the
-// buffers only after that work. The emulated device's default stream is held, as if by a long kernel, while a call is
-// started and polled.
+// A call on device buffers never blocks the host, however much device work was enqueued before the call. The call touches
+// the buffers only after that work. The test holds the emulated device's default stream, as a long kernel would, while a
+// call is started and polled.
 #include "tests/collectives/device_checks.hpp"
 
 namespace chorale::test {

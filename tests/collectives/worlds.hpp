@@ -28,7 +28,7 @@ inline std::string trouble_of(const Check& check, Communicator world) try {
   return error.what();
 }
 
-// The message that the call throws; "nothing" if it returns.
+// Returns the message of the error that the call throws, or "nothing" if it returns.
 template <class Make>
 std::string thrown_by(Make&& call) try {
   call();
@@ -50,11 +50,11 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
     }
 }
 
-// Whether a backend joins processes, works here, and has memory that a test may write to. (nccl has only device memory:
-// nccl_test.cpp.)
+// Whether the backend connects processes, works here, and takes host memory. (nccl has only device memory; nccl_test.cpp
+// tests it.)
 inline bool joins_hosts(const Backend& backend) { return backend.open && !backend.devices_only && probe(backend).works; }
 
-// For [spmd] tests: runs the checks on every such backend.
+// For [spmd] tests: runs the checks on every backend for which joins_hosts() is true.
 inline void on_every_backend(std::span<const Check> checks) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {

@@ -1,4 +1,4 @@
-// Predicted times against the closed forms of the textbooks, on counts that divide evenly: equal to twelve digits.
+// Predicted times agree to twelve digits with the closed forms of the textbooks, for counts that divide evenly.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t element_bytes = 4;
 const Price price{3e-6, 2e-10, 7e-11};
 
-// alphas·α + betas·nβ + gammas·nγ
+// The time alphas·α + betas·n·β + gammas·n·γ for n bytes.
 struct Form {
   double alphas, betas, gammas;
 };
@@ -107,7 +107,7 @@ TEST_CASE("rounds are those of the table") {
     CHECK(rounds(all_gather, "bruck", p) == log2_up(p));
     CHECK(rounds(broadcast, "binomial_tree", p) == log2_up(p));
     const bool folds = (p & (p - 1)) != 0;
-    // An odd rank out has no rank to wait for, and sends early.
+    // If p is not a power of two, a rank without a partner sends early.
     CHECK(rounds(reduce, "binomial_tree", p) <= log2_up(p));
     if (!folds) CHECK(rounds(reduce, "binomial_tree", p) == log2_up(p));
     if (!folds) CHECK(rounds(all_reduce, "binomial_tree", p) == 2 * log2_up(p));
@@ -142,7 +142,7 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
       CHECK(std::abs(found - expected) <= near(expected));
     };
     expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one
-    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // every block: p loads and a store, then p − 1 copies
+    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // for every block: p loads and a store, then p − 1 copies
     expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times: two loads and a store; p − 1 copies
   }
 }

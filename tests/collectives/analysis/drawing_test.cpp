@@ -1,4 +1,5 @@
-// Pictures show what the schedules do. Known ones are compared as a whole, all others by what must hold for every picture.
+// Pictures show what schedules do. A few known pictures are compared as a whole; the others must have the properties of
+// every correct picture.
 #include "collectives/analysis/drawing.hpp"
 
 #include <algorithm>

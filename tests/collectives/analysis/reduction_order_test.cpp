@@ -1,4 +1,4 @@
-// The trees of sums, and which algorithms share them.
+// The order in which each algorithm adds, as an expression tree, and which algorithms add in the same order.
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"
