@@ -103,7 +103,8 @@ TEST_CASE("the first rank's reason for giving up is passed on unchanged", "[spmd
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH reuses the context id of a freed communicator, so the next communicator could receive messages that the old one did not.
+// MPICH reuses the context id of a freed communicator, so the next communicator could receive messages that were sent on
+// the old one and never received.
 TEST_CASE("unread letters do not reach the next world", "[spmd][messages]") {
   {
     ServiceLine line(world().world());

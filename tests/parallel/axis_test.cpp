@@ -1,5 +1,5 @@
-// The guarantees of an axis to strategies: with one rank a collective copies its input, a call in flight keeps its tensors
-// alive, and it progresses while layers compute.
+// What strategies may rely on when they call collectives along an axis of the mesh. With one rank, a collective copies its
+// input. A call in flight keeps its tensors alive and makes progress while layers compute.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -51,7 +51,8 @@ TEST_CASE("a call in flight keeps its tensors alive", "[threads]") {
         }) == "");
 }
 
-// Rank 0 starts a sum and trains. Rank 1 trains only after it has the sum, which needs two more steps of rank 0.
+// Rank 0 starts a sum and trains. Rank 1 waits for the sum before it trains. The sum needs two more messages from rank 0,
+// which rank 0 must send while it computes.
 TEST_CASE("a call in flight progresses while a rank computes its layers", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   TrainingOptions options = test::options_for("fast", layout);
@@ -89,8 +90,8 @@ TEST_CASE("a call in flight progresses while a rank computes its layers", "[thre
         }) == "");
 }
 
-// The account of axis `a` after calls of `count` elements per rank, in place and out of place. All calls have even blocks,
-// like those of strategies.
+// Makes calls of `count` elements per rank on axis `a`, in place and out of place, and returns the account of the bytes
+// that they sent. All blocks have the same size, as in the calls of strategies.
 Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
   const Tensor whole = vector(count * a.size()), block = vector(count);
@@ -132,7 +133,7 @@ TEST_CASE("a pretended axis counts the bytes that a real one sends", "[threads]"
                 const Account sent = account_of(real.data(), memory, count);
                 const Account foreseen = account_of(pretended.data(), nothing, count);
                 for (std::size_t i = 0; i < operations; ++i)
-                  me.check(sent.entries[i] == foreseen.entries[i], "{}: {} bytes were sent, {} foreseen", operation_name(i),
+                  me.check(sent.entries[i] == foreseen.entries[i], "{}: {} bytes were sent, {} expected", operation_name(i),
                            sent.entries[i].bytes, foreseen.entries[i].bytes);
               }) == "");
       }

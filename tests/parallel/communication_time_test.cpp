@@ -1,4 +1,4 @@
-// The communication time of a rank: no second is counted twice, and together with the other phases it fits into the step.
+// A rank's communication time counts no second twice. The phases of a step add up to no more than the step.
 #include "parallel/communication_time.hpp"
 
 #include "tests/parallel/layouts.hpp"
@@ -32,9 +32,12 @@ std::string trouble_of(const StepResult& r, double seconds) {
                                     {"hidden", r.hidden}})
     if (!(phase >= 0)) return fmt::format("step {}: {} took {} seconds", r.step, name, phase);
   const double phases = r.data + r.forward + r.backward + r.optimizer + r.exposed + r.bubble, rounding = 1e-9;
-  if (phases > seconds + rounding) return fmt::format("step {} of {} seconds has phases of {}", r.step, seconds, phases);
+  if (phases > seconds + rounding)
+    return fmt::format("step {} took {} seconds, but its phases add up to {}", r.step, seconds, phases);
   const double beside = seconds - r.exposed - r.bubble;
-  if (r.hidden > beside + rounding) return fmt::format("step {}: {} seconds hidden beside {}", r.step, r.hidden, beside);
+  if (r.hidden > beside + rounding)
+    return fmt::format("step {}: {} seconds of communication are hidden behind {} seconds of other work", r.step, r.hidden,
+                       beside);
   return "";
 }
 

@@ -1,4 +1,4 @@
-// Training on devices over nccl: the buckets lie in memory that is registered with NCCL once.
+// Training on devices over nccl. The memory of the buckets is registered with NCCL once.
 #include "collectives/backends/backends.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/collectives/registrations.hpp"

@@ -1,4 +1,4 @@
-// A training step on a device: how often the host waits, and which device times the step reports.
+// A training step on a device: the number of times that the host waits for the device, and the times of the step's phases.
 #include "src/memory/pool.hpp"
 #include "tests/math/cuda/gpu.hpp"
 #include "tests/parallel/small_training.hpp"
@@ -15,7 +15,8 @@ TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t
   return options;
 }
 
-// The waits of a step, after earlier steps have allocated all memory. Only an emulated device counts them.
+// Returns how often the host waits for the device in one step, after earlier steps have allocated all memory. Only the
+// emulated device counts these waits.
 std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch) {
   const auto memory = cuda_memory(plugin, 0);
   Pool pool(*memory);

@@ -1,5 +1,6 @@
-"""The programs of examples/ are built as docs/library.md says and run on 1 to 4 ranks. Their output is right, and training
-by hand gives the bits of the library. Examples broken on purpose must fail, so their own checks are tested too."""
+"""The programs of examples/ are built as docs/library.md says and run on 1 to 4 ranks. Their output is right, and the
+example that trains by hand has the same losses as the library. Examples broken on purpose must fail; this tests the
+examples' own checks."""
 import glob
 import os
 import re

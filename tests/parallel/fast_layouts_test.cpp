@@ -1,5 +1,5 @@
-// Fast numerics sum in another order on every layout, so they are compared with one rank by tolerances: the first loss,
-// every gradient tensor, the gradient norm and a later loss. Losses alone are not enough, because Adam hides a constant
+// Fast numerics add in a different order on every layout. So the first loss, every gradient tensor, the gradient norm and a
+// later loss are compared with a one-rank run within tolerances. Losses alone are not enough, because Adam hides a constant
 // factor in the gradient.
 #include <cmath>
 #include <sstream>
@@ -14,11 +14,11 @@ namespace {
 
 constexpr int many_steps = 30;
 
-// The state of one rank after its first step, and its losses.
+// Results of a one-rank run: the first step with its gradients, and the losses of all steps.
 struct Expected {
   StepResult first;
   std::vector<double> losses;
-  double norm = 0;  // of the summed gradients, not divided by the tokens
+  double norm = 0;  // of the gradients of the summed loss, not divided by the number of tokens
   std::map<std::string, std::vector<float>> gradients;
 };
 
@@ -51,7 +51,8 @@ struct Distance {
   std::int64_t elements = 0;
 };
 
-// For every tensor, over all parts that any rank owns: ‖Δ‖² and the number of compared elements, copies included.
+// Returns for every gradient tensor ‖Δ‖² and the number of elements compared, summed over the parts of all ranks. Copies of
+// a part on several ranks count each time.
 std::map<std::string, Distance> distances(Training& training, const Expected& expected) {
   std::string mine;
   for (const Owned& owned : training.buckets().owned()) {
@@ -85,7 +86,7 @@ std::string stray_gradient(Training& training, const Expected& expected) {
     const double copies = static_cast<double>(at->second.elements / elements);
     const double apart = std::sqrt(at->second.square / copies), length = std::sqrt(square(whole));
     if (!(apart <= 1e-5 * std::max(length, 1e-3 * expected.norm)))
-      return fmt::format("the gradient of {} is {} away, its norm is {}", name, apart, length);
+      return fmt::format("the gradient of {} differs by {} in norm, its own norm is {}", name, apart, length);
   }
   return "";
 }
@@ -95,14 +96,15 @@ bool near(double a, double b, double relative) { return std::abs(a - b) <= relat
 std::string strays(const TrainingOptions& options, Mesh mesh, Memory& memory, const Expected& expected, std::size_t steps) {
   test::Run run(options, std::move(mesh), memory);
   const StepResult first = run.training.step(run.read);
-  if (!near(first.loss, expected.first.loss, 1e-6)) return fmt::format("loss {}, not {}", first.loss, expected.first.loss);
+  if (!near(first.loss, expected.first.loss, 1e-6))
+    return fmt::format("loss {}, expected {}", first.loss, expected.first.loss);
   if (!near(first.gradient_norm, expected.first.gradient_norm, 1e-5))
-    return fmt::format("norm {}, not {}", first.gradient_norm, expected.first.gradient_norm);
+    return fmt::format("norm {}, expected {}", first.gradient_norm, expected.first.gradient_norm);
   if (std::string stray = stray_gradient(run.training, expected); !stray.empty()) return stray;
   double last = first.loss;
   for (std::size_t step = 1; step < steps; ++step) last = run.training.step(run.read).loss;
   const double wanted = expected.losses[steps - 1];
-  return near(last, wanted, 1e-3) ? "" : fmt::format("loss {} in step {}, not {}", last, steps, wanted);
+  return near(last, wanted, 1e-3) ? "" : fmt::format("loss {} in step {}, expected {}", last, steps, wanted);
 }
 
 TEST_CASE("fast numerics on every layout nearly equal those of one rank", "[threads]") {

@@ -1,11 +1,11 @@
-// A NaN on one of many ranks: all ranks stop with the same error, which names the origin of the NaN.
+// If one of many ranks gets a NaN, all ranks stop with the same error, which names the origin of the NaN.
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
 namespace {
 
-// The error on every rank if, from the second step on, rank `spoiled` has `value` in all elements of a parameter.
+// Returns the error of every rank if, after the first step, rank `spoiled` sets all elements of the parameter to `value`.
 std::vector<std::string> said(const char* word, const char* numerics, int spoiled, const std::string& parameter,
                               float value) {
   const Layout layout = parse_layout(word, 0);
@@ -33,8 +33,8 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
     const std::vector<std::string> all = said(word, numerics, spoiled, parameter, value);
     INFO(word << " " << numerics << ", rank " << spoiled << ": " << parameter << " = " << value);
     const std::string layer = parameter.substr(0, parameter.rfind('.'));
-    const bool exact =
-        std::string(numerics) == "exact" && what.starts_with("partial");  // such an error names the site of the sum
+    const bool exact = std::string(numerics) == "exact" &&
+                       what.starts_with("partial");  // such an error names the sum, whose name begins with the layer's
     for (const std::string& words : all) {
       CHECK_THAT(words, Catch::Contains("step 2: " + (exact ? layer : what)));
       CHECK_THAT(words, Catch::Contains(fmt::format("on rank {}\n", spoiled)));

@@ -1,5 +1,6 @@
-// Shared by the tests of layouts: a small model that fits many layouts, its training on a rank of any mesh, the results that
-// the rank sees, and a comparison of two runs. Losses, norms and prints are equal on all ranks, so each rank compares alone.
+// Shared by the tests of layouts: a small model that fits many layouts, its training on one rank of any mesh, the results
+// that this rank sees, and a comparison of two runs. Losses, gradient norms and fingerprints (hashes of the state) are the
+// same on all ranks, so each rank can compare them by itself.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
@@ -9,7 +10,8 @@
 
 namespace chorale::test {
 
-// 2, 3 and 6 shards divide its heads, units and vocabulary blocks, evenly or not. The last block is short.
+// Its heads, feed-forward units and vocabulary blocks can be divided among 2, 3 and 6 tensor-parallel ranks, evenly or
+// unevenly. The last vocabulary block is shorter than the others.
 inline ModelShape small_shape() {
   ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
   s.dropout = 0.1;
@@ -28,7 +30,7 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
 
 inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
 
-// Some targets are masked, a different number on every replica.
+// Some targets are masked. Their number differs between replicas.
 inline ReadSamples samples_of(const ModelShape& shape) {
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](
              std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {
@@ -61,8 +63,9 @@ struct Run {
   Run& steps(int count) {
     for (int i = 0; i < count; ++i) {
       seen.steps.push_back(training.step(read));
-      require(training.activation_bytes() == training.declared_activation_bytes(), "{} bytes are kept and {} declared",
-              training.activation_bytes(), training.declared_activation_bytes());
+      require(training.activation_bytes() == training.declared_activation_bytes(),
+              "the activations kept for backward take {} bytes, but layers declare {}", training.activation_bytes(),
+              training.declared_activation_bytes());
       seen.prints.push_back(fingerprint(training));
     }
     return *this;
@@ -78,15 +81,15 @@ inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
 inline Seen train_alone(TrainingOptions options) {
   HostMemory host;
   options.micro_batch = options.global_batch;
-  options.partition_activations = false;  // there are no other ranks
+  options.partition_activations = false;  // needs other ranks
   return train(options, Mesh(), host);
 }
 
-// The first difference, or "".
+// Returns the first difference, or "".
 inline std::string difference(const Seen& one, const Seen& many) {
   const auto differs = [](double a, double b) {
     return a != b && !(a != a && b != b);
-  };  // f16 overflows are equal: NaN on both sides
+  };  // NaN on both sides (f16 overflowed) is no difference
   for (std::size_t i = 0; i < one.steps.size(); ++i) {
     const auto &a = one.steps[i], &b = many.steps.at(i);
     if (differs(a.loss, b.loss)) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
@@ -104,7 +107,7 @@ inline std::string difference(const Seen& one, const Seen& many) {
   return "";
 }
 
-// Runs `body(mesh, memory)` on every rank of a layout, each a thread. The body returns what is wrong, or "".
+// Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns what is wrong, or "".
 template <class Body>
 std::string on_thread_mesh(const Layout& layout, Body body) {
   const int ranks = static_cast<int>(layout.ranks());

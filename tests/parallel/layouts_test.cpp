@@ -1,5 +1,5 @@
-// Every strategy and every combination of strategies gives the same bits as one rank in exact numerics, as threads of one
-// process and as processes over every backend.
+// In exact numerics, every combination of strategies gives the same bits as a one-rank run. Ranks are threads of one
+// process, or processes connected by each backend.
 #include "tests/parallel/layouts.hpp"
 
 #include "tests/catch.hpp"
@@ -21,7 +21,7 @@ TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
       same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
-// Nothing is sharded, but the code paths of shards and of whole tensors are as separate as with many replicas.
+// With one replica there is nothing to shard, but the code still distinguishes shards from whole tensors.
 TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   HostMemory host;
@@ -37,7 +37,7 @@ TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
     }
 }
 
-// Other options of a run, each with layouts that handle it differently.
+// Other options of a run, each with layouts whose code paths for the option differ.
 struct Variation {
   const char* about;
   std::vector<const char*> layouts;
@@ -120,7 +120,7 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
             if (!run.seen.steps.front().skipped || taken == 0) return "no step was skipped, or all were: " + skipped;
             if (run.training.optimizer().steps() != taken) return "the optimizer counted skipped steps";
             for (const std::string& other : run.training.mesh().world().exchange(skipped))
-              if (other != skipped) return fmt::format("{} here, elsewhere {}", skipped, other);
+              if (other != skipped) return fmt::format("skipped steps: {} on this rank, {} on another", skipped, other);
             if (run.seen.prints.front() != before) return "a skipped step changed the state";
             return "";
           }) == "");

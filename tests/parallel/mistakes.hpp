@@ -1,5 +1,6 @@
-// The mistakes of the bug zoo, each made where it would really occur: in a reducer, a shard boundary, the samples or a
-// resumed run. They enter through the interfaces that strategies use.
+// The mistakes of the bug zoo (zoo_test.cpp). Each is made where it would really occur: in a gradient reducer, at a shard
+// boundary (where activations pass between shards), in the samples, or in a resumed run. Mistakes are put in through the
+// interfaces that strategies use.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,7 @@ namespace chorale::zoo {
 
 using test::Run;
 
-// Wraps the reducer of a run. A mistake overrides one of its calls.
+// Wraps the gradient reducer of a run. A mistake overrides one or more of the reducer's functions.
 struct Before : Reducer {
   explicit Before(Run& to) : run(to), inner(std::move(to.training.reducer())) {}
   void begin(std::int64_t micro_batches) override { inner->begin(micro_batches); }
@@ -29,8 +30,8 @@ void reduce_by(Run& run) {
   run.training.reducer() = std::make_unique<Mistaken>(run);
 }
 
-// A gradient that is N times too large, as if the division by the replicas were missing. In pipelines the factor is often
-// the number of micro-batches.
+// A gradient that is three times too large, as if the division by the number of replicas were missing. In pipelines, the
+// factor of such a mistake is often the number of micro-batches.
 struct TooLarge : Before {
   using Before::Before;
   void finish() override {
@@ -70,7 +71,8 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Each replica takes the mean over its own tokens, and these means are averaged. That is right only if nothing is masked.
+// Each replica takes the mean over its own tokens, and these means are averaged. The result is right only if all replicas
+// have the same number of unmasked tokens.
 struct LocalMeans : Before {
   explicit LocalMeans(Run& to) : Before(to) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, auto inputs, auto targets) {
@@ -126,7 +128,7 @@ struct SkipsAlone : Before {
   std::vector<std::vector<float>> before_;
 };
 
-// The norm counts the last stage's copy of the table as a separate tensor.
+// The gradient norm counts the last stage's copy of the tied embedding table as a separate tensor.
 struct CountedTwice : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {
@@ -136,13 +138,14 @@ struct CountedTwice : Before {
   }
 };
 
-// Each rank updates its shard, but keeps the previous values of all other shards.
+// Publishing, which brings the updated shards to all ranks, is left out. Each rank keeps the previous values of all other
+// shards.
 struct Unpublished : Before {
   using Before::Before;
   void publish() override {}
 };
 
-// Each rank draws different masks.
+// Each rank draws different dropout masks.
 template <class Of>
 struct OwnSeed : Of {
   template <class... Args>
@@ -154,7 +157,7 @@ struct OwnSeed : Of {
   int rank;
 };
 
-// Each replica counts its samples from 0, so all replicas draw the same masks.
+// Each replica counts its samples from 0, so all replicas draw the same dropout masks.
 struct LocalPlaces : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     context.tokens.first_sample = context.stream.first_sample = 0;
@@ -162,7 +165,7 @@ struct LocalPlaces : ShardBoundary {
   }
 };
 
-// Each shard counts its rows from 0, so all shards draw the same masks.
+// Each shard of the residual stream counts its rows from 0, so all shards draw the same dropout masks.
 struct LocalRows : SequenceParallel {
   using SequenceParallel::SequenceParallel;
   Tensor pick(const Tensor& rows, Context& context) const override {

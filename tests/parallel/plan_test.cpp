@@ -1,5 +1,5 @@
-// Plans compared with measurements, as integers: calls and bytes by axis, bytes by category. Ring traffic is also compared
-// with closed forms.
+// Compares plans with measurements: calls and bytes sent along each axis, and bytes held in each memory category. All are
+// integers and must be equal. For ring, the traffic must also equal the closed forms.
 #include "parallel/plan.hpp"
 
 #include <set>
@@ -31,10 +31,11 @@ std::string difference(const RankPlan& plan, const RankPlan& seen, bool messages
   if (const std::string sent = difference(plan.axes, seen.axes); !sent.empty()) return sent;
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])
-      return fmt::format("{}: planned to hold {} bytes, held {}", category_names[c], plan.held[c], seen.held[c]);
+      return fmt::format("{}: planned to hold {} bytes after the step, held {}", category_names[c], plan.held[c],
+                         seen.held[c]);
     const bool more = messages_stay && c == static_cast<std::size_t>(Category::activations);
     if (more ? seen.peak[c] < plan.peak[c] : seen.peak[c] != plan.peak[c])
-      return fmt::format("{}: planned {} bytes at most, had {}", category_names[c], plan.peak[c], seen.peak[c]);
+      return fmt::format("{}: planned a peak of {} bytes, measured {}", category_names[c], plan.peak[c], seen.peak[c]);
   }
   return "";
 }
@@ -115,7 +116,7 @@ TEST_CASE("a difference between planned and sent is named") {
   CHECK(difference(planned, made) == "");
   made["tp"].entries[0].bytes = 96;
   CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 3 and 96");
-  made["tp"].entries[0].bytes = -1;  // a library's own call
+  made["tp"].entries[0].bytes = -1;  // −1: a native call, whose traffic is unknown
   CHECK(difference(planned, made) == "");
   ++made["tp"].entries[0].calls;
   CHECK(difference(planned, made) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
@@ -126,7 +127,7 @@ TEST_CASE("model states take the published bytes per parameter") {
     for (int zero = 0; zero < 4; ++zero)
       for (const DType compute : {DType::f32, DType::bf16}) {
         PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", ranks, zero), 0), "ring", compute);
-        request.options.shape.vocabulary = 64;  // every bucket is then a multiple of the ranks, so nothing is padded
+        request.options.shape.vocabulary = 64;  // the number of ranks then divides every bucket, so no padding is needed
         const RankPlan plan = plan_rank(request, 0);
         const std::int64_t psi = plan.parameters, n = ranks, wide = compute == DType::f32 ? 4 : 2;
         const std::int64_t state = compute == DType::f32 ? 8 : 12;
@@ -157,7 +158,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
     request.options.shape.vocabulary = 64;
     request.options.micro_batch = 1;
     const RankPlan plan = plan_rank(request, 0);
-    const std::int64_t table = 64 * 48;  // tied: the head gathers it again in both passes
+    const std::int64_t table = 64 * 48;  // tied: the head gathers the table again in both passes
     const std::int64_t elements[] = {2 * plan.parameters, 2 * plan.parameters, (micro_batches + 1) * plan.parameters,
                                      micro_batches * (3 * plan.parameters + 2 * table)};
     INFO("ZeRO-" << zero);
@@ -165,7 +166,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   }
 }
 
-// Compares two models that differ by one layer, so neither the embedding nor the head counts.
+// Takes the difference of two models, one with one layer more, so the embedding and the head cancel.
 TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
   for (const std::int64_t t : {2, 3})
     for (const bool sequence : {false, true}) {
@@ -176,7 +177,8 @@ TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
       const std::int64_t before = sent_by(plan_rank(request, 0), "tp"), h = shape.width;
       const std::int64_t bsh = request.options.micro_batch * shape.sequence * h;
       ++request.options.shape.layers;
-      // Scattered rows are gathered again for dW. Gradients of norms and biases are summed once per step.
+      // With sequence parallelism, the scattered rows are gathered again for dW, and the gradients of norms and biases are
+      // summed once per step.
       const std::int64_t elements = sequence ? micro_batches * 10 * bsh + 2 * 6 * h : micro_batches * 8 * bsh;
       INFO(to_string(request.layout));
       CHECK(sent_by(plan_rank(request, 0), "tp") - before == 4 * elements * (t - 1) / t);
@@ -199,8 +201,7 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
       const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
       INFO(to_string(request.layout));
       CHECK(calls == crossings * tensor);
-      CHECK(bytes ==
-            4 * crossings * bsh * (sequence ? 1 : tensor));  // tensor ranks split the rows, or each sends all of them
+      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // with .sp tensor ranks split the rows
     }
 }
 
@@ -218,7 +219,8 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
       }
 }
 
-// Plans all micro-batches of the step; shortage_of and has_room plan only a few if more would not take more memory.
+// Returns the largest peak of any rank. It plans all micro-batches of the step, while shortage_of and has_room plan only a
+// few if more would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
   std::int64_t most = 0;
   for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
@@ -232,7 +234,7 @@ TEST_CASE("a layout has room if and only if the limit reaches the peak of its fu
     layouts.push_back(parse_layout(word, 0));
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
-    request.options.shape.vocabulary = 60;  // whole blocks, or one more on the first tensor rank than on the last
+    request.options.shape.vocabulary = 60;  // the first tensor rank has as many blocks as the last, or one more
     request.options.global_batch = 24, request.options.micro_batch = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);
@@ -256,7 +258,7 @@ TEST_CASE("if no layout has room, the error names more ranks and their layouts")
   CHECK(how_to_fit(Layout(), one, has_ranks(1 << 20)) == "recompute activations, or take a smaller batch or model");
 }
 
-// The vocabulary is chosen so that the head is as much work as a block; then stages of two layers are equal.
+// The vocabulary is chosen so that the head is as much work as a block. Then all stages have two layers of equal work.
 TEST_CASE("the planned bubble of equal stages is the closed form") {
   for (const std::int64_t stages : {2, 4})
     for (const std::int64_t micro_batches : {4, 8})

@@ -1,4 +1,4 @@
-// A small model that one rank trains.
+// A small model that is trained on one rank.
 #pragma once
 #include "parallel/state/resume.hpp"
 #include "src/data/sampler.hpp"
@@ -38,7 +38,7 @@ struct SmallRun {
     for (int i = 0; i < count; ++i) all.push_back(training.step(read()));
     return all;
   }
-  // All bytes of weights and moments.
+  // Returns all bytes of the weights and optimizer moments.
   std::vector<std::byte> state() {
     std::vector<std::byte> all;
     for (const StateTensor& t : state_of(training)) {

@@ -1,5 +1,6 @@
-// For torch_test.py: writes ten steps of our training in Hugging Face's format. $TEST_FOLDER has one folder per family with
-// `start`, a `gradient-N` for each step, `end`, and numbers.json with the batches, losses and logits.
+// For torch_test.py: trains ten steps and writes the results. For each preset, a folder in $TEST_FOLDER gets `start` and
+// `end` (the weights in Hugging Face's format), a `gradient-N` for each step N, and numbers.json with the batches, losses
+// and logits.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -61,7 +62,8 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
                      {"rate", result.rate},
                      {"tokens", result.tokens}});
   }
-  // The logits of one more text, token by token through the cache, by a model that is read back from `end`.
+  // The logits of one more text. They come from a generator that reads the weights back from `end`, and the text token by
+  // token.
   export_folder(folder / "end", o.shape, weights(training), DType::f32);
   Ledger ledger;
   Allocator memory(host, ledger);

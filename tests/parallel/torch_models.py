@@ -1,7 +1,7 @@
-"""GPT-2 and Llama in PyTorch, from the names and shapes in Hugging Face's folders: the reference for our models.
+"""GPT-2 and Llama in PyTorch, the reference for Chorale's models. Names and shapes are those of Hugging Face's folders.
 
-Written from the published architectures. The parameters are the folder's own tensors, so only the tested exporter converts
-anything between the two sides.
+Written from the published architectures. The parameters are the folder's tensors, unchanged, so only the exporter, which is
+tested here, converts anything.
 """
 import json, math, os, struct
 
@@ -22,7 +22,7 @@ def read_safetensors(path):
 
 
 def read_folder(folder):
-    """The configuration, and each tensor as a torch parameter."""
+    """Returns the configuration and, by name, each tensor as a torch parameter."""
     with open(os.path.join(folder, "config.json")) as file:
         config = json.load(file)
     tensors = read_safetensors(os.path.join(folder, "model.safetensors"))
@@ -30,7 +30,7 @@ def read_folder(folder):
 
 
 def causal(q, k, v):
-    """Plain attention [batch, heads, tokens, width], scores and all."""
+    """Plain causal attention of tensors [batch, heads, tokens, width], with the whole matrix of scores."""
     t = q.shape[-2]
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     scores = scores.masked_fill(torch.triu(torch.ones(t, t, dtype=torch.bool), 1), float("-inf"))

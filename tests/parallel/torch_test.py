@@ -58,7 +58,7 @@ class Torch(unittest.TestCase):
             optimizer.step()
 
     def compare_gradients(self, preset, i, parameters, tokens):
-        _, ours = self.read(preset, f"gradient-{i}")  # of the summed loss
+        _, ours = self.read(preset, f"gradient-{i}")  # gradients of the summed, not of the mean loss
         self.assertEqual(set(ours), set(parameters))
         whole = torch.sqrt(sum(p.grad.norm() ** 2 for p in parameters.values()))
         for name, p in parameters.items():

@@ -1,6 +1,7 @@
-// An axis that nothing in parallel/ knows: it is added by one row of the axis table and by the shares of one layer's
-// parameters. Its ranks split the batch and the last norm; all else is replicated. Such runs are listed, planned, trained,
-// saved and loaded by other layouts, with the bits of one rank.
+// Adds an axis to the mesh that no code in parallel/ mentions. It takes one row of the axis table and one layer whose
+// parameters are split along the axis. The ranks along the axis split the batch and the last norm; all other parameters are
+// replicated. Layouts with this axis are listed, planned and trained, and checkpoints are exchanged with other layouts. The
+// results have the bits of a one-rank run.
 #include "layers/wrapping.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/state/resume.hpp"
@@ -21,8 +22,8 @@ const AxisTable& with_toy() {
   return table;
 }
 
-// The strategy: each rank along the axis keeps an even part of the norm's parameters. They are gathered before the norm
-// runs, and the gradient is reduce-scattered to the parts.
+// The strategy of the toy axis: each rank along the axis keeps an equal part of the norm's parameters. The parameters are
+// gathered before the norm runs, and their gradient is reduce-scattered to the parts.
 class CutNorm final : public WrappingLayer {
  public:
   CutNorm(LayerPointer norm, Axis& axis) : WrappingLayer(std::move(norm)), axis_(axis) {
@@ -168,7 +169,8 @@ TEST_CASE("such an axis appears in layout words, in the list of layouts and in p
         }) == "");
 }
 
-// Experts would get their own grid over the ranks that hold replicas of all other parameters.
+// Expert parallelism would arrange the ranks in a second grid: ranks that are replicas for all other parameters hold
+// different experts.
 TEST_CASE("two grids can cover the same ranks") {
   AxisTable table = all_axes();
   table.push_back({.name = "ep", .noun = "expert", .divides = Divides::experts, .depth = 2, .grids = expert_grid});

@@ -1,4 +1,4 @@
-// The trace of a step agrees with the step's own seconds and with the account of its calls.
+// The trace of a step agrees with the seconds that the step reports and with the account of its calls.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -8,7 +8,7 @@ struct Stretch {
   double begins, ends;
 };
 
-// "" if none overlap.
+// Returns "" if no two of the stretches overlap.
 std::string overlap(std::vector<Stretch> stretches, const char* of) {
   std::ranges::sort(stretches, {}, &Stretch::begins);
   for (std::size_t i = 1; i < stretches.size(); ++i)
@@ -22,7 +22,7 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   const auto step = std::ranges::find(trace.spans(), Trace::Kind::step, &Trace::Span::kind);
   if (step == trace.spans().end()) return "the step is missing";
   for (const Trace::Span& span : trace.spans()) {
-    if (span.step != 2) return fmt::format("step {} was not asked for", span.step);
+    if (span.step != 2) return fmt::format("step {} is in the trace, but was not requested", span.step);
     if (span.begins > span.ends) return "a span ends before it begins";
     if (span.begins < step->begins || span.ends > step->ends) return "a pass is not within the step";
     if (span.kind != Trace::Kind::step) passes.push_back({span.begins, span.ends});
@@ -56,12 +56,12 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
     for (std::size_t i = 0; i < operations; ++i)
       if (account.entries[i].calls > 0) wanted[{axis, operation_name(i)}] = account.entries[i].calls;
   if (found != wanted) return "the calls are not those of the account";
-  // The step reports waits for other stages as bubble; the trace shows them as waits for messages.
+  // The step reports the time spent waiting for other stages as bubble; the trace shows it as calls that wait for messages.
   const double said = result.exposed + result.bubble;
   if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, but the step reports {} s", exposed, said);
   for (const Trace::Span& span : trace.spans())
     if (span.kind == Trace::Kind::optimizer) waits.push_back({span.begins, span.ends});
-  return overlap(waits, "waits, or one and the optimizer,");
+  return overlap(waits, "waits, or a wait and the optimizer,");
 }
 
 TEST_CASE("a trace covers the requested steps, and agrees with their own reports", "[threads]") {

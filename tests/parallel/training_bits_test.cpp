@@ -1,4 +1,4 @@
-// Training on one rank: options that must not change the result do not change any bit.
+// Training on one rank. Options that must not change the result change no bit.
 #include <cmath>
 
 #include "tests/catch.hpp"

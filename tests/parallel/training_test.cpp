@@ -85,7 +85,7 @@ TEST_CASE("only matrices decay") {
 }
 
 // To first order, a step of plain SGD lowers the mean loss by rate·‖g‖². A wrong factor in g (tokens, micro-batches, loss
-// scale) would enter one side once and the other twice. Adam and clipping would hide it.
+// scale) would change the loss by that factor, but ‖g‖² by its square. Adam and clipping would hide the factor.
 TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
   for (const auto& [numerics, compute, rate, tolerance] :
        {std::tuple{"fast", DType::f64, 1e-4, 1e-2}, {"exact", DType::f32, 1e-3, 0.05}})

@@ -1,7 +1,8 @@
-// The bug zoo: mistakes that others have shipped, each put into a training run through the interfaces that strategies use,
-// and the check that catches it. A mistake that passes here is one that our tests of layouts cannot see.
+// The bug zoo: mistakes that other projects have shipped. Each is put into a training run through the interfaces that
+// strategies use, together with the comparison that must catch it. A mistake that passed here would also pass the tests of
+// layouts.
 //
-// Label smoothing with the shard's vocabulary is missing, because there is no label smoothing.
+// One known mistake is left out: label smoothing over a shard of the vocabulary. Chorale has no label smoothing.
 #include "tests/catch.hpp"
 #include "tests/parallel/mistakes.hpp"
 
@@ -126,7 +127,7 @@ TEST_CASE("mistakes that others have shipped are caught", "[threads]") {
     }
 }
 
-// This is why gradients and their norms are compared, not only losses.
+// This test shows why gradients and their norms are compared, not only losses.
 TEST_CASE("Adam hides a gradient that is too large from the loss, not from the norm", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
           HostMemory host;
@@ -137,14 +138,15 @@ TEST_CASE("Adam hides a gradient that is too large from the loss, not from the n
           right.steps(3), wrong.steps(3);
           for (std::size_t i = 0; i < 3; ++i) {
             const auto &a = right.seen.steps[i], &b = wrong.seen.steps[i];
-            if (b.loss != Approx(a.loss).epsilon(1e-4)) return fmt::format("the loss shows it: {} and {}", a.loss, b.loss);
-            if (b.gradient_norm != Approx(3 * a.gradient_norm).epsilon(1e-2)) return "the norm does not show it";
+            if (b.loss != Approx(a.loss).epsilon(1e-4))
+              return fmt::format("the loss shows the mistake: {} and {}", a.loss, b.loss);
+            if (b.gradient_norm != Approx(3 * a.gradient_norm).epsilon(1e-2)) return "the norm does not show the mistake";
           }
           return "";
         }) == "");
 }
 
-// The reported norm is right, but each rank scales its gradient by another one, say its own shard's norm.
+// The reported norm is right, but each rank clips its gradient by a different norm, for example that of its own shard.
 TEST_CASE("a gradient that each rank clips by another norm is caught", "[threads]") {
   HostMemory host;
   for (const char* word : {"dp1.tp2", "dp1.pp2", "dp2.z1"}) {
@@ -168,7 +170,7 @@ TEST_CASE("a gradient that each rank clips by another norm is caught", "[threads
   }
 }
 
-// Gradients in f16 overflow on one rank, and the other ranks do not have these gradients.
+// f16 gradients overflow on one rank only. The other ranks do not see these gradients.
 TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]") {
   struct Overflows : Before {
     using Before::Before;
@@ -196,7 +198,8 @@ TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]")
   }
 }
 
-// A log that uses the size of the world for every group is wrong by a factor. The bytes must be those of the group's ring.
+// An account that computes bytes with the size of the world instead of the group is wrong by a factor. The bytes must be
+// those of a ring on the group's ranks.
 TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]") {
   for (const char* word : {"dp4.tp2", "dp2.tp2", "dp2.tp2.z1", "dp3.pp2.z1", "dp2.tp2.pp2"}) {
     INFO(word);
@@ -218,9 +221,9 @@ TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]"
             const std::int64_t n = layout.replicas();
             const bool whole = layout.zero == 0;
             const auto expect = [&](Collective what, std::int64_t bytes) {
-              me.check(sent(what) == bytes, "{}: {} bytes, not {}", name_of(what), sent(what), bytes);
+              me.check(sent(what) == bytes, "{}: {} bytes, expected {}", name_of(what), sent(what), bytes);
               me.check(bytes == 0 || bytes != ring(gradients, ranks) * (whole ? 2 : 1),
-                       "this layout does not tell the group's size from the world's");
+                       "this layout cannot distinguish the group's size from the world's");
             };
             expect(Collective::all_reduce, whole ? 2 * ring(gradients, n) : 0);
             expect(Collective::reduce_scatter, whole ? 0 : ring(gradients, n));

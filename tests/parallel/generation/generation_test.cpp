@@ -1,5 +1,5 @@
-// Generation: reading token by token equals reading all at once, a full context continues from its newer half, and every
-// layout generates the same text.
+// Generation: tokens read one by one and tokens read all at once give the same logits, a full context continues from its
+// newer half, and every layout generates the same text.
 #include "parallel/generation/generation.hpp"
 
 #include "parallel/state/hugging_face.hpp"
@@ -17,7 +17,7 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
-// Copies a rank's parts from whole weights.
+// Fills a rank's parts of the parameters from the whole tensors.
 void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
@@ -74,9 +74,9 @@ TEST_CASE("tokens read one by one or in pieces have the same logits as in traini
   }
 }
 
-TEST_CASE("a full context continues from its newer half, and each token is drawn by its own number") {
+TEST_CASE("a full context continues from its newer half, and each token is drawn with its own random number") {
   for (const ModelShape& shape : {small_gpt(), small_llama()})
-    for (const std::size_t length : {3, 12, 20}) {  // within the context of 12, all of it, beyond it
+    for (const std::size_t length : {3, 12, 20}) {  // shorter than the context of 12, equal to it, longer
       Reader whole(shape), again(shape);
       std::vector<std::int32_t> all;
       for (std::size_t i = 0; i < length; ++i) all.push_back(static_cast<std::int32_t>(7 * i % 61));
@@ -118,15 +118,15 @@ Said said_by(Generator& generator, std::int64_t text) {
   return said;
 }
 
-// The first difference of two texts, or "". Logits may differ by `tolerance`. They exist only on the last stage.
+// Returns the first difference of two texts, or "". Logits may differ by `tolerance`. Only the last stage has logits.
 std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
-  if (tolerance == 0 && one.tokens != many.tokens) return "other tokens";
+  if (tolerance == 0 && one.tokens != many.tokens) return "the tokens differ";
   for (std::size_t i = 0; i < one.logits.size(); ++i) {
     if (mesh.pipeline().rank() + 1 < mesh.pipeline().size() && many.logits[i].empty()) continue;
     if (one.logits[i].size() != many.logits[i].size()) return fmt::format("piece {}: {} logits", i, many.logits[i].size());
     for (std::size_t j = 0; j < one.logits[i].size(); ++j)
       if (std::abs(one.logits[i][j] - many.logits[i][j]) > tolerance)
-        return fmt::format("piece {}: logit {} is {} instead of {}", i, j, many.logits[i][j], one.logits[i][j]);
+        return fmt::format("piece {}: logit {} is {}, expected {}", i, j, many.logits[i][j], one.logits[i][j]);
   }
   return "";
 }
@@ -147,7 +147,7 @@ std::vector<Layout> generating_layouts(int world) {
   return all;
 }
 
-// A model, and the texts that one rank generates in place of each of eight replicas.
+// A model, and eight texts that a single rank generates. On a layout, replica i must generate text i.
 struct Spoken {
   GenerationOptions options;
   SmallModel m;

@@ -1,4 +1,4 @@
-// Every pipeline schedule is proved. The proof fails if any action is missing, doubled or misplaced.
+// Every pipeline schedule is proved by find_flaw. The proof fails if any action is missing, doubled or misplaced.
 #include "parallel/pipeline/check.hpp"
 
 #include <algorithm>
@@ -15,8 +15,7 @@ TEST_CASE("every pipeline schedule is proved") {
     CHECK(find_flaw(schedule) == "");
     ++proved;
   });
-  CHECK(proved ==
-        4 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: multiples of the stages, 2 and 3 chunks
+  CHECK(proved == 4 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: 2 or 3 chunks, p divides m
 }
 
 TEST_CASE("activations in flight match the papers") {
@@ -103,8 +102,8 @@ TEST_CASE("neighboring stages that exchange messages need buffers") {
   });
 }
 
-// If the model goes around the stages more than once, two stages precede and follow each other. Activations and gradients
-// then share a direction.
+// If the model passes through the stages more than once, each of two neighboring stages sends activations to the other.
+// Then some activations and gradients go in the same direction.
 TEST_CASE("a gradient that is expected before an earlier activation is found") {
   PipelineSchedule crossing({2, 2, 2});
   crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},

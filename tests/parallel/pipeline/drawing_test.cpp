@@ -72,7 +72,7 @@ TEST_CASE("a measured run of a pipeline is drawn at the scale of another") {
         "stage 0 │0   1         ▒0▒▒▒▒▒▒   ▒1▒▒▒▒▒│\n"
         "stage 1 │    0  ▒0▒▒▒▒▒1   ▒1▒▒▒▒▒       │\n"
         "time     0              5              10\n");
-  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // no common unit: full width
+  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // durations without a common unit: full width
 }
 
 TEST_CASE("an empty pipeline is drawn too") { CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n"); }

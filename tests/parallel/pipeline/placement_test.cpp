@@ -1,4 +1,5 @@
-// The schedule's placement maps chunks to parts of the model. All other code asks the placement.
+// A pipeline's placement says which part of the model (a range of layers) each chunk of each stage computes. No other code
+// decides this.
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/simulate.hpp"
 #include "tests/catch.hpp"
@@ -6,7 +7,7 @@
 namespace chorale {
 namespace {
 
-// Down the stages and back up. The first and the last part are both on stage 0.
+// The model goes from the first stage to the last and back. The first and the last part are both on stage 0.
 const Placement v_shaped{
     [](std::int64_t stages, const PartPlace& place) {
       return place.chunk == 0 ? place.stage : 2 * stages - 1 - place.stage;
@@ -51,8 +52,8 @@ TEST_CASE("a V-shaped schedule is proved, and its turn needs no message") {
     const PipelineSchedule schedule = all_forward_first(v);
     CHECK(find_flaw(schedule) == "");
     const auto sent = messages_sent(schedule);
-    CHECK(sent.front() == 2 * 3);  // one neighbor only, because the model begins and ends here
-    CHECK(sent.back() == 2 * 3);   // the turn is inside the stage
+    CHECK(sent.front() == 2 * 3);  // stage 0 has one neighbor only, because the model begins and ends there
+    CHECK(sent.back() == 2 * 3);   // the turn is inside the last stage
     CHECK(simulate(schedule, equal_parts(v)).seconds() > 0);
     CHECK(taker_of(v, {stages - 1, {Pass::forward, 0, 0}})->stage == stages - 1);
   }

@@ -25,7 +25,7 @@ TEST_CASE("with equal stages the bubble matches the formulas") {
     const auto p = static_cast<double>(schedule.stages), m = static_cast<double>(schedule.micro_batches),
                v = static_cast<double>(schedule.chunks);
     const PipelineTimeline timeline = equal(schedule);
-    double expected = 3 * m;  // the work; the bubble is added below
+    double expected = 3 * m;  // the work of a stage: 3 seconds per micro-batch; the bubble is added below
     if (name == "naive") expected *= p;
     if (name == "gpipe" || name == "1f1b") expected += 3 * (p - 1);
     if (name == "interleaved") expected += 3 * (p - 1) / v;
@@ -65,10 +65,10 @@ TEST_CASE("every event of a simulated pipeline follows its inputs, and a stage r
 TEST_CASE("messages and uneven stages lengthen a pipeline by the expected time") {
   const PipelineSchedule gpipe = planned("gpipe", {3, 4});
   PipelineSeconds seconds = equal_parts(gpipe);
-  seconds.message = 0.5;  // two directions, two boundaries
+  seconds.message = 0.5;  // 4 messages on the critical path: two directions, two boundaries
   CHECK(simulate(gpipe, seconds).seconds() == Approx(3 * (4 + 2) + 4 * 0.5).margin(1e-9));
   seconds.message = 0;
-  seconds.parts[1] = {2, 2, 2};  // the slowest sets the pace
+  seconds.parts[1] = {2, 2, 2};  // the slowest stage sets the pace
   CHECK(simulate(gpipe, seconds).seconds() == Approx(6 * 4 + 3 * 2).margin(1e-9));
   CHECK(simulate(gpipe, seconds).idle(1) == Approx(6).margin(1e-9));
   CHECK(simulate(gpipe, seconds).idle(0) == Approx(18).margin(1e-9));

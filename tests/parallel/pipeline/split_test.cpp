@@ -1,4 +1,4 @@
-// The split of the layers is as good as the best of all possible splits.
+// The layers are split among pipeline stages so that the most expensive stage costs as little as possible.
 #include "parallel/pipeline/split.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ double greatest(const std::vector<double>& costs, const Sizes& sizes) {
   return most;
 }
 
-// The smallest possible maximum over all cuts of these layers into `parts` parts.
+// Tries all cuts of the layers into `parts` parts. Returns the smallest cost that the most expensive part can have.
 double least_greatest(const std::vector<double>& costs, std::int64_t parts) {
   if (parts == 1) return std::accumulate(costs.begin(), costs.end(), 0.0);
   double best = 1e300;

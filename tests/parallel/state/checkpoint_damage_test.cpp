@@ -1,4 +1,4 @@
-// Any damage to a checkpoint on disk is detected, and an older one is loaded instead.
+// Any damage to a checkpoint on disk is detected, and an older checkpoint is loaded instead.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ std::string contents(const fs::path& path) {
 
 void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-// Changes the body of a manifest and gives it the right checksum.
+// Changes the body of a manifest and stores the checksum of the changed body.
 void forge(const fs::path& manifest, const std::string& what, const std::string& by) {
   const std::string text = contents(manifest);
   std::string body = text.substr(32, text.size() - 34);

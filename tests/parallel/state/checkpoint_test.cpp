@@ -54,7 +54,7 @@ TEST_CASE("any layout loads what any layout saved") {
       for (std::size_t t = 0; t < known_tensors().size(); ++t) {
         const auto cover = random_cover(known_tensors()[t].shape, chance);
         for (std::size_t part = 0, rank = 0; part < cover.size(); ++part, ++rank) {
-          while (saving && rank >= states.size()) states.emplace_back();  // a file has at most one part of a tensor
+          while (saving && rank >= states.size()) states.emplace_back();  // a rank saves at most one part of each tensor
           states[rank % states.size()].add(t, cover[part]);
         }
       }
@@ -116,7 +116,7 @@ TEST_CASE("two sets are kept, and sets of later steps are not removed") {
   CHECK(names_in(folder) == Names{"latest", "step-20", "step-30"});
   fs::create_directory(folder / "step-77.partial");
   fs::create_directory(folder / "step-x");
-  save_step(folder, 25);  // as if the run had gone back to 20 and continued from there
+  save_step(folder, 25);  // as if the run had resumed from step 20
   CHECK(names_in(folder) == Names{"latest", "step-20", "step-25", "step-30", "step-x"});
   CHECK(step_loaded(folder) == 25);
   save_step(folder, 30);
@@ -186,7 +186,8 @@ TEST_CASE("parts that leave a gap are not saved") {
   CHECK(names_in(folder).empty());
 }
 
-// Programs for checkpoint_test.py: one saves several steps, one prints the step that loads from each folder in TEST_FOLDER.
+// Programs for checkpoint_test.py. The first saves several steps. The second prints the step that it loads from each folder
+// in TEST_FOLDER.
 TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
   for (const std::int64_t step : {10, 20, 30, 40, 30}) {
     save_step(needed("TEST_FOLDER"), step);

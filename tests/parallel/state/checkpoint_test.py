@@ -1,4 +1,5 @@
-"""A checkpoint survives its writer: whichever system call kills it or fails, a complete old or new set loads."""
+"""Whichever system call kills the writer of a checkpoint or fails, either the complete old or the complete new set of files
+loads."""
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ import unittest
 from programs import start, tests_run
 
 calls = "mkdir,write,fsync,rename,symlink,unlink,unlinkat,rmdir"
-steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the set of the same step
+steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the earlier checkpoint of step 30
 
 
 def traced(inject, folder):
@@ -36,7 +37,7 @@ class Interruptions(unittest.TestCase):
         return done
 
     def check_all(self):
-        """Every folder loads the last acknowledged step, or the one that was being saved."""
+        """From every folder, the last step that the writer acknowledged loads, or the step that was being saved."""
         reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
         loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
         self.assertEqual(set(loaded), set(self.acknowledged))

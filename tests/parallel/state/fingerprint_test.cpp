@@ -1,4 +1,5 @@
-// The fingerprint covers every copy. If a copy differs from its owner's, every rank names it.
+// The fingerprint of a run's state covers every copy of every tensor. If a copy differs from the owner's tensor, the
+// fingerprint names the copy on every rank.
 #include "parallel/state/fingerprint.hpp"
 
 #include "parallel/state/resume.hpp"
@@ -7,7 +8,8 @@
 namespace chorale {
 namespace {
 
-// The rank with the copy changes one of its numbers.
+// In step 2, the rank that holds this copy changes one of the copy's numbers. Returns what is wrong with the fingerprints,
+// or "".
 std::string drifted(const std::string& word, const std::string& tensor, const std::string& copy) {
   const Layout layout = parse_layout(word, 0);
   return test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {

@@ -28,7 +28,7 @@ ModelShape small(const char* family) {
   return shape;
 }
 
-// Every element has bits of its own, NaNs and all.
+// The elements have different bits, some of them those of NaNs.
 NamedTensors distinct(const ModelShape& shape, DType dtype, Allocator& allocator) {
   NamedTensors tensors;
   std::uint64_t next = 0;
@@ -83,7 +83,7 @@ TEST_CASE("a model that goes to Hugging Face's format and back has every bit") {
       }
 }
 
-TEST_CASE("our columns are where Hugging Face expects them") {
+TEST_CASE("columns are exported to where Hugging Face expects them") {
   Host host;
   const TemporaryFolder folder;
   const auto numbered = [&](const ModelShape& shape) {  // element (row, column) is 1000·row + column
@@ -97,25 +97,26 @@ TEST_CASE("our columns are where Hugging Face expects them") {
     }
     return tensors;
   };
-  // d = 2: our columns of head 1 are q at 6, k at 8, v at 10.
+  // With 2 columns per head, Chorale has head 1's q at column 6, k at 8 and v at 10.
   const ModelShape gpt2 = small("gpt2");
   export_folder(folder / "gpt2", gpt2, numbered(gpt2), DType::f32);
   const safetensors::File g(folder / "gpt2" / "model.safetensors");
   CHECK(g.metadata().at("format") == "pt");
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.weight", 3, 2) == 3006);       // q of head 1
-  CHECK(value_in(g, "transformer.h.1.attn.c_attn.weight", 3, 8 + 3) == 3009);   // k of head 1, its second
+  CHECK(value_in(g, "transformer.h.1.attn.c_attn.weight", 3, 8 + 3) == 3009);   // k of head 1, second column
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.weight", 7, 16 + 6) == 7022);  // v of head 3
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.bias", 0, 16 + 6) == 22);
   CHECK(value_in(g, "transformer.h.0.mlp.c_fc.weight", 7, 11) == 7011);
-  // Two groups of two queries: columns [q0 q1 k v] of 2 each; group 1 begins at 8. Units of 3: [gate 3 | up 3].
+  // Chorale's columns for two groups of two query heads: [q0 q1 k v], 2 columns each; group 1 begins at 8. Feed-forward
+  // units are of 3 columns: [gate 3 | up 3].
   const ModelShape llama = small("llama");
   export_folder(folder / "llama", llama, numbered(llama), DType::f32);
   const safetensors::File l(folder / "llama" / "model.safetensors");
   CHECK(value_in(l, "model.layers.0.self_attn.q_proj.weight", 2 * 3 + 1, 5) == 5011);  // head 3 = group 1, query 1
   CHECK(value_in(l, "model.layers.0.self_attn.k_proj.weight", 2, 5) == 5012);          // group 1
-  CHECK(value_in(l, "model.layers.0.self_attn.v_proj.weight", 1, 5) == 5007);          // group 0, its second
+  CHECK(value_in(l, "model.layers.0.self_attn.v_proj.weight", 1, 5) == 5007);          // group 0, second column
   CHECK(value_in(l, "model.layers.0.self_attn.o_proj.weight", 3, 6) == 6003);
-  CHECK(value_in(l, "model.layers.1.mlp.gate_proj.weight", 4, 7) == 7007);  // unit 1, its second
+  CHECK(value_in(l, "model.layers.1.mlp.gate_proj.weight", 4, 7) == 7007);  // unit 1, second column
   CHECK(value_in(l, "model.layers.1.mlp.up_proj.weight", 4, 7) == 7010);
   CHECK(value_in(l, "model.layers.1.mlp.down_proj.weight", 7, 4) == 4007);
 }

@@ -1,4 +1,4 @@
-// Any layout loads the checkpoint of any other, and continues with the same bits as an uninterrupted run.
+// Every layout loads the checkpoint of every other layout and continues with the same bits as an uninterrupted run.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"
@@ -25,7 +25,7 @@ test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory
   return run.steps(2).seen;
 }
 
-// The last two of four steps.
+// Trains four steps and returns the last two.
 test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
   seen.steps.erase(seen.steps.begin(), seen.steps.begin() + 2);
@@ -53,7 +53,7 @@ TEST_CASE("any layout resumes the checkpoint of any other with the same bits", "
   }
 }
 
-// With 16-bit types the checkpoint has the masters, if there are any, and the loss scale of f16.
+// In 16-bit types, a checkpoint stores the f32 masters, if there are any, and for f16 the loss scale.
 TEST_CASE("16-bit runs resume with the same bits in the layout that saved them", "[threads]") {
   for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
     for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {

@@ -1,5 +1,5 @@
-// A small state that can be cut over any number of ranks. Each element follows from the tensor's number, the index in the
-// whole tensor and the step.
+// A small state that can be distributed over any number of ranks. Each element is a function of the tensor's number, the
+// element's index in the whole tensor, and the step.
 #pragma once
 #include <cstring>
 #include <random>
@@ -25,13 +25,13 @@ inline const std::vector<KnownTensor>& known_tensors() {
   return all;
 }
 
-// The bytes of an element of any type.
+// Returns 8 bytes. An element of any type takes as many of them as it needs.
 inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int64_t step) {
   return (tensor + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(index) * 0xC2B2AE3D27D4EB4Fu ^
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
 }
 
-// A random cut of a tensor: into slabs along a dim, each slab into ranges.
+// A random cut of a tensor into parts. A slab is a range of indices along one dim; a part is a range of elements of a slab.
 inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) {
   const auto cuts = [&](std::int64_t length) {
     std::vector<std::int64_t> at = {0, length};
@@ -51,7 +51,7 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   return parts;
 }
 
-// For each element of a part its index in the whole tensor, found one by one: the plain reference.
+// Returns the index in the whole tensor of each element of the part. This is the plain reference: it tests every element.
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
   for (std::int64_t index = 0; index < elements_of(shape); ++index) {
@@ -67,7 +67,7 @@ inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   return {first, part.count < 0 ? all.end() : first + part.count};
 }
 
-// The parts of one rank, and their bytes.
+// The parts that one rank holds, and their bytes.
 struct KnownState {
   std::vector<StateTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;
@@ -79,7 +79,7 @@ struct KnownState {
     tensors.push_back({known.name, known.shape, part, {bytes.back().data(), count, known.dtype}});
   }
 
-  // fill sets all parts to their values at a step. wrong counts the elements that differ from these.
+  // fill() sets all elements to their values at a step. wrong() counts the elements that differ from these values.
   void fill(std::int64_t step) { go(step, true); }
   std::int64_t wrong(std::int64_t step) { return go(step, false); }
 
@@ -125,7 +125,7 @@ inline void save_step(const std::filesystem::path& folder, std::int64_t step) {
   save_checkpoint(folder, known_metadata(step), state.tensors);
 }
 
-// The step that is loaded, after a check of every element. Throws if none can be loaded.
+// Loads a checkpoint, checks every element and returns the step. Throws if no checkpoint can be loaded.
 inline std::int64_t step_loaded(const std::filesystem::path& path) {
   Log log = quiet();
   const Checkpoint checkpoint = Checkpoint::open(path, log);
