@@ -1,4 +1,5 @@
-// From options and a layout to the parts of a training: shard boundary, pipeline schedule, buckets, reducer, update rule.
+// Makes the parts of a training from its options and layout: shard boundary, pipeline schedule, buckets, reducer, update
+// rule.
 #pragma once
 #include "parallel/training.hpp"
 

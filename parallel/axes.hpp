@@ -1,11 +1,15 @@
-// The table of axes: the directions in which the ranks of a run may share a model and its data. A row is all that the rest
-// of the program knows about an axis. Layout words, flags, the list of legal layouts, the mesh, `--backend tp=…` and a
-// record's coordinates are derived from the rows. To add an axis, add a row, and a file with its strategy if it does more
-// than divide the batch.
+// The table of axes: the directions in which the ranks of a run may share a model and its data. A row holds everything that
+// the rest of the program knows about an axis. Layout words, flags, the list of legal layouts, the mesh, `--backend tp=…`
+// and a record's coordinates are derived from the rows. To add an axis, add a row. If the axis does more than divide the
+// batch, also add a file with its strategy.
 //
-//   outermost          innermost      The dense grid and the expert grid lie over the same ranks. They share the axes that
-//   pp          dp          tp        belong to both, and have the same product. Example: with dp = edp · ep, the ranks that
-//   depth 0     depth 1     depth 2   hold replicas of the dense layers hold different experts.
+//   outermost          innermost
+//   pp          dp          tp
+//   depth 0     depth 1     depth 2
+//
+// The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs
+// to one grid or to both; in either grid, the product of the axis sizes is the number of ranks. Example: if dp = edp · ep,
+// then ranks that hold copies of a dense layer hold different experts.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -28,11 +32,11 @@ struct AxisRow {
   int depth;                // in the grid; 0 is the outermost
   bool takes_rest = false;  // if left out, its size is inferred: world / (other axes of its grid)
   unsigned grids = both_grids;
-  bool zero = false;            // true: ZeRO shards among its ranks; false: they keep copies
-  const char* flag = "";        // help text
-  const char* coordinate = "";  // the record's description of a rank's place along it
-  const char* megatron = "";    // Megatron-LM's option for it
-  const char* deepspeed = "";   // DeepSpeed's section for it
+  bool zero = false;            // true: ZeRO shards optimizer state, gradients and values among the axis's ranks
+  const char* flag = "";        // help text of the axis's flag
+  const char* coordinate = "";  // the record's description of a rank's coordinate on the axis
+  const char* megatron = "";    // Megatron-LM's option for the axis
+  const char* deepspeed = "";   // DeepSpeed's section for the axis
   const char* deepspeed_remark = "";
 };
 
@@ -41,16 +45,16 @@ using AxisTable = std::vector<AxisRow>;  // in the order of layout words; must o
 
 const AxisTable& all_axes();
 
-// A set of axes, one bit per row. Groups and buckets are compared by it.
+// A set of axes, one bit per row of the table. Groups of ranks are looked up by their set of axes.
 using AxisSet = std::uint32_t;
 std::size_t row_of(const AxisTable& table, std::string_view name);  // throws if there is no such axis
 AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names);
-AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes of any of these grids
-AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);
-// The grid of a parameter that is cut along these axes.
+AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belong to at least one of these grids
+AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);  // the axes that divide `what`
+// The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
 unsigned grid_of(const AxisTable& table, AxisSet cut);
-// The axes that divide the batch or its tokens. Ranks along them hold copies of a parameter, and its gradient is summed over
-// them, unless they cut the parameter.
+// The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a parameter and sum its
+// gradient, unless the axis cuts the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
 AxisSet sharding(const AxisTable& table);  // the axes among whose ranks ZeRO shards
 std::vector<std::string> names_of(const AxisTable& table, AxisSet set);

@@ -2,9 +2,10 @@
 // collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent waiting is counted for
 // all axes together.
 //
-// An axis can also pretend. Then it has no peers and sends nothing, but counts what would be sent. Pretending axes and real
-// communicators both ask decision.hpp. A plan is therefore the real code run on phantom tensors, and its predictions are
-// compared with measurements as integers.
+// An axis can also pretend: it has no peers and sends nothing, but counts the bytes that a real axis would send. Pretending
+// axes and real communicators choose algorithms by the same code, decision.hpp. So a plan (plan.hpp) runs the real code of
+// a training step on phantom tensors, which have shapes but no memory. Its predictions must equal the measured counts
+// exactly.
 #pragma once
 #include <array>
 #include <map>
@@ -32,7 +33,7 @@ struct Account {
   };
   std::array<Entry, operations> entries{};
 };
-using Accounts = std::map<std::string, Account>;  // by axis
+using Accounts = std::map<std::string, Account>;  // by the name of the axis
 
 class Axis {
  public:
@@ -44,13 +45,13 @@ class Axis {
     Pending(Pending&&) = default;
     Pending& operator=(Pending&& other) noexcept;  // swaps
     void wait();
-    bool test();  // makes progress; true when over
+    bool test();  // makes progress; true once the call is complete
 
    private:
     Axis* axis_ = nullptr;
     Tensor input_, output_;  // declared before the request, whose destructor waits and still needs them
     Request request_;
-    std::int64_t call_ = -1;  // its number in the trace
+    std::int64_t call_ = -1;  // the call's number in the trace
   };
 
   // `time` belongs to the rank and must outlive the axis.
@@ -66,14 +67,14 @@ class Axis {
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return *time_; }
   void clear_account() { account_ = {}; }
-  void write_in(Trace& trace) { trace_ = &trace; }  // records calls there; the trace must outlive them
-  void give_up(const std::exception& why) {         // tells the peers that this rank leaves, so that they do not wait
+  void write_in(Trace& trace) { trace_ = &trace; }  // records calls in `trace`, which must outlive all calls
+  void give_up(const std::exception& why) {         // tells the peers that this rank failed, so that they stop waiting
     if (!pretends() && size_ > 1) group_.give_up(why);
   }
   std::vector<std::string> exchange(const std::string& mine);  // the texts of all ranks, in rank order
 
-  // Blocks are even: every count is a multiple of the number of ranks. In place: one tensor is a view of the other, at this
-  // rank's block.
+  // All blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call is in place if
+  // `block` is a view of this rank's block of the other tensor.
   void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
   void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
   void all_gather(const Tensor& block, const Tensor& output) { run({Collective::all_gather, block, output}); }
@@ -92,8 +93,8 @@ class Axis {
   Pending start_recv(const Tensor& x, int from);
 
  private:
-  // A call, and the tensors that hold its buffers. Phantom buffers have no addresses; their storage tells if the call is in
-  // place.
+  // A call, and the tensors that hold its buffers. Phantom buffers have no addresses, so the tensors' storage shows whether
+  // the call is in place.
   struct TensorCall : Call {
     TensorCall(Collective what, const Tensor& input_tensor, const Tensor& output_tensor, Redop op = Redop::sum, int root = 0)
         : Call{what, slice_of(input_tensor), slice_of(output_tensor), op, root}, from(input_tensor), to(output_tensor) {}
@@ -102,8 +103,10 @@ class Axis {
   };
   void run(const TensorCall& call);
   Pending start(const TensorCall& call);
-  bool done_alone(const Call& call) const;  // handles empty calls, and copies input to output if there is only one rank
-  std::int64_t foreseen(const TensorCall& call);
+  // Handles calls that need no communication: empty ones, and those of a single rank, which copies input to output. Returns
+  // false for all others.
+  bool done_alone(const Call& call) const;
+  std::int64_t foreseen(const TensorCall& call);  // the bytes that this rank would send
   template <class Do>
   std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);

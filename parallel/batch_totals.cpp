@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t before_squares = 3;
+constexpr std::int64_t before_squares = 3;  // loss, tokens, ranks with bad sums
 
 void put(const SquareSum& sum, std::span<double> words) { words[0] = sum.fast; }
 void put(const SquareSum& sum, std::span<std::int64_t> words) {

@@ -1,4 +1,5 @@
-// The totals of a batch over all ranks, in one all-reduce. On a device, this is also the step's only wait.
+// The totals of a batch over all ranks, in one all-reduce. With a GPU, reading the totals is the only point of a step where
+// the host waits for the device.
 //
 //   fast, f64    summed loss | tokens | ranks with bad sums | ‖g‖²
 //   exact, i64   summed loss | tokens | ranks with bad sums | ‖g‖² as four 32-bit words, which cannot overflow when added
@@ -19,9 +20,10 @@ class BatchTotals {
   bool phantom() const { return all_.phantom(); }
 
   void clear() { chorale::clear(all_); }
-  Tensor loss() const { return all_.narrow(0, 1); }  // the head adds the loss here
-  SquareSum squares() const;                         // starts at zero; on a device the sum accumulates here
-  // Adds this rank's totals to those of all ranks; its loss only if `loss_counts`. In a plan all sums are 0.
+  Tensor loss() const { return all_.narrow(0, 1); }  // the head adds its losses to this element
+  SquareSum squares() const;  // ‖g‖² = 0 to begin with; a fast sum on a device accumulates in all_
+  // Sums the totals of all ranks. A rank's loss counts only if `loss_counts`; `sound` is false if one of its sums was
+  // invalid. In a plan all results are 0.
   Sums add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound, const SquareSum& squares);
 
  private:

@@ -13,7 +13,8 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
 
 AxisSet summed_over(const Parameter& p, const Layout& layout) { return set_of(*layout.axes, p.summed_over); }
 
-// Parameters with equal keys may share a bucket.
+// The axes of the batch over which a gradient is summed, and the parameter's stages. Parameters with equal keys may share a
+// bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & holding_copies(*layout.axes, both_grids), p.stages};
@@ -41,7 +42,8 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
   return all;
 }
 
-// The axes along which this rank's part of a parameter is a copy. Along `spread`, ranks own different elements of it.
+// The axes along which this rank's part of a parameter is a copy. `spread`: axes along which ranks own different elements,
+// so that no part is a copy.
 AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   const AxisSet cut = set_of(axes, p.cut_by), layers = dividing(axes, Divides::layers);

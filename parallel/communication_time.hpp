@@ -1,4 +1,4 @@
-// The seconds a rank communicates, over all its axes. Each second counts once, however many calls are in flight.
+// The seconds in which a rank communicates, on all axes together. A second counts once, however many calls are in flight.
 //
 //   call a     ├──────────────┤
 //   call b          ├──────────────┤

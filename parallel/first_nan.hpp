@@ -1,8 +1,9 @@
 // Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step inspects nothing. If a step's
 // loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
 //
-//   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to later places in the model's
-//   rank 1   ✓ ✗ ✗ ✗ ✗      order: micro-batch, pass, part, tensor. So the earliest place on any rank is the origin.
+//   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to tensors that come later in
+//   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. So the earliest one on any rank is the
+//                           origin.
 #pragma once
 #include <array>
 #include <optional>
@@ -15,16 +16,16 @@ namespace chorale {
 
 class FirstNan {
  public:
-  // A place in the step.
+  // A point in the computation of a step.
   struct Place {
     std::int64_t micro_batch = -1;  // −1: before the first
     bool back = false;              // in the backward pass
-    std::int64_t passed = 0;        // parts of the model passed before in this direction
+    std::int64_t passed = 0;        // number of parts of the model that this pass has already gone through
   };
 
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
-  void take(const Place& place, const std::optional<Error>& trouble);  // an error that numerics found at this place
+  void take(const Place& place, const std::optional<Error>& trouble);  // keeps an error that numerics reported at `place`
   // Collective. If any rank found something, throws the earliest finding on all ranks.
   void throw_first(Axis& world) const;
 

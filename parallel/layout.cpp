@@ -1,5 +1,6 @@
 // The rules that a layout must satisfy: world, heads, layers, batch, schedule, sequence. Each rule is a function that
-// returns nothing, or two lines of an error. The third line suggests the nearest layouts of that world that fit.
+// returns nullopt if the layout satisfies it, or else two lines of an error. The error's third line suggests the nearest
+// layouts that fit on as many ranks.
 #include "parallel/layout.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ struct Misfit {
 };
 using MaybeMisfit = std::optional<Misfit>;
 
-// "data 2 × tensor 2": the sizes of a grid's axes, with or without the axis that takes the rest.
+// "data 2 × tensor 2": the sizes of a grid's axes, with or without the axis whose size can be inferred.
 std::string sizes_in_words(const Layout& l, unsigned grid, bool with_rest, const char* between) {
   std::vector<std::string> words;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -89,7 +90,7 @@ MaybeMisfit check_stages(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
-// The batch must be a multiple of this: the sequences that all replicas take at once.
+// The number of sequences that all replicas process at once. The batch must be a multiple of it.
 std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
   return l.replicas() * std::max<std::int64_t>(1, limits.micro_batch);
 }
@@ -117,7 +118,7 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
 }
 
-// It runs after check_batch, because a rank's share of the batch may be the micro-batch.
+// It runs after check_batch, because it may divide the batch by the number of replicas.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
@@ -150,7 +151,8 @@ MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
   return {};
 }
 
-// Every way to write the world as a product of axis sizes, with at most so many shards and stages; outermost axis first.
+// Every way to write `world` as a product of axis sizes. `shards` and `stages` are the largest sizes of axes that divide
+// the width and the layers. The result is sorted by the outermost axis first.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
@@ -198,7 +200,7 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   return either(words);
 }
 
-// The layouts that fit and are closest to the one asked for. They keep its ZeRO, sp and schedule where possible.
+// The layouts that fit and are closest to `asked`. They keep its ZeRO stage, sp and schedule where possible.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {

@@ -2,8 +2,8 @@
 //
 //   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
 //
-// The axes are rows of a table (axes.hpp); from the outermost to the innermost: pp, dp, tp. The product of their sizes is
-// the world size. If dp is left out, it is inferred.
+// The axes are rows of a table (axes.hpp). From the outermost to the innermost they are pp, dp and tp. The product of their
+// sizes is the world size. If dp is left out, its size is inferred.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,12 +16,12 @@
 
 namespace chorale {
 
-// The schedule for this many model chunks per stage, if none is named.
+// The schedule of a layout word that names none, for this many model chunks per stage.
 std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
   const AxisTable* axes = &all_axes();
-  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row; 0: inferred from the world
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world
   int zero = 0;                                                          // ZeRO stage, 0 to 3
   bool sequence = false;                                                 // sequence parallel over the tensor axis
   std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
@@ -37,10 +37,11 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-std::string to_string(const Layout& layout);  // "dp2.tp2.pp2.z1.sp": always dp, and the parts that differ from the default
-// Reads a layout word. Parts come in any order, each at most once. Besides those above there are vN (chunks) and a
-// schedule's name, optional with several chunks. A usage error names the wrong part and why. World 0: the world is not
-// known yet, and sizes to be inferred stay 0.
+// "dp2.tp2.pp2.z1.sp": dp, and every part that differs from its default
+std::string to_string(const Layout& layout);
+// Reads a layout word. Its parts may come in any order, each at most once: axes with sizes, z0 to z3, sp, vN (N chunks per
+// stage) and the name of a schedule. A usage error names the wrong part and says why it is wrong. `world` is the number of
+// ranks, or 0 if it is not known yet; sizes to be inferred then stay 0.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // The shape of the layout's pipeline, with the placement of its schedule.
@@ -50,17 +51,18 @@ PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 struct LayoutLimits {
   ModelShape shape;
   std::int64_t world = 1, global_batch = 1,
-               micro_batch = 0;  // 0: a rank's whole share, or one sequence in a pipeline
+               micro_batch = 0;  // sequences; 0: a rank's whole share of the batch, or one sequence in a pipeline
   const AxisTable* axes = &all_axes();
 };
 
-// Throws a usage error if the layout does not fit. It suggests the nearest layouts of the same world that do.
+// Throws a usage error if the layout does not fit. The error suggests the nearest layouts that fit on as many ranks.
 void require_fits(const Layout& layout, const LayoutLimits& limits);
 bool fits(const Layout& layout, const LayoutLimits& limits);
-// Replaces a size of 0 by the world divided by the other sizes. If that is not an integer, a usage error suggests layouts of
-// that world; with limits, layouts that also fit.
+// Replaces a size of 0 by the world divided by the other sizes. If the quotient is not an integer, throws a usage error
+// that suggests layouts of that world. With limits, the suggested layouts also fit them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
-std::vector<Layout> all_layouts(const LayoutLimits& limits);  // all that fit, with every strategy
+std::vector<Layout> all_layouts(
+    const LayoutLimits& limits);  // all that fit: all axis sizes, ZeRO stages, with and without sp
 
 }  // namespace chorale

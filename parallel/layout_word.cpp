@@ -1,4 +1,4 @@
-// Writes and reads layout words. Each mistake in a word gets an error that names the part.
+// Writes and reads layout words. An error names the part of the word that is wrong.
 //
 //   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ struct Numbered {
   std::int64_t lowest, highest;
 };
 
-// False for an axis of the expert grid that is always inferred: it never appears in a word.
+// Whether an axis appears in layout words. An inferred axis that is not in the dense grid does not.
 bool is_said(const AxisRow& axis) { return !axis.takes_rest || (axis.grids & dense_grid) != 0; }
 
 std::vector<Numbered> numbered_parts(const AxisTable& axes) {

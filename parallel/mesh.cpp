@@ -75,9 +75,9 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
 
 // A group of this rank.
 struct Mesh::Line {
-  std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm it takes
-  AxisSet set;                     // the axes it is along
-  std::int64_t rank, size, group;  // this rank's index in it, its size, and its number among the groups along these axes
+  std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm the group uses
+  AxisSet set;                     // the axes in which the group's ranks differ
+  std::int64_t rank, size, group;  // this rank's index in the group, its size, and its number among groups of the same axes
 };
 
 std::vector<RankGroup> groups_of(const Layout& layout) {
@@ -163,7 +163,7 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
   for (auto& [backend, world] : worlds_) world.use_device(device);
 }
 
-// Prefers memory that peers map (shm) to host memory that other backends lend.
+// Prefers memory that peers can map (shm) to host memory that other backends provide.
 const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {

@@ -1,6 +1,6 @@
-// The mesh: all ranks of a run in a grid of named axes, and this rank's place in it. It is passed as an argument, never
-// global. A set of axes defines groups: each contains the ranks that differ only in these axes. A group's ranks build it
-// together, once, when the mesh is made. Strategies ask for a group by its axes.
+// The mesh: all ranks of a run in a grid of named axes, and this rank's coordinates in it. A mesh is passed as an argument;
+// none is global. A set of axes defines groups: each group contains the ranks that differ only in these axes. The ranks of
+// a group build it together, once, when the mesh is made. Strategies ask for a group by its axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
@@ -18,7 +18,7 @@
 
 namespace chorale {
 
-// A choice by axis ("dp", "tp", "pp", "world"); "" holds the choice for all other axes.
+// The chosen backend or algorithm of each axis ("dp", "tp", "pp", "world"). The key "" holds the choice for all other axes.
 using ByAxis = std::map<std::string, std::string>;
 std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
@@ -45,7 +45,7 @@ class Worlds {
  private:
   Worlds() = default;
   const Communicator& whole() const;    // one with all ranks
-  const Communicator* nearest() const;  // the one that lends this memory; null: none does
+  const Communicator* nearest() const;  // the communicator whose memory tensors use; null: no backend provides memory
   ByAxis backends_;
   Topology topology_;
   std::map<std::string, Communicator> worlds_;  // by backend
@@ -53,7 +53,7 @@ class Worlds {
   std::shared_ptr<Memory> device_;
 };
 
-// A rank's place on each axis, by row of the table.
+// A rank's coordinate on each axis; the index is the axis's row in the table of axes.hpp.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
 // Every group of two or more ranks that a mesh of this layout has, and the axis whose backend and algorithm it takes.
@@ -62,7 +62,8 @@ struct RankGroup {
   std::vector<int> ranks;
 };
 std::vector<RankGroup> groups_of(const Layout& layout);
-// The rank of a stage in the first replica, with the first shard or the last; the last shard may be larger.
+// The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
+// first: its shard may be larger.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false);
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
@@ -77,8 +78,9 @@ class Mesh {
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
-  // The group of ranks that differ only in these axes. Groups exist for each axis, for every set of axes that divide the
-  // batch or its tokens, for all axes of the width together, and for all axes of the layers. Axes of size 1 are ignored.
+  // The group of ranks that differ only in these axes. There is a group for each axis, for every set of axes that divide
+  // the batch or its tokens, for all axes that divide the width, and for all axes that divide the layers. Axes of size 1
+  // are ignored.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
   Axis& data() const { return *data_; }          // divides the batch
@@ -87,7 +89,7 @@ class Mesh {
   Axis& ends() const { return *ends_; }          // the first and the last stage; size 1 on stages in between
   Axis& world() const { return *world_; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
-  CommunicationTime& time() const { return *time_; }  // this rank's, on all axes together
+  CommunicationTime& time() const { return *time_; }  // this rank's communication time, on all axes together
 
  private:
   struct Line;

@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-// A matrix product costs 2 operations per element and token, its two gradients 4 more. Attention reads half the sequence on
-// average.
+// Forward, a matrix product costs 2 flops per element of the matrix and token; backward, its two gradients cost 4 more.
+// Causal attention reads half the sequence on average.
 double flops_per_token(const Training& training) {
   const ModelShape& shape = training.options().shape;
   const Layout& layout = training.mesh().layout();
@@ -37,7 +37,7 @@ class Pretence {
                                   r.selector ? r.selector : std::make_shared<const Selector>()),
                   nothing_, still_) {}
 
-  // The traffic of `act`.
+  // Returns the traffic of act(training).
   template <class Act>
   Accounts sent_by(Act&& act) {
     clear_accounts(training_.mesh());
@@ -60,8 +60,8 @@ class Pretence {
   Training training_;
 };
 
-// Options with fewer micro-batches and the same peak memory. Under 1f1b a stage has at most `pipeline` micro-batches in
-// flight, and all after the first are alike.
+// Options that need the same peak memory with fewer micro-batches, so that planning is faster. Under 1f1b a stage has at
+// most as many micro-batches in flight as there are stages, so more micro-batches do not raise the peak.
 TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
   if (layout.schedule == Layout{}.schedule)
     options.global_batch = std::min(options.global_batch, 2 * layout.stages() * layout.replicas() * options.micro_batch);
@@ -72,7 +72,7 @@ RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::i
   return plan_rank({.options = options, .layout = layout}, rank_of_stage(layout, stage, true));
 }
 
-// The number of the stage that needs the most memory, and the plan of its rank.
+// The index of the stage that needs the most memory, and the plan of its rank.
 std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
@@ -97,7 +97,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
 
-// Other layouts of the same ranks: first higher ZeRO stages, then any other. At most 32, since there may be hundreds.
+// Other layouts of the same ranks: first `asked` with higher ZeRO stages, then all others. At most 32, since there may be
+// hundreds.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.replicas() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);

@@ -14,8 +14,9 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
   return all;
 }
 
-// States how ranks hold a parameter of this stage. Its gradient is a sum over all tokens, so it is summed over the axes that
-// divide tokens, except those that cut the parameter.
+// Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens, so it is
+// summed over the axes that divide the batch or its tokens, except those that cut the parameter. Under sequence
+// parallelism, a parameter `of_stream` is also summed over the axes that divide the width.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
   const AxisSet cut = set_of(axes, p.cut_by);
@@ -23,7 +24,7 @@ void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   if (p.of_stream && layout.sequence) sum |= dividing(axes, Divides::width);
   p.summed_over = names_of(axes, sum);
   p.stages = p.tied ? end_stages(layout) : std::vector{stage};
-  if (p.tied) p.multiplies = ends;  // only the head multiplies by it
+  if (p.tied) p.multiplies = ends;  // only the stage with the head multiplies by the tied table
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
-// The part of the model that a rank has: its shard of the layers of its stage. The layers are grouped into pipeline chunks,
-// and into units for buckets and ZeRO.
+// The part of the model that a rank has: its shard of the layers of its pipeline stage. The layers are grouped into
+// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the first block's chunk, the head in the last
+// block's.
 //
-//   embedding │ block 0 │ … │ block L−1 │ norm, head          units; embedding and head stay with the first and last block
+//   units:   embedding │ block 0 │ … │ block L−1 │ norm, head
 #pragma once
 #include "parallel/mesh.hpp"
 #include "parallel/reducer.hpp"  // for wrap_units
 
 namespace chorale {
 
-// Builds the whole model; a rank then keeps its stage. Empty: build_gpt, with each layer's width cut among the tensor ranks.
+// Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds it and cuts each layer's width among the
+// tensor-parallel ranks.
 using BuildModel = std::function<Model(const ModelShape&, Remake, const Mesh&)>;
 
 class Stage {
@@ -16,13 +18,13 @@ class Stage {
   Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const BuildModel& build = {});
 
   std::vector<Sequence>& chunks() { return chunks_; }
-  // The units in the order of the forward pass, with the parameters that each introduces; every parameter is in one unit. A
-  // tied embedding table gets its own unit; otherwise ZeRO-3 would gather the position table together with the head.
+  // The parameters of each unit, in the order of the forward pass. Every parameter is in exactly one unit. A tied embedding
+  // table gets a unit of its own; otherwise ZeRO-3 would gather the position table together with the head.
   const std::vector<std::vector<ParameterPointer>>& units() const { return units_; }
   std::vector<ParameterPointer> parameters() const;
-  bool begins() const { return begins_; }                  // has the model's first part, which takes the tokens
-  bool ends() const { return ends_; }                      // has the model's last part, which makes the logits
-  std::int64_t last_chunk() const { return last_chunk_; }  // the chunk of that last part
+  bool begins() const { return begins_; }                  // whether this stage has the model's first part: the embedding
+  bool ends() const { return ends_; }                      // whether this stage has the model's last part: the head
+  std::int64_t last_chunk() const { return last_chunk_; }  // the chunk, within its stage, that has the head
   void wrap_units(Buckets& buckets);                       // wraps each unit in a ZeroUnit
   void each_site(const std::function<void(SumSite&)>& visit);
 

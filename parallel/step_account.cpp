@@ -37,7 +37,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
   if (queue_.device)
     std::swap(update_, earlier_);
   else
-    mark(reduced);  // on the host the update is over by now, and counts in this step
+    mark(reduced);  // on the host the update is complete here, and counts in this step
 
   for (const auto& [micro_batch, chunk, begins, ends] : opened_)
     result.data += span(Trace::Kind::data, begins, ends, micro_batch, chunk);

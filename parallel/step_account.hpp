@@ -1,10 +1,10 @@
-// Where the seconds of a step go. The step records events as it enqueues its work. The rank waits for that work once per
-// step; after the wait, the events become seconds: of the phases in the step's result, of the pipeline's events, and of the
-// trace.
+// Measures the seconds of a step's phases. The step records timing events as it enqueues its work. The host waits for the
+// device once per step. After this wait the events become seconds: in the step's result, in the pipeline's events and in
+// the trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
-// On a device the update follows the wait, so its time becomes known, and is reported, with the next step.
+// The update comes after the wait. So on a device the time of an update is known, and reported, only with the next step.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,10 +22,10 @@ struct StepResult {
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;
-  // Seconds of this rank. The first six are disjoint and add up to the step: reading samples, the passes, all other
-  // computation, waiting for collectives, waiting for other stages. `hidden` is the time in which communication was in
-  // flight and the rank did not wait. On a device these are device times up to the step's one wait; the update counts in
-  // the next step.
+  // Seconds of this rank. The first six are disjoint and add up to the step: `data` reads samples, `forward` and `backward`
+  // are the passes, `optimizer` is all other computation, `exposed` waits for collectives, `bubble` waits for other stages.
+  // `hidden` is the time in which communication was in flight and the rank did not wait. On a device these are device times
+  // up to the step's wait; the update counts in the next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
 };
 
@@ -41,17 +41,17 @@ class StepAccount {
   void opened(std::int64_t micro_batch, std::int64_t chunk, const TimingEvent& begins) {
     opened_.push_back({micro_batch, chunk, begins, now()});
   }
-  void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // all work enqueued before `reduced` is done
+  void waited() { known_ = {edges_[reduced].moment, clock_.seconds()}; }  // the device has done all work up to `reduced`
   void update_begins() { update_.emplace().begins = edge(); }
   void updated() { update_->updated = now(); }  // the optimizer is done; publishing follows
   void update_ends() { update_->ends = edge(); }
   void settle(const PipelineTimes& times, StepResult& result);
 
-  const std::vector<PipelineEvent>& events() const { return events_; }  // of the newest step
+  const std::vector<PipelineEvent>& events() const { return events_; }  // the pipeline's events of the newest step
   Trace& trace() { return trace_; }
 
  private:
-  // An event, and the communication time up to it.
+  // A timing event, and the rank's communication time up to it.
   struct Edge {
     TimingEvent moment;
     CommunicationTime::Seconds communicated;
@@ -77,9 +77,9 @@ class StepAccount {
   const Clock& clock_;
   Trace trace_;
   std::array<Edge, 4> edges_;
-  std::vector<Opened> opened_;     // micro-batches of this step
-  std::optional<Update> update_;   // of this step
-  std::optional<Update> earlier_;  // on a device: of the previous step
+  std::vector<Opened> opened_;     // the reading of each micro-batch of this step
+  std::optional<Update> update_;   // the update of this step
+  std::optional<Update> earlier_;  // on a device: the update of the previous step
   CompletedEvent known_;
   std::vector<PipelineEvent> events_;
 };

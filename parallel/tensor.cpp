@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-// The same bytes as integers. A value that is zero on all ranks but one keeps its bits in an integer sum.
+// The same bytes, viewed as integers. If a value is zero on all ranks but one, an integer sum keeps its bits.
 Tensor bits_of(const Tensor& x) { return x.as(x.bytes() % 4 == 0 ? DType::i32 : DType::u8); }
 
 // A std::function must be copyable, and Pending is not.

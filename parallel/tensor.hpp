@@ -6,9 +6,13 @@
 //   sequence    x/t ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y/t     forward:  f all-gather, g reduce-scatter
 //                                                            backward: g all-gather (and x again, for dW), f reduce-scatter
 //
-// Elements sent per layer, rank and micro-batch with ring: 8·b·s·h·(t−1)/t; with sequence parallelism 10 instead of 8. The
-// all-reduce of dx overlaps the computation of dW. Each row of the embedding is on one rank; its bits are added as integers,
-// so that even a −0 survives. For the loss, the ranks exchange a maximum, a sum and a hit per token instead of logits.
+// With ring algorithms and t ranks, a rank sends 8·b·s·h·(t−1)/t elements per layer and micro-batch of b sequences of s
+// tokens and width h. With sequence parallelism the factor is 10 instead of 8. The all-reduce of dx overlaps the
+// computation of dW.
+//
+// Each row of the embedding table is on one rank; the others contribute zeros. The ranks add the rows' bit patterns as
+// integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the
+// logits: the maximum, the sum of exponentials and the logit of the target (the "hit").
 #pragma once
 #include "layers/shard_boundary.hpp"
 #include "parallel/axis.hpp"
@@ -17,7 +21,7 @@ namespace chorale {
 
 class TensorParallel : public ShardBoundary {
  public:
-  // Partitioned: of the activations kept for recomputation, each rank keeps only its rows.
+  // partitioned: each rank keeps only its rows of the activations that full recomputation keeps.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

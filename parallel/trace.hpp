@@ -1,11 +1,12 @@
-// A record of what a rank did, and when, in selected steps: the passes of its micro-batches, and every call on every axis.
+// A record of what a rank did, and when, in selected steps: the passes of its micro-batches, and every communication call.
 //
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
 //   blocking call                │begins … ends│                                    exposed: all of it
 //   started call                        │begins ┄ launched ┄┄┄┄┄ waited … ends│     exposed: its launch, and the wait for it
 //
-// A started call ends here when the rank notices: in its wait, or in a test. All times are of the rank's own clock. Cost:
-// one branch per call and pass if off; if on, one record for each, up to a limit.
+// A started call may complete earlier than the trace shows: its recorded end is the time when the rank notices it, in a
+// wait or a test. All times are read from this rank's clock. Cost: one branch per call and pass if tracing is off, one
+// record per call and pass if it is on, up to a limit.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,15 +19,15 @@ class Trace {
   enum class Kind : std::uint8_t { step, data, forward, backward, weights, optimizer };
   struct Span {
     Kind kind = Kind::step;
-    std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: none
+    std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: the span belongs to no micro-batch or chunk
     double begins = 0, ends = 0;
   };
   struct Call {
     std::int64_t step = 0;
     std::string axis, operation, algorithm, backend, dtype;
-    std::int64_t bytes = 0;  // of the whole vector
-    bool message = false;    // to or from one rank, not a collective
-    bool started = false;    // nonblocking
+    std::int64_t bytes = 0;  // bytes of the input or the output, whichever is larger
+    bool message = false;    // true: a message to or from one rank; false: a collective
+    bool started = false;    // true: nonblocking
     double begins = 0, launched = 0, waited = 0, ends = 0;
     double exposed() const { return launched - begins + ends - waited; }
   };
@@ -38,12 +39,12 @@ class Trace {
   bool on() const { return on_; }
 
   void add(Span span);
-  std::int64_t add(Call call);  // returns its number, or −1 if off or full
-  void over(std::int64_t call, double waited, double ends);
+  std::int64_t add(Call call);  // returns the call's number, or −1 if tracing is off or the limit is reached
+  void over(std::int64_t call, double waited, double ends);  // sets when the wait for a started call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }
   const std::vector<Call>& calls() const { return calls_; }
-  std::int64_t left_out() const { return left_out_; }
+  std::int64_t left_out() const { return left_out_; }  // spans and calls beyond the limit
 
  private:
   bool takes(std::size_t so_many);

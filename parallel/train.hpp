@@ -1,10 +1,10 @@
-// The one include that your own program needs to train a transformer, with the library of collectives/chorale.hpp. Include
-// it as <chorale/parallel/train.hpp>, installed or not. examples/ has two such programs.
+// The one header that your own program includes to train a transformer: `#include <chorale/parallel/train.hpp>`. It
+// includes collectives/chorale.hpp, and the program links the same library. examples/ has two such programs.
 //
-//   build_gpt(shape, …)                 the model as a list of layers, for a loop of your own
-//   Training(options, mesh, …)          the same with the library's step: any layout, any numerics
+//   build_gpt(shape, …)                 builds the model as a list of layers, for a training loop of your own
+//   Training(options, mesh, …)          model, optimizer and the library's training step, on any layout, with any numerics
 //   Mesh(parse_layout("dp2.tp2", n), …) the groups of ranks
-//   SyntheticLanguage, Sampler          training data, and its order
+//   SyntheticLanguage, Sampler          training data, and the order in which they are read
 #pragma once
 #include "collectives/chorale.hpp"
 #include "layers/gpt.hpp"

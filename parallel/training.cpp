@@ -35,7 +35,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
                                            options.masters);
-  reducer_->publish();
+  reducer_->publish();  // the optimizer initialized the shard that this rank owns; this gathers the other ranks' shards
   for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
 }
 
@@ -113,7 +113,8 @@ StepResult Training::step(const ReadSamples& read) {
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   account_.mark(StepAccount::passed);
   reducer_->finish();
-  // The number of counted tokens is known only after the step's one wait. The norm is corrected for it there.
+  // The number of counted tokens is known only after add_up(), the step's only point where the host waits for the device.
+  // So the norm is computed as if all tokens counted, and corrected below.
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
@@ -143,7 +144,7 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
-// Nothing if any rank's sums are invalid. In a plan the loss is NaN.
+// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
   const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
@@ -168,7 +169,7 @@ void Training::each_site(const std::function<void(SumSite&)>& visit) {
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
 
-// The first invalid sum on this rank since the last call, if any.
+// The error of the first invalid sum on this rank since the last call; nullopt if all were valid.
 std::optional<Error> Training::trouble_of_sums() {
   std::optional<Error> trouble;
   each_site([&](SumSite& site) {
@@ -214,10 +215,11 @@ std::int64_t Training::declared_activation_bytes() {
   return all.input + all.inside + all.output;
 }
 
-// All ranks repeat the whole step, so that none waits for a rank that has thrown.
+// Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
+// so that no rank waits for one that has thrown.
 void Training::name_first_nan(const ReadSamples& read) {
   buckets_->clear_gradients();
-  trouble_of_sums();  // clears what the first run of the step left
+  trouble_of_sums();  // clears the errors of the first run of the step
   FirstNan first_nan(steps_ + 1);
   for (const ParameterPointer& p : parameters_)
     if (p->value) first_nan.look({}, "value", p->name, p->value);
@@ -233,7 +235,7 @@ void Training::name_first_nan(const ReadSamples& read) {
     batch.context.inspect = [this, there, back, &first_nan](const char* what, const std::string& layer,
                                                             const Tensor& tensor) {
       const FirstNan::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
-      first_nan.take(place, trouble_of_sums());  // an exact sum is an integer, even if an addend was NaN
+      first_nan.take(place, trouble_of_sums());  // exact sums are integers, so only numerics can tell that an addend was NaN
       first_nan.look(place, what, layer, tensor);
     };
     batch.context.on_gradient_ready = [this, back, &first_nan](Parameter& p) {

@@ -2,10 +2,12 @@
 // nothing else: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are
 // reduced (reducer.hpp), and what the optimizer owns (buckets.hpp).
 //
-//   step:  each micro-batch: forward, backward (gradients grow)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
+//   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// One rule holds for scale. Every rank backpropagates the *summed* loss. Gradients are added over every axis that shares a
-// parameter. One division by the tokens of the whole batch, on all ranks, comes at the end.
+// To publish means that each rank gets the new values of the parameters that other ranks updated (ZeRO).
+//
+// Gradients are scaled once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the end,
+// they are divided by the number of tokens in the whole batch, over all ranks.
 #pragma once
 #include <functional>
 #include <memory>
@@ -33,14 +35,14 @@ struct TrainingOptions {
   std::string optimizer = "adamw";
   bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, decay = 0.1, momentum = 0.9;
-  double clip = 1;  // of the gradient's norm; 0: none
+  double clip = 1;  // the largest gradient norm; 0: no clipping
   LearningRate rate;
   LossScaler scaler;
   std::uint64_t seed = 1234;
   int threads = 1;
   const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
   std::int64_t device_bytes = 0;         // device workspace of matrix products, in addition to all tensors
-  std::string reducer = "bucketed";      // or naive, without ZeRO
+  std::string reducer = "bucketed";      // or "naive", which does not work with ZeRO
   std::int64_t bucket_bytes = 25 << 20;  // gradient bytes per bucket
   bool partition_activations = false;    // tensor ranks split the activations that full recomputation keeps
   std::int64_t memory_limit = 0;         // bytes on this rank; 0: no limit
@@ -49,8 +51,8 @@ struct TrainingOptions {
   Queue queue() const { return queue_on(device, threads); }
 };
 
-// Fills the inputs and the targets (next tokens) of `samples` samples from number `first` on. Both are samples × sequence; a
-// target of −1 is not counted.
+// Fills the inputs and the targets (next tokens) of `samples` samples, beginning with sample number `first`. Both spans
+// have samples × sequence elements. A target of −1 does not count in the loss.
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs,
                                        std::span<std::int32_t> targets)>;
 
@@ -73,29 +75,31 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // these two may be wrapped or replaced
+  std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace the reducer and the boundary
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
-  void publish();  // call it after writing to the optimizer's state: it updates the values on all ranks
+  void publish();  // must be called after writing to the optimizer's weights: updates the values on all ranks
 
   const PipelineSchedule& schedule() const { return schedule_; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
-  // Activation bytes of one micro-batch in the first chunk: measured on the newest one, and as the layers declare them.
+  // Activation bytes that one micro-batch keeps in the first chunk: as measured on the newest micro-batch, and as the
+  // layers declare them.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
 
  private:
   using Prepare = std::function<void(MicroBatch&)>;
-  // The totals over all ranks.
+  // The results of a batch over all ranks.
   struct Outcome {
-    double loss = 0;  // the mean over the tokens
-    std::int64_t tokens = 0;
-    double gradient_norm = 0;  // as if every target of the batch counted
+    double loss = 0;           // the mean over the counted tokens
+    std::int64_t tokens = 0;   // the number of counted tokens
+    double gradient_norm = 0;  // for gradients divided by the number of all tokens, counted or not
   };
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }  // true on one rank of each replica
+  // True on one rank of each replica, whose loss counts. (All tensor-parallel ranks compute the same loss.)
+  bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const Prepare& prepare);
   PipelineTimes run_batch(const ReadSamples& read, const Prepare& prepare);
@@ -118,7 +122,7 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Reducer> reducer_;
   PipelineSchedule schedule_;
-  std::int64_t tokens_ = 0;  // targets counted in this batch, where has_loss()
+  std::int64_t tokens_ = 0;  // targets of this batch that count, on ranks where has_loss()
   BatchTotals batch_totals_;
   StepAccount account_;
   std::int64_t steps_ = 0, samples_ = 0, activation_bytes_ = 0;

@@ -15,7 +15,8 @@ class Sharded final : public Reducer {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
   }
 
-  // Once all gradients of a bucket are in for this micro-batch, adds their sum over ranks to the shard and drops them.
+  // Once all gradients of a bucket are ready for this micro-batch: sums them over ranks, adds this rank's block of the sum
+  // to its shard, and drops the whole gradients.
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;

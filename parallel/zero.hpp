@@ -1,32 +1,37 @@
-// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). The ranks of a bucket's group keep shards of the gradients (2), and of the
-// parameters too (3). They are whole only while their unit of the model computes. A unit is an embedding, a block or the
-// head.
+// ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one shard of the gradients, and under
+// ZeRO-3 also one shard of the values. A unit of the model (an embedding, a block or the head) has whole tensors only while
+// it computes: whole gradients in the backward pass, and under ZeRO-3 whole values in both passes.
 //
-//   forward    gather i+1 ┄┄ │ unit i │ drop values        the next unit's values travel while this one computes
-//   backward   gather i−1 ┄┄ │ unit i │ reduce-scatter its gradients onto the shard, drop both
+//   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
+//   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
 //
-// With ring and N ranks, (N−1)/N elements are sent per parameter: ZeRO-2 once per micro-batch and once per step for the
-// values, ZeRO-3 three times per micro-batch. State for f32: 4Ψ + 12Ψ/N bytes (2) and 16Ψ/N bytes (3), plus the live units.
+// The next unit's values are gathered while this unit computes. After the reduce-scatter, a rank adds the sum to its shard.
+//
+// With N ranks, Ψ parameters and ring algorithms, one pass over all parameters costs a rank (N−1)/N·Ψ elements sent. ZeRO-2
+// pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times per micro-batch.
+// Weights, gradients and Adam's moments in f32 take 4Ψ + 12Ψ/N bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole
+// tensors of the units that compute.
 #pragma once
 #include "layers/wrapping.hpp"
 #include "parallel/reducer.hpp"
 
 namespace chorale {
 
-// A unit: a layer whose gradients, and with ZeRO-3 its values, are whole only while it needs them.
+// Wraps one unit: provides its whole tensors before the unit computes, and drops them afterwards.
 class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
-  // Sets the neighbors in the order of the forward pass, whose values this unit prefetches; null: none.
+  // Sets the units before and after this one in the forward pass. This unit prefetches their values. Null: there is none.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
 
  private:
-  void fetch();    // starts to gather the values
-  void need();     // waits until they are here
-  void release();  // drops them
+  // All three do nothing under ZeRO-2, whose values are always whole.
+  void fetch();    // starts to gather the unit's values, unless that has been started
+  void need();     // waits until the unit's values are gathered
+  void release();  // drops the unit's whole values
 
   Buckets& buckets_;
   std::vector<Bucket*> mine_;

@@ -102,8 +102,8 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
   return x;
 }
 
-// Gathers the logits of the whole vocabulary on all shards, bit by bit, so that they draw the same token. Each shard fills
-// its columns, and an integer sum joins them.
+// Gathers the logits of the whole vocabulary on all tensor-parallel ranks, so that all of them draw the same token. Each
+// rank fills in its own columns. A sum of the bit patterns as integers joins the columns without rounding.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
   const Slab mine = share_of_width(mesh_).slab(0, shape.vocabulary, shape.vocabulary_block());

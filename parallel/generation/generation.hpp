@@ -1,13 +1,14 @@
-// Generates tokens one after the other, from a model on any layout. Keys and values of earlier tokens are cached, so a new
-// token costs one row. When the context is full, the older half is forgotten and the newer half is read again.
+// Generates tokens one after the other, with a model on any layout. Keys and values of earlier tokens are cached, so each
+// new token runs only one row through the model. When the context is full, the cache is emptied and the newer half of the
+// tokens is read again.
 //
 //   stage 0   token ─ embedding ─ blocks ─▶ ┐                 each rank caches the keys and values of its heads and blocks
 //   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw the same token
 //             ▲───────┴───────────── token ──────────────┘        and send it to their pipelines
 //
-// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, so all must generate equally
-// many tokens. Sent per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the
-// logits, and the token itself.
+// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, so all of them must generate
+// the same number of tokens. Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one
+// all-reduce of the logits, and the token itself.
 #pragma once
 #include <functional>
 #include <string>
@@ -30,8 +31,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// The peak bytes of a rank, on the stage that needs most, with the last shard, if it reads `tokens` at once. The same code
-// runs on phantom memory.
+// The peak bytes of a rank that reads `tokens` tokens at once: the rank with the last shard, on the stage that needs the
+// most memory. Runs the code of Generator on phantom memory.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -43,11 +44,12 @@ class Generator {
   const Ledger& ledger() const { return ledger_; }
   std::vector<Owned> weights() const { return buckets_->owned(); }  // uninitialized: the caller loads them
 
-  // Calls `on_token` for each token as it comes. If it returns false, generation ends. It must return the same on all ranks,
-  // which all see the same token.
+  // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. It gets the same
+  // token on all ranks of a replica and must return the same answer on all of them.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
-  // Reads `tokens` after those read before, and returns the logits of the next token: on the last stage; empty elsewhere.
+  // Reads `tokens`, which follow the tokens read before. On the last stage it returns the logits of the next token; on
+  // other stages, an empty vector.
   std::vector<float> read(const std::vector<std::int32_t>& tokens);
   void forget() { cache_.past = 0; }
 

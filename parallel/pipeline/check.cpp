@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-// One end of a message. A message is identified by the action that receives it.
+// One end of a message: a send or a receive. A message is identified by the action that needs it.
 struct Transfer {
   bool sends;
   std::int64_t peer;
@@ -34,7 +34,7 @@ std::string at(const PipelineSchedule& schedule, std::int64_t stage, const Pipel
   return fmt::format("stage {}, {}", stage, name_of(action, schedule.chunks));
 }
 
-// The position of each action in its stage's list; −1: missing.
+// The position of each action of one stage in that stage's list; −1: the list does not contain it.
 class Positions {
  public:
   explicit Positions(const PipelineShape& shape)
@@ -69,7 +69,8 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// Within a stage nothing is sent, so an action's inputs must come earlier in the list.
+// No messages are sent within a stage. So if one action of a stage needs the result of another, it must come later in the
+// list.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
@@ -85,7 +86,8 @@ std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage,
   return "";
 }
 
-// Each message is sent and received once, as checked before. This checks that both orders are the same.
+// Between two stages, messages must be received in the order in which they are sent. (find_not_once has checked that each
+// is sent and received once.)
 std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers) {
   using Channel = std::pair<std::int64_t, std::int64_t>;  // from, to
   std::map<Channel, std::vector<PipelineAction>> sent, received;

@@ -1,7 +1,7 @@
 // Proves a pipeline schedule, for all its stages at once, in one process:
 //
-//   every action once                each (micro-batch, chunk): forward, backward and, if split, weights
-//   no action before its inputs      on one stage by the order of its list, between stages by the messages
+//   every action once                for each (micro-batch, chunk): forward, backward and, if split, weights
+//   no action before its inputs      within a stage by the order of its list, between stages by the messages
 //   messages arrive in order         between two stages, activations and gradients share one channel
 //   no deadlock                      a stage receives just before an action, and sends right after it without waiting
 #pragma once
@@ -12,15 +12,15 @@ namespace chorale {
 // "" if the schedule is correct; else the flaw, with its stage and action.
 std::string find_flaw(const PipelineSchedule& schedule);
 
-// Whether a correct schedule would deadlock if sends were synchronous. This happens if two neighbors exchange an activation
-// for a gradient.
+// Whether a correct schedule would deadlock if sends were synchronous. This happens if, at the same time, a stage sends an
+// activation to a neighbor and that neighbor sends a gradient back.
 bool needs_buffers(const PipelineSchedule& schedule);
 
-// By stage: the largest number of (micro-batch, chunk) in flight, whose activations are kept. They are in flight from the
-// forward pass to the backward pass; with a split backward pass, to the weight gradients.
+// By stage: the largest number of pairs (micro-batch, chunk) in flight at once. A pair is in flight, and its activations
+// are kept, from its forward pass to the end of its backward pass; with a split backward pass, to its weight gradients.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
-// By stage: the number of messages that it sends.
+// By stage: the number of messages that the stage sends.
 std::vector<std::int64_t> messages_sent(const PipelineSchedule& schedule);
 
 }  // namespace chorale

@@ -9,10 +9,10 @@ namespace chorale {
 namespace {
 
 constexpr double left = 72, right = 16, width = 1200, head = 78, panel_head = 30, lane_height = 34, bar_height = 28;
-constexpr double digit_width = 7.5;  // of the labels
+constexpr double digit_width = 7.5;  // width of a digit in a label
 
-// The colors are safe for color-blind readers and differ in brightness: in gray, forward is dark, backward light, weights
-// hatched. Every rule applies only to this picture, so several pictures can share a page.
+// The colors are safe for color-blind readers. They also differ in gray: forward is dark, backward light, weights hatched.
+// Every rule begins with .pipeline, so the style changes nothing else on a page.
 constexpr const char* style = R"svg(  <style>
     .pipeline { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
     .pipeline text { fill: #1c2430 } .pipeline .quiet { fill: #5c6878 } .pipeline .lane { fill: #eef1f5 }
@@ -86,7 +86,7 @@ class Picture {
     return svg;
   }
 
-  // Later chunks are paler.
+  // One pass as a bar. Later chunks are paler.
   std::string bar(const PipelinePanel& panel, const PipelineEvent& event, double top) const {
     const PipelineTimeline& timeline = panel.timeline;
     const std::string label = label_of(event.action, timeline.chunks);

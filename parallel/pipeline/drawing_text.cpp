@@ -19,7 +19,7 @@ std::int64_t longest_label(const PipelineTimeline& timeline) {
   return static_cast<std::int64_t>(longest);
 }
 
-// The time unit of which all times are multiples; 0 if there is none.
+// The shortest pass, if all times are multiples of it; otherwise 0.
 double unit_of(const PipelineTimeline& timeline) {
   const double first = timeline.begins();
   double unit = std::numeric_limits<double>::infinity();
@@ -33,8 +33,8 @@ double unit_of(const PipelineTimeline& timeline) {
 // One cell per column of the terminal.
 using Row = std::vector<std::string>;
 
-// A forward pass begins with its number, the others with their shade, so the start and the kind of each pass are visible. A
-// shaded pass has no number if no shade would separate it from the next pass.
+// A forward pass begins with its number; backward and weights begin with their shade. So the start and the kind of each
+// pass are visible. A shaded pass gets no number if the number would leave no shade before the next pass.
 void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t last, const std::string& label) {
   const bool forward = event.action.kind == Pass::forward;
   const auto begin = row.begin() + first, end = row.begin() + last;
@@ -45,7 +45,7 @@ void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t
   for (std::size_t i = 0; i < shown.size(); ++i) begin[static_cast<std::ptrdiff_t>(i) + !forward] = shown[i];
 }
 
-// The smallest tick that has room: 1, 2 or 5 times a power of ten.
+// The seconds between two ticks of the time axis: the smallest 1, 2 or 5 times a power of ten that leaves room for a number.
 double tick_seconds(double columns_per_second) {
   const double least = least_tick_columns / columns_per_second;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -1,5 +1,5 @@
 // The baseline: a plain split of the layers. A micro-batch goes forward through all stages and back before the next one
-// begins, so one stage works at a time. One activation is in flight; the bubble is (p−1)/p of the time.
+// begins, so only one stage works at a time. One micro-batch is in flight. With p stages, the bubble is (p−1)/p of the time.
 //
 //   stage 0   F0 ·  ·  B0 F1 ·  ·  B1
 //   stage 1   ·  F0 B0 ·  ·  F1 B1 ·

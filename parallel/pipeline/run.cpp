@@ -82,7 +82,7 @@ class Run {
   const PipelinePart& part_;
   Clock& clock_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results for another chunk of the same stage
+  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
   std::vector<Axis::Pending> sends_;
   PipelineTimes times_;
 };

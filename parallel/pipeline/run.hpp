@@ -1,8 +1,8 @@
 // Runs a pipeline schedule on the ranks of the pipeline axis. Each stage runs its actions in order, receives their inputs
-// and sends their results. A rank without a pipeline uses the same code for its micro-batches, as a single stage.
+// and sends their results. Without a pipeline, a rank runs its micro-batches by the same code, as a single stage.
 //
-//   stage 0   F0 ─▶ F1 ─▶ …        an action waits only for its message; its result travels while the next action
-//   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed on arrival
+//   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own message. Its result is sent while the next action
+//   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace chorale {
 
-// A micro-batch in flight on a stage: its context, and what its backward pass needs.
+// A micro-batch in flight on a stage: its context, and the tensors that its backward pass needs.
 struct MicroBatch {
   MicroBatch(Context made, bool selective) : context(std::move(made)), tape(selective) {}
   MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
@@ -26,21 +26,22 @@ struct MicroBatch {
   std::int64_t targets = 0;  // the number of targets that count
   Context context;
   Tape tape;
-  std::vector<std::function<void()>> weight_gradients;  // deferred
+  std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass
 };
 
+// A stage's part of the model, and how to begin a micro-batch on it.
 struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
-  Shape message;  // of the tensors sent between stages
+  Shape message;  // the shape of the tensors sent between stages
 };
 
-// The measurements of a run.
+// The measurements of one run of a schedule.
 struct PipelineTimes {
   struct Passage {
     PipelineAction action;
     TimingEvent begins, ends;
-    double exposed = 0;  // seconds spent waiting for collectives inside
+    double exposed = 0;  // seconds that the passage spent waiting for collectives
   };
   std::vector<Passage> passages;
   double waited = 0;                  // seconds spent waiting for messages of other stages

@@ -1,15 +1,15 @@
-// A pipeline schedule lists each stage's actions in order, as plain data. It is proved (check.hpp), simulated, drawn and
-// executed from this one value.
+// A pipeline schedule lists each stage's actions in order, as plain data. The same object is proved (check.hpp), simulated
+// (simulate.hpp), drawn (drawing.hpp) and executed (run.hpp).
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward
 //                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward
 //
-//   Schedules that split the backward pass have W too: the gradients of the weights. B is then the gradient of the input.
+//   Some schedules split the backward pass into B, the gradient of the input, and W, the gradients of the weights.
 //
 // A stage may hold several chunks of the model. The schedule's placement says which part of the model each chunk is. By
-// default, chunk c of stage s is part c·stages + s, so a micro-batch visits all stages once per chunk. An action begins when
-// its stage has finished the previous action and has received the message it needs. It sends its result at once, without
-// waiting for the receiver.
+// default, chunk c of stage s is part c·stages + s, so a micro-batch visits all stages once per chunk. An action begins
+// when its stage has finished the previous action and has received the message that this action needs. The stage sends the
+// result at once, without waiting for the receiver.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@ struct PipelineAction {
   bool operator==(const PipelineAction&) const = default;
 };
 
-// The place of a part of the model: a chunk of a stage.
+// Where a part of the model is: the stage, and the index of the chunk within it.
 struct PartPlace {
   std::int64_t stage, chunk;
   bool operator==(const PartPlace&) const = default;
@@ -69,29 +69,30 @@ struct PipelineSchedule : PipelineShape {
   void add(std::int64_t stage, PipelineAction action) { actions.at(static_cast<std::size_t>(stage)).push_back(action); }
 };
 
-// An action and its stage. Between actions of one stage nothing is sent.
+// An action and its stage. No message is sent between two actions of the same stage.
 struct StagedAction {
   std::int64_t stage;
   PipelineAction action;
 };
 
-// source_of: the action whose activation (forward) or gradient (backward) `taker` needs. taker_of: the action that needs the
-// result of `source`. Nothing at the model's ends, and for weight gradients.
+// source_of: the action whose activation (forward) or gradient (backward) `taker` needs. taker_of: the action that needs
+// the result of `source`. Both return nullopt if there is no such action: at the model's ends, and for weight gradients.
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker);
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source);
 
-std::string label_of(const PipelineAction& action, std::int64_t chunks);  // "3"; with chunks "3a", or "3.26" beyond z
-std::string name_of(const PipelineAction& action, std::int64_t chunks);   // "F3", "B3a"
-std::string describe(const PipelineSchedule& schedule);                   // one line per stage
+// "3" with one chunk, "3a" with 2 to 26 chunks, "3.0" with more.
+std::string label_of(const PipelineAction& action, std::int64_t chunks);
+std::string name_of(const PipelineAction& action, std::int64_t chunks);  // "F3", "B3a"
+std::string describe(const PipelineSchedule& schedule);                  // one line per stage
 
-// A row of the table of schedules. To add a schedule, add a file here and a line in schedules.cpp. Tests, `show` and
-// `verify` cover every row.
+// A row of the table of schedules. To add a schedule, add a file in this folder, and its declaration and table row in
+// schedules.cpp. Tests, `show` and `verify` cover every row.
 struct PipelineAlgorithm {
   const char* name;
-  PipelineSchedule (*make)(const PipelineShape&);  // pure; callers use plan()
-  const char* about;
-  std::string (*misfit)(const PipelineShape&);  // "", or why it does not fit this shape
-  std::int64_t least_chunks = 1;                // chunks per stage
+  PipelineSchedule (*make)(const PipelineShape&);  // a pure function; call plan(), which sets the placement
+  const char* about;                               // one line for `show pipeline`
+  std::string (*misfit)(const PipelineShape&);     // "", or why the schedule does not fit this shape
+  std::int64_t least_chunks = 1;                   // the fewest chunks per stage that the schedule works with
   const Placement* placement = &around;
 
   PipelineSchedule plan(PipelineShape shape) const { return shape.placement = placement, make(shape); }

@@ -1,5 +1,5 @@
-// Simulates a pipeline schedule from the times of its parts: when every action begins and ends, and how long each stage is
-// idle. A measured run has the same form, so both are drawn side by side.
+// Simulates a pipeline schedule, given the seconds of each part of the model: when every action begins and ends, and how
+// long each stage is idle. A measured run is stored in the same structs, so both can be drawn side by side.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 
@@ -10,11 +10,12 @@ struct PartSeconds {
 };
 
 struct PipelineSeconds {
-  std::vector<PartSeconds> parts;  // of the model, in order
-  double message = 0;              // from the end of an action to the earliest start of its taker on another stage
+  std::vector<PartSeconds> parts;  // by part of the model, in order
+  double message = 0;  // seconds of a message: from the end of an action to the start of its taker, at the earliest
 };
 
-// Each stage takes 1 for its forward pass, 1 for the input's gradient and 1 for the weights', in equal chunks.
+// On every stage, a micro-batch's forward pass takes 1, the gradient of the input 1 and the gradients of the weights 1.
+// Each is divided equally among the stage's chunks.
 PipelineSeconds equal_parts(const PipelineShape& shape);
 
 struct PipelineEvent {
@@ -27,9 +28,9 @@ struct PipelineTimeline {
   std::int64_t stages = 1, chunks = 1;
   std::vector<PipelineEvent> events;  // in any order
 
-  double begins() const;                  // of the first event
-  double seconds() const;                 // from the first beginning to the last end
-  double idle(std::int64_t stage) const;  // seconds
+  double begins() const;                  // the time at which the first event begins
+  double seconds() const;                 // from the beginning of the first event to the end of the last
+  double idle(std::int64_t stage) const;  // seconds in which the stage computes nothing
   double bubble() const;                  // the idle fraction of all stages' time
 };
 

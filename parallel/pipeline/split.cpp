@@ -12,7 +12,7 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // Dynamic programming: the cheapest cut of the first n layers into k parts follows from the cheapest cuts of fewer layers
-// into k − 1 parts. `joined` combines the price of the first parts with the cost of the last one.
+// into k − 1 parts. `joined` combines the price of the first k − 1 parts with the cost of the last part.
 struct Cuts {
   using Join = std::function<double(double before, double part)>;
 
@@ -31,8 +31,8 @@ struct Cuts {
       }
   }
 
-  std::vector<std::vector<double>> price;      // [parts][layers]
-  std::vector<std::vector<std::size_t>> last;  // layers in the last part
+  std::vector<std::vector<double>> price;      // [parts][layers]: the price of the cheapest cut
+  std::vector<std::vector<std::size_t>> last;  // [parts][layers]: the number of layers in the last part of that cut
 };
 
 }  // namespace

@@ -29,14 +29,16 @@ namespace {
               "load an older one, or restore this one from a copy");
 }
 
-std::string words(const Shape& shape, DType dtype) { return fmt::format("{} of {}", to_string(shape), name_of(dtype)); }
+std::string words(const Shape& shape, DType dtype) {
+  return fmt::format("shape {} and type {}", to_string(shape), name_of(dtype));
+}
 
 }  // namespace
 
 Checkpoint::Set::Set(const fs::path& from) : path(from), manifest(read_manifest(from)) {
   for (std::size_t rank = 0; rank < manifest.files.size(); ++rank) {
     const StoredFile& stored = manifest.files[rank];
-    if (fs::is_symlink(file_of(path, rank))) damaged(file_of(path, rank), "it is a link, which may point outside");
+    if (fs::is_symlink(file_of(path, rank))) damaged(file_of(path, rank), "it is a link, which may point outside the set");
     const safetensors::File& file = files.emplace_back(file_of(path, rank));
     if (file.bytes() != stored.bytes)
       damaged(file.path(), fmt::format("it has {} bytes instead of {}", file.bytes(), stored.bytes));
@@ -132,17 +134,18 @@ void Checkpoint::read(const std::vector<StateTensor>& wanted) const {
     const auto found = set_->manifest.tensors.find(tensor.name);
     const std::string here = words(tensor.shape, tensor.data.dtype);
     const std::string there =
-        found == set_->manifest.tensors.end() ? "not there" : words(found->second.shape, found->second.dtype);
+        found == set_->manifest.tensors.end() ? "no such tensor" : words(found->second.shape, found->second.dtype);
     if (here != there)
       usage_error("the checkpoint is of another model",
-                  fmt::format("tensor \"{}\" is {} in {}, but {} here", tensor.name, there, path().string(), here),
+                  fmt::format("tensor \"{}\": {} in {}, but {} here", tensor.name, there, path().string(), here),
                   "use the options it was saved with (model, --dtype, --no-master-weights), or load another checkpoint");
   }
   for (const StateTensor& tensor : wanted) {
     const StoredTensor& stored = set_->manifest.tensors.at(tensor.name);
     const Part part = resolved(tensor.part, tensor.shape);
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
-            "tensor \"{}\" needs a target of {} elements, not {}", tensor.name, part.count, tensor.data.count);
+            "the part of tensor \"{}\" to read has {} elements, but its target has {}", tensor.name, part.count,
+            tensor.data.count);
     std::int64_t copied = 0;
     on_host(tensor.data, Use::write, [&](const Slice& here) {
       const std::span target(static_cast<std::byte*>(here.data), static_cast<std::size_t>(here.bytes()));

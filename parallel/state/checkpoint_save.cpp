@@ -1,5 +1,6 @@
-// Saving has three stages: rank 0 creates the folder, every rank writes its file, rank 0 seals the set. After each stage,
-// the ranks exchange whether it succeeded, so either all continue or all throw.
+// Saving has three stages. Rank 0 creates the folder of the set, every rank writes its file, and rank 0 writes the manifest
+// and gives the folder its final name. After each stage the ranks tell each other whether they succeeded. So either all
+// ranks continue, or all throw.
 #include <fmt/format.h>
 
 #include "parallel/state/checkpoint_sets.hpp"
@@ -12,8 +13,8 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs one stage and returns the results of all ranks. If a rank fails, it throws its own error, and the others throw one
-// that names the rank.
+// Runs one stage and returns the texts that stage() returned on all ranks. If stage() throws on a rank, that rank throws
+// the same error again. The other ranks throw an error that names that rank.
 template <class Stage>
 std::vector<std::string> together(const Peers& peers, const fs::path& partial, Stage&& stage) {
   std::string mine = "+";
@@ -27,7 +28,7 @@ std::vector<std::string> together(const Peers& peers, const fs::path& partial, S
   std::vector<std::string> all = peers.exchange(std::move(mine));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].front() == '-') {
-      std::error_code ignored;  // the next save tries again
+      std::error_code ignored;  // if the folder cannot be removed now, the next save tries again
       if (peers.rank == 0) fs::remove_all(partial, ignored);
       if (failure) std::rethrow_exception(failure);
       throw Error(Exit::runtime, "the checkpoint was not saved", fmt::format("rank {}: {}", rank, all[rank].substr(1)),
@@ -52,21 +53,22 @@ std::span<const std::byte> bytes_of(const Slice& data) {
   return {static_cast<const std::byte*>(data.data), static_cast<std::size_t>(data.bytes())};
 }
 
-// Writes this rank's file, and returns its part of the manifest.
+// Writes this rank's file. Returns the file's entries for the manifest.
 Manifest write_share(const fs::path& path, int rank, const std::vector<StateTensor>& mine) {
   Manifest share;
   std::vector<safetensors::Entry> entries;
   for (const StateTensor& tensor : mine) {
     const Part part = resolved(tensor.part, tensor.shape);
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
-            "tensor \"{}\" is saved from {} elements, not {}", tensor.name, part.count, tensor.data.count);
+            "the part of tensor \"{}\" to save has {} elements, but its data have {}", tensor.name, part.count,
+            tensor.data.count);
     on_host(tensor.data, Use::read, [&](const Slice& here) {
       share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, crc32c(bytes_of(here))}}};
     });
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.slab.dim >= 0) local[static_cast<std::size_t>(part.slab.dim)] = part.slab.length;
-    if (elements_of(local) == part.count) entries.back().shape = local;  // a readable shape for people who open the file
+    if (elements_of(local) == part.count) entries.back().shape = local;  // a whole slab is stored in its shape, not flat
   }
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine)
@@ -83,7 +85,7 @@ void seal(const fs::path& folder, const fs::path& partial, const Metadata& metad
   write_durably(partial / "manifest.json", manifest_text(manifest));
   sync_folder(partial);
   const fs::path set = folder / set_name(metadata.step), old = folder / (set_name(metadata.step) + ".old");
-  if (fs::exists(set)) {  // this step was saved before: keep that set loadable as .old until the new one has the name
+  if (fs::exists(set)) {  // a set of this step exists: keep it loadable as step-N.old until the new set is named step-N
     fs::remove_all(old);
     rename_durably(set, old);
   }

@@ -37,18 +37,19 @@ std::vector<Set> sets_in(const fs::path& folder, const std::string& suffix) {
   return sets;
 }
 
-// A half-removed set must not look like a damaged one, so the set is renamed first.
+// Renames the set before removing it. Otherwise a crash in between would leave a set that looks damaged.
 void remove_set(const fs::path& set) {
   const fs::path doomed =
       set_named(set.filename().string()).suffix == ".partial" ? set : fs::path(set.string() + ".partial");
-  std::error_code ignored;  // the next save tries again
+  std::error_code ignored;  // if the set cannot be removed now, the next save tries again
   fs::remove_all(doomed, ignored);
   if (doomed == set) return;
   fs::rename(set, doomed, ignored);
   fs::remove_all(doomed, ignored);
 }
 
-// The newest run in the same folder that has a checkpoint, or "". The names of runs begin with their time.
+// The newest run that has a checkpoint, of those in the same folder as `run`; "" if there is none. The name of a run begins
+// with its start time.
 std::string newest_with_checkpoint_beside(const fs::path& run) {
   fs::path newest;
   std::error_code error;
@@ -69,7 +70,7 @@ void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
     usage_error("there is no checkpoint", fmt::format("{} is a Hugging Face model", folder.string()),
                 fmt::format("start from its weights: --load-hf {}", folder.string()));
-  // Removes a trailing slash, which would follow a link, and the "checkpoints" folder of a run.
+  // Strips a trailing slash, which would follow a link, or a trailing "checkpoints" from the path of the run.
   const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
   const fs::path run = is_run ? folder : folder.parent_path();
   std::error_code no_link;

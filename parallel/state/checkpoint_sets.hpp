@@ -1,6 +1,6 @@
-// The sets in a folder of checkpoints: their names, the order in which to load them, and which to remove.
+// The sets in a folder of checkpoints: their names, the order in which to load them, and which of them to remove.
 //
-//   step-100            whole                          step-100.old    whole, but replaced by a newer set of this step
+//   step-100            complete                       step-100.old    complete, but replaced by a newer set of this step
 //   step-150.partial    being written or removed       latest → step-100
 #pragma once
 #include <filesystem>
@@ -11,19 +11,19 @@ namespace chorale {
 
 std::string set_name(std::int64_t step);
 
-// `path` is a run, its folder of checkpoints, or one set. Returns the folder of sets, or the set.
+// `path` is the folder of a run, its folder of checkpoints, or one set. Returns the folder of checkpoints, or the set.
 std::filesystem::path folder_of_sets(const std::filesystem::path& path);
 [[noreturn]] void refuse_without_checkpoint(const std::filesystem::path& folder);
 
-// The sets to try, in this order: `latest`, older sets from new to old, then sets of later steps, which remain from before a
-// run was taken back to `latest`.
+// The sets to try, in this order: `latest`, then earlier steps from new to old, then later steps. Sets of later steps
+// remain if a run was continued from an earlier set.
 std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
 
-// Removes sets that are half written or half removed.
+// Removes sets that were only partly written or partly removed.
 void remove_partial_sets(const std::filesystem::path& folder);
 
-// Keeps the set of this step and the one before it, and removes all older ones. Sets of later steps stay, since someone may
-// want them.
+// Keeps the set of this step and the one before it, and removes all earlier ones. Sets of later steps stay, since someone
+// may want them.
 void remove_old_sets(const std::filesystem::path& folder, std::int64_t newest_step);
 
 }  // namespace chorale

@@ -15,7 +15,7 @@ std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64 (Steele e
   return x ^ (x >> 31);
 }
 
-// A hash of the bits of a part's elements and of their places in the whole tensor.
+// The sum of the hashes of a part's elements. Each hash covers the element's bits and its index in the whole tensor.
 std::uint64_t hash_of(const StateTensor& t) {
   const Places places = places_of(t.shape, t.part.slab, t.part.first);
   std::uint64_t sum = 0;
@@ -32,7 +32,8 @@ std::uint64_t hash_of(const StateTensor& t) {
   return sum;
 }
 
-// Adds the hashes of all ranks, which exchange one text each. Entries of copies are dropped if they equal the owner's.
+// Adds the hashes of all ranks, by name. Each rank sends its hashes to all ranks as one text. Entries of copies are dropped
+// if they equal the owner's entry.
 std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
   std::string mine;
   for (const StateTensor& t : tensors) {

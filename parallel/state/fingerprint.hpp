@@ -1,7 +1,9 @@
-// One number per state tensor, equal on every layout that holds the same bits. It is the sum over all elements of a hash of
-// the element's global place and its bits. Sums do not depend on order, so each rank adds what it owns. A copy on another
-// rank (on a replica, a tensor rank, or as the last stage's tied table) gets its own entry if it differs: "norm.gain@dp1".
-// Such an entry exists only if something is wrong.
+// One number per state tensor (a weight or a moment of the optimizer). The number is the same on every layout that holds
+// the same bits. Each element's index in the whole tensor and its bits are hashed; the fingerprint is the sum of these
+// hashes. Integer sums do not depend on order, so each rank adds the hashes of the elements that it owns.
+//
+// Other ranks may hold copies: replicas, tensor-parallel ranks, the last stage with a tied table. If a copy differs from
+// the owner's bits, which is always an error, it gets an entry of its own, such as "norm.gain@dp1".
 #pragma once
 #include <map>
 
@@ -11,8 +13,8 @@ namespace chorale {
 
 // Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
-// Collective. The same for the newest step's gradients before clipping, as "gradient/norm.gain". They show which sum is
-// wrong.
+// Collective. Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain". They show
+// which gradient sum is wrong.
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

@@ -1,11 +1,12 @@
-// Models in Hugging Face's format: a folder with config.json and model.safetensors, or with shards and
-// model.safetensors.index.json. The values are the same as ours, with other names and another order of columns:
+// Models in Hugging Face's format: a folder with config.json and either model.safetensors or several shards and
+// model.safetensors.index.json. Values are the same as in Chorale; names and the order of columns differ. In this folder,
+// "theirs" is a tensor of Hugging Face's format and "ours" is a tensor of Chorale's:
 //
 //   GPT-2   c_attn      [h, 3h]    columns [q | k | v][head][d]        ours: [head][q | k | v][d]
-//   Llama   q_proj …    [out, in]  one each, rows [head][d]            ours: [in, out], columns [group][queries | k | v][d]
-//           gate_proj … [f, h]     one each                            ours: [h, 2f], columns [unit][gate | up][f/units]
+//   Llama   q_proj …    [out, in]  one tensor each, rows [head][d]     ours: [in, out], columns [group][queries | k | v][d]
+//           gate_proj … [f, h]     one tensor each                     ours: [h, 2f], columns [unit][gate | up][f/units]
 //
-// Both directions use one table. An exported and re-imported model is the same bit for bit.
+// Export and import use the same table of names. A model that is exported and imported again is the same bit for bit.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -18,12 +19,12 @@
 
 namespace chorale {
 
-// One of their tensors. Its column j is column columns[j] of our tensor; if `columns` is empty, column j. If `transposed`,
-// its row j is that column.
+// How one of their tensors maps to ours. Column j of their tensor is column columns[j] of our tensor, or column j if
+// `columns` is empty. If `transposed`, row j of their tensor is that column.
 struct Renamed {
   std::string theirs, ours;
-  Shape shape;       // of their tensor
-  Shape shape_ours;  // of our tensor
+  Shape shape;       // the shape of their tensor
+  Shape shape_ours;  // the shape of our tensor
   bool transposed = false;
   std::vector<std::int64_t> columns = {};
 };
@@ -36,23 +37,24 @@ std::string config_of_shape(const ModelShape& shape, DType dtype);
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Exports tensors in host memory, by our names, and creates the folder. Values are rounded to `dtype`.
+// Creates the folder and exports a model to it. `tensors` has our names and lies in host memory. Values are rounded to
+// `dtype`.
 void export_folder(const std::filesystem::path& folder, const ModelShape& shape, const NamedTensors& tensors, DType dtype);
 
 ModelShape shape_of_folder(const std::filesystem::path& folder);
 
-// A folder whose files have been checked against its configuration: every tensor exists once, in its shape. The files are
-// mapped, and only headers are read until a part is requested. Reading a part needs no memory besides the target.
+// A folder whose files have been checked against its configuration: every tensor exists once and has the expected shape.
+// The files are mapped into memory. Only their headers are read until read() asks for a part, and read() allocates nothing.
 class HuggingFaceModel {
  public:
   explicit HuggingFaceModel(const std::filesystem::path& folder);
 
   const ModelShape& shape() const { return shape_; }
   DType dtype(const std::string& ours) const;
-  // Reads a part of our tensor, in the type of the files. A model with shorter sequences may read the first rows of the
-  // position table.
+  // Reads a part of the tensor that we call `ours`, in the type of the files. A model with shorter sequences may read only
+  // the first rows of the position table.
   void read(const std::string& ours, const Shape& shape, const Part& part, std::span<std::byte> target) const;
-  void forget(const std::string& ours) const;  // frees its mapped pages until it is read again
+  void forget(const std::string& ours) const;  // lets the system drop the tensor's mapped pages from memory
 
  private:
   struct Piece {
@@ -70,7 +72,7 @@ class HuggingFaceModel {
 
 struct ImportedModel {
   ModelShape shape;
-  NamedTensors tensors;  // by our names, in the types of the files
+  NamedTensors tensors;  // the key is our name; the types are those of the files
 };
 ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator);
 

@@ -1,4 +1,5 @@
-// Imports a model: the files are checked against the configuration, then a rank reads its parts of the mapped tensors.
+// Imports a model from Hugging Face's format. The files are checked against the configuration; then a rank reads its parts
+// of the mapped tensors. "theirs" is a tensor of the files, "ours" the same values as a tensor of Chorale.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::string text_in(const fs::path& path) {
 
 // A PyTorch pickle is a program that builds the tensors. Opening it would run that program, so it is refused.
 [[noreturn]] void refuse_pickle(const fs::path& pickle) {
-  usage_error("the weights are a pickle", pickle.string() + " holds Python code that opening would run",
+  usage_error("the weights are a pickle", pickle.string() + " contains Python code, which would run when the file is opened",
               "if you trust it: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OUT), then load OUT");
 }
 
@@ -64,14 +65,14 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   return files;
 }
 
-// Tensors that may be in the files besides the parameters: masks and frequencies, which follow from the shape, and the
-// second copy of a tied head.
+// Whether a tensor of the files can be ignored: masks and frequencies, which follow from the model's shape, and the second
+// copy of a tied embedding table.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
 }
 
-// Refuses a configuration that promises more than the files hold, before anything is allocated for it.
+// Refuses a configuration that describes a larger model than the files can hold, before anything is allocated.
 void require_room_for(const ModelShape& s, const std::vector<safetensors::File>& files, const fs::path& folder) {
   std::int64_t bytes = 0;
   for (const safetensors::File& file : files) bytes += file.bytes();
@@ -102,12 +103,13 @@ std::map<std::string, Found> tensors_in(const std::vector<safetensors::File>& fi
   return found;
 }
 
-// Columns that are consecutive in their tensor and in our part.
+// Columns that are consecutive both in their tensor and in our part: the first index in each, and the number of columns.
 struct Run {
   std::int64_t theirs, ours, length;
 };
 
-// The columns [first, first + width) of our tensor that come from this tensor of theirs.
+// Of the columns [first, first + width) of our tensor, those that come from the tensor `name.theirs`. Run::ours counts from
+// `first`.
 std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<Run> runs;
@@ -124,8 +126,9 @@ std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t w
   return runs;
 }
 
-// Copies the elements of our part that come from this tensor of theirs, `size` bytes each. The part must be resolved; its
-// element e goes to index e of the target. Mapped elements may be unaligned.
+// Copies to `target` the elements of our part that come from the tensor `theirs`. An element has `size` bytes. Element e of
+// the part goes to index e of the target. `part` must come from resolved(). Elements are copied as bytes, because they may
+// be unaligned in the mapped file.
 template <std::size_t size>
 void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, std::byte* target) {
   const auto copy = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
@@ -140,7 +143,7 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
   if (part.count == 0) return;
   const std::vector<Run> runs = runs_of(name, columns_cut ? part.slab.first : 0, width);
   if (name.transposed) {
-    // The number of rows whose element in this column comes before `element`.
+    // The number of rows r of the slab whose element in this column, r·width + column, has an index below `element`.
     const auto rows_before = [&](std::int64_t element, std::int64_t column) {
       return std::max<std::int64_t>(0, (element - column + width - 1) / width);
     };
@@ -179,8 +182,9 @@ HuggingFaceModel::HuggingFaceModel(const fs::path& folder)
     if (there == found.end()) refuse_model(folder, fmt::format("the tensor \"{}\" is missing", name.theirs));
     const auto [file, entry] = there->second;
     if (entry->shape != name.shape || !is_floating(entry->dtype))
-      refuse_model(folder, fmt::format("the tensor \"{}\" is {} of {} instead of {}", name.theirs, to_string(entry->shape),
-                                       name_of(entry->dtype), to_string(name.shape)));
+      refuse_model(folder,
+                   fmt::format("the tensor \"{}\" has shape {} and type {}, expected shape {} and a floating-point type",
+                               name.theirs, to_string(entry->shape), name_of(entry->dtype), to_string(name.shape)));
     std::vector<Piece>& pieces = pieces_[name.ours];
     if (!pieces.empty() && pieces.front().entry->dtype != entry->dtype)
       refuse_model(folder, fmt::format("the parts of \"{}\" have different types", name.ours));
@@ -204,12 +208,12 @@ void HuggingFaceModel::read(const std::string& ours, const Shape& shape, const P
   for (const Piece& piece : pieces(ours)) {
     const Shape& stored = piece.name.shape_ours;
     const bool shorter = ours == "position.weight" && shape.size() == 2 && shape[0] <= stored[0] && shape[1] == stored[1];
-    require(shape == stored || shorter, "\"{}\" is {} in {}, not {}", ours, to_string(stored), folder_.string(),
-            to_string(shape));
+    require(shape == stored || shorter, "\"{}\" has shape {} in {}, but shape {} was requested", ours, to_string(stored),
+            folder_.string(), to_string(shape));
     visit(piece.entry->dtype, [&]<class Element>(Type<Element>) {
       const Part whole = resolved(part, shape);
       require(static_cast<std::int64_t>(target.size()) == whole.count * size_of(piece.entry->dtype),
-              "{} elements of \"{}\" do not fit exactly into {} bytes", whole.count, ours, target.size());
+              "the target of {} elements of \"{}\" has {} bytes, which is not their size", whole.count, ours, target.size());
       copy_part<sizeof(Element)>(piece.name, whole, piece.file->data(*piece.entry).data(), target.data());
     });
   }
@@ -223,7 +227,7 @@ ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator) {
   ImportedModel whole{model.shape(), {}};
   for (const Renamed& name : names_of(model.shape())) {
     Tensor& ours = whole.tensors[name.ours];
-    if (ours) continue;  // already read, with another of its parts
+    if (ours) continue;  // read() has filled it already: several of their tensors make up this one of ours
     ours = Tensor(allocator, name.shape_ours, model.dtype(name.ours), Category::params);
     model.read(name.ours, name.shape_ours, {},
                {static_cast<std::byte*>(ours.slice().data), static_cast<std::size_t>(ours.bytes())});

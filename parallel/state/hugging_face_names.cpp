@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// The columns of `count` groups of `width` columns each; the groups begin `distance` apart.
+// The indices of `count` groups of `width` columns each. The first group begins at column `first`; the groups begin
+// `distance` columns apart.
 std::vector<std::int64_t> every(std::int64_t count, std::int64_t width, std::int64_t first, std::int64_t distance) {
   std::vector<std::int64_t> columns;
   for (std::int64_t i = 0; i < count; ++i)
@@ -112,13 +113,13 @@ class Config {
   }
   std::int64_t size(const char* key, std::int64_t otherwise) const { return has(key) ? size(key) : otherwise; }
 
-  // Requires the only value that we support; `otherwise` is Hugging Face's default.
+  // Requires the value `ours`, the only one that is supported. `otherwise` is Hugging Face's default.
   template <class T>
   void only(const char* key, T ours, T otherwise) const {
     if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is supported", json(ours).dump()));
   }
-  // Requires null, or an object whose type is "default". A model that was trained with scaled positions is useless without
-  // the scaling.
+  // Requires null, or an object whose type is "default". Other types scale the rotary positions, and a model that was
+  // trained with scaled positions is useless without the scaling.
   void require_unscaled_positions(const char* key) const {
     if (!has(key)) return;
     const json& rope = value(key);
@@ -186,7 +187,7 @@ ModelShape llama_shape(const Config& config) {
   shape.epsilon = config.get("rms_norm_eps", 1e-6), shape.rotary_base = config.get("rope_theta", 10000.0);
   shape.dropout = config.get("attention_dropout", 0.0), shape.tied = config.get("tie_word_embeddings", false);
   config.require_unscaled_positions("rope_parameters");
-  if (config.has("rope_parameters")) {  // transformers 5 also keeps the base here
+  if (config.has("rope_parameters")) {  // version 5 of the transformers library stores the rotary base here too
     const json theta = config.value("rope_parameters").value("rope_theta", json(shape.rotary_base));
     if (!theta.is_number()) config.refuse("rope_parameters", "its rope_theta must be a number");
     shape.rotary_base = theta;

@@ -31,7 +31,7 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// The text inside an envelope. The checksum is compared by rebuilding the envelope.
+// Returns the text inside an envelope. Rebuilding the envelope from that text checks the checksum.
 std::string opened(const std::string& text) {
   const std::size_t before = envelope("").size() - 2;  // without the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));
@@ -45,8 +45,8 @@ void check(const Manifest& manifest) {
     std::vector<Part> parts;
     for (const StoredPart& stored : tensor.parts) {
       if (stored.rank < 0 || static_cast<std::size_t>(stored.rank) >= manifest.files.size())
-        throw std::runtime_error(
-            fmt::format("tensor \"{}\" is in the file of rank {} (files: {})", name, stored.rank, manifest.files.size()));
+        throw std::runtime_error(fmt::format("tensor \"{}\" is in the file of rank {}, but the number of files is {}", name,
+                                             stored.rank, manifest.files.size()));
       if (resolved(stored.part, tensor.shape) != stored.part)
         throw std::runtime_error(fmt::format("tensor \"{}\" has an incomplete part", name));
       parts.push_back(stored.part);
@@ -107,8 +107,8 @@ void add_share(Manifest& whole, const std::string& share) {
   for (const auto& [name, tensor] : text.at("tensors").get<std::map<std::string, StoredTensor>>()) {
     StoredTensor& there = whole.tensors.try_emplace(name, StoredTensor{tensor.shape, tensor.dtype, {}}).first->second;
     require(there.shape == tensor.shape && there.dtype == tensor.dtype,
-            "tensor \"{}\" is {} of {} on one rank and {} of {} on another", name, to_string(there.shape),
-            name_of(there.dtype), to_string(tensor.shape), name_of(tensor.dtype));
+            "tensor \"{}\" has shape {} and type {} on one rank, but shape {} and type {} on another", name,
+            to_string(there.shape), name_of(there.dtype), to_string(tensor.shape), name_of(tensor.dtype));
     there.parts.insert(there.parts.end(), tensor.parts.begin(), tensor.parts.end());
   }
 }

@@ -1,5 +1,5 @@
-// The manifest of a checkpoint: the file and place of every element, and checksums of all bytes. It contains no paths: rank
-// 3's file is always rank-3.safetensors in the same folder, so no manifest can point elsewhere.
+// The manifest of a checkpoint: which file holds which part of each tensor, and the checksums of all bytes. It contains no
+// paths. The file of rank 3 is always rank-3.safetensors in the same folder, so no manifest can point elsewhere.
 //
 //   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},
 //    "files":[{"bytes":…,"header_crc32c":…}, …],
@@ -35,16 +35,16 @@ struct StoredFile {
 
 struct Manifest {
   Metadata metadata;
-  std::vector<StoredFile> files;  // by rank
+  std::vector<StoredFile> files;  // by the rank that wrote the file
   std::map<std::string, StoredTensor> tensors;
 };
 
 std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank);
 std::string manifest_text(const Manifest& manifest);
-// Throws if the manifest is damaged or does not cover its tensors. A newer version is a usage error.
+// Throws if the manifest is damaged or its parts do not cover each tensor exactly once. A newer version is a usage error.
 Manifest read_manifest(const std::filesystem::path& set);
 
-// One rank's part of the manifest, as text to send to rank 0.
+// The entries of one rank's file, as a text that the rank sends to rank 0. add_share adds such a text to the whole manifest.
 std::string share_text(const Manifest& one_file);
 void add_share(Manifest& whole, const std::string& share);
 

@@ -9,7 +9,8 @@
 namespace chorale {
 namespace {
 
-// A part's elements form runs of equal length and distance in the whole tensor. The range cuts the first and the last run.
+// Walks over a part's elements as runs that are contiguous in the whole tensor. A slab's runs have equal length and
+// distance; if the part is a range of the slab, its first and last run may be shorter.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
@@ -25,7 +26,7 @@ class Runs {
   }
 
   bool over() const { return length == 0; }
-  // Advances by so many elements, which must be within the run.
+  // Advances by `elements`, at most to the end of the current run.
   void take(std::int64_t elements) {
     local += elements, global += elements, length -= elements;
     if (length > 0 || next_ == end_) return;
@@ -34,7 +35,7 @@ class Runs {
     next_ += length, done_ += length;
   }
 
-  // The rest of the current run: its index in the part and in the whole tensor, and its elements.
+  // The rest of the current run: its first index in the part and in the whole tensor, and its number of elements.
   std::int64_t local = 0, global = 0, length = 0;
 
  private:
@@ -63,14 +64,16 @@ Part resolved(const Part& part, const Shape& shape) {
     require(slab.dim < static_cast<int>(shape.size()), "the shape {} has no dim {}", to_string(shape), slab.dim);
     const std::int64_t dim = shape[static_cast<std::size_t>(slab.dim)];
     require(slab.first >= 0 && slab.length >= 0 && slab.length <= dim && slab.first <= dim - slab.length,
-            "the slab of {} from {} along dim {} is not within the shape {}", slab.length, slab.first, slab.dim,
+            "a slab of {} indices from index {} along dim {} is not within the shape {}", slab.length, slab.first, slab.dim,
             to_string(shape));
   }
   const std::int64_t elements = slab_elements(whole.slab, shape);
-  require(part.first >= 0 && part.first <= elements, "a range begins at element {} of {}", part.first, elements);
+  require(part.first >= 0 && part.first <= elements, "a range begins at element {} of a slab of {} elements", part.first,
+          elements);
   if (part.count == -1) whole.count = elements - part.first;
-  require(whole.count >= 0 && whole.count <= elements - part.first, "{} elements from {} are more than the {} of the slab",
-          part.count, part.first, elements);
+  require(whole.count >= 0 && whole.count <= elements - part.first,
+          "a range of {} elements from element {} does not lie within a slab of {} elements", part.count, part.first,
+          elements);
   return whole;
 }
 
@@ -120,7 +123,8 @@ std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
       return fmt::format("a slab has only {} of its {} elements", range_end, slab_elements(part.slab, shape));
     slab_end += part.slab.length, range_end = 0;
   }
-  if (dim >= 0 && slab_end != whole) return fmt::format("it has only {} of {} along dim {}", slab_end, whole, dim);
+  if (dim >= 0 && slab_end != whole)
+    return fmt::format("its slabs cover only {} of {} indices along dim {}", slab_end, whole, dim);
   return "";
 }
 

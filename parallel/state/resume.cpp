@@ -12,13 +12,14 @@ std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
   return {{"leaf", Context::leaf_of(o.shape.sequence)}, {"global batch", o.global_batch}};
 }
 
-// Exact numerics round by these block sizes, so they must be the same as when the checkpoint was saved.
+// The rounding of exact numerics depends on these sizes, so they must be the same as when the checkpoint was saved.
 void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options) {
   const auto &saved = checkpoint.metadata().blocks, mine = blocks_of(options);
   const std::string path = checkpoint.path().string();
   if (saved.empty() != mine.empty())
     usage_error("the checkpoint was made with other numerics",
-                fmt::format("{} has {} numerics, this run {}", path, saved.empty() ? "fast" : "exact", options.numerics),
+                fmt::format("{} was made with {} numerics, this run uses {}", path, saved.empty() ? "fast" : "exact",
+                            options.numerics),
                 fmt::format("use --numerics {}", saved.empty() ? "fast" : "exact"));
   for (const auto& [key, value] : mine)
     if (const auto theirs = saved.find(key); theirs == saved.end() || theirs->second != value)
@@ -91,7 +92,8 @@ void resume(Training& training, const Checkpoint& checkpoint) {
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
                 fmt::format("use --seed {}: it determines the data order and the dropout", saved.seed));
   checkpoint.read(state_of(training));
-  if (training.scaler().dynamic && saved.loss_scale > 0) {  // runs with and without a loss scale may continue each other
+  if (training.scaler().dynamic &&
+      saved.loss_scale > 0) {  // a run with a loss scale may continue one without, and vice versa
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;
     training.scaler().patience = saved.patience;

@@ -55,7 +55,7 @@ ImportedModel StoredWeights::whole() const {
   ImportedModel all{.shape = shape(), .tensors = {}};
   std::vector<StateTensor> wanted;
   for (StateTensor& stored : checkpoint_->tensors()) {
-    if (stored.name.find('/') != std::string::npos) continue;  // a moment of the optimizer
+    if (stored.name.find('/') != std::string::npos) continue;  // "moment1/…": a moment of the optimizer, not a weight
     const Tensor tensor(memory_, stored.shape, stored.data.dtype, Category::params);
     all.tensors.emplace(stored.name, tensor);
     wanted.push_back({stored.name, stored.shape, {}, tensor.slice()});
@@ -76,7 +76,8 @@ std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
   for (const std::string& name : names) try {
       return read_manifest(folder / name).metadata.model;
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // otherwise it is damaged; an older set has the same model
+      if (error.exit() == Exit::usage)
+        throw;  // any other error: this manifest is damaged, and an older set has the same shape
     }
   return {};
 }

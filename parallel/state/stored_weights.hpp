@@ -1,5 +1,5 @@
 // The weights of a model, without the rest of its training state, from a checkpoint or a Hugging Face folder. A rank reads
-// its own parts, one MiB at a time, so it needs almost no other memory.
+// only its parts of the weights, through a buffer of one MiB.
 #pragma once
 #include <optional>
 
@@ -15,7 +15,7 @@ class StoredWeights {
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
   const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }
-  // Fills the values of the parts, converted to their type.
+  // Fills Owned::value of each part. Stored values are converted to its type.
   void read(const std::vector<Owned>& parts, const Queue& queue) const;
   ImportedModel whole() const;
 
@@ -25,13 +25,13 @@ class StoredWeights {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// The model's shape from the first readable manifest, without opening the set. Nothing if all are damaged; a usage error if
-// nothing is stored there.
+// The model's shape, from a Hugging Face configuration or from the first readable manifest; checkpoint data are not read.
+// nullopt if all manifests are damaged. Throws a usage error if `path` has no model.
 std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
 std::optional<ModelShape> shape_of_checkpoint(const std::filesystem::path& path);
 
-// The weights that the optimizer owns, as targets for `read`. Afterwards call Training::publish, which sends them to the
-// replicas.
+// The weights that the optimizer updates on this rank, as targets for `read`. After reading, call Training::publish: it
+// updates the values that the layers use, on all ranks.
 std::vector<Owned> weights_of(const Optimizer& optimizer);
 
 }  // namespace chorale

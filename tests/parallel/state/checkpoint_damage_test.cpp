@@ -109,7 +109,7 @@ TEST_CASE("a manifest that lies is refused even with the right checksum") {
   CHECK_THAT(lie("chorale checkpoint", "passacaglia"), says("not a checkpoint's manifest"));
   CHECK_THAT(lie("\"version\":1", "\"version\":2"),
              says("the checkpoint has a newer format") && says("version 2, this program reads up to 1"));
-  CHECK_THAT(lie("\"rank\":0", "\"rank\":7"), says("file of rank 7 (files: 1)"));
+  CHECK_THAT(lie("\"rank\":0", "\"rank\":7"), says("file of rank 7, but the number of files is 1"));
   CHECK_THAT(lie("\"rank\":0", "\"rank\":-1"), says("file of rank -1"));
   CHECK_THAT(lie("\"shape\":[31,4]", "\"shape\":[-31,-4]"), says("manifest.json"));
   CHECK_THAT(lie("\"shape\":[31,4]", "\"shape\":[9223372036854775807,4]"), says("more than 2^63"));

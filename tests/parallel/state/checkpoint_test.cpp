@@ -132,10 +132,11 @@ TEST_CASE("a checkpoint of another model is refused, and the error names the fir
   const Checkpoint checkpoint = Checkpoint::open(folder, log);
   KnownState state = whole_state();
   state.tensors[2].shape = {18}, state.tensors[3].name = "other";
-  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("of another model\n") && says("\"norm.gain\" is [17] of bf16 in") &&
-                                                        says("but [18] of bf16 here\n"));
+  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("of another model\n") &&
+                                                        says("\"norm.gain\": shape [17] and type bf16 in") &&
+                                                        says("but shape [18] and type bf16 here\n"));
   state.tensors[2].shape = {17};
-  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("\"other\" is not there in"));
+  CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("\"other\": no such tensor in"));
   ModelShape here = checkpoint.metadata().model;
   here.heads = 3;
   CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, but 3 here"));
@@ -172,8 +173,9 @@ TEST_CASE("a rank that cannot write makes the save fail on all, and the old set 
       errors[static_cast<std::size_t>(me.rank())] = error.what();
     }
   });
-  CHECK_THAT(errors[0], says("not saved") && says("rank 1: tensor \"block.0.mlp.up.weight\" is saved from 60 elements"));
-  CHECK_THAT(errors[1], says("is saved from 60 elements"));
+  CHECK_THAT(errors[0],
+             says("not saved") && says("rank 1: the part of tensor \"block.0.mlp.up.weight\" to save has 60 elements"));
+  CHECK_THAT(errors[1], says("to save has 60 elements"));
   CHECK(step_loaded(folder) == 1);
 }
 
@@ -182,7 +184,7 @@ TEST_CASE("parts that leave a gap are not saved") {
   KnownState state;
   state.add(0, {{0, 0, 5}});
   CHECK_THROWS_WITH(save_checkpoint(folder, known_metadata(1), state.tensors),
-                    says("\"block.0.mlp.up.weight\" is not whole: it has only 5 of 6 along dim 0"));
+                    says("\"block.0.mlp.up.weight\" is not whole: its slabs cover only 5 of 6 indices along dim 0"));
   CHECK(names_in(folder).empty());
 }
 

@@ -212,7 +212,8 @@ TEST_CASE("a folder whose configuration contradicts its weights is refused") {
   shape.ffn = 999'999'999;
   CHECK_THROWS_WITH(promise(), says("does not fit into"));
   shape.ffn = 16;
-  CHECK_THROWS_WITH(promise(), says("\"model.layers.0.mlp.gate_proj.weight\" is [12, 8] of f32 instead of [16, 8]"));
+  CHECK_THROWS_WITH(promise(),
+                    says("\"model.layers.0.mlp.gate_proj.weight\" has shape [12, 8] and type f32, expected shape [16, 8]"));
   shape.ffn = 12, shape.layers = 1;
   CHECK_THROWS_WITH(promise(), says("does not belong to this model"));
   shape.layers = 2, shape.tied = true;

@@ -36,11 +36,11 @@ TEST_CASE("parts that do not make up the whole tensor are refused") {
   CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 12}, {{}, 10, 14}}), says("begins at 10"));
   CHECK_THAT(flaw_in_cover(shape, {{{}, 0, 24}, {{}, 0, 24}}), says("begins at 0, but the previous one ends at 24"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}, {{0, 2, 2}, 0, 12}}), says("along dim 1 and along dim 0"));
-  CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}}), says("3 of 6 along dim 1"));
+  CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}}), says("3 of 6 indices along dim 1"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 12}, {{1, 2, 4}, 0, 16}}), says("begins at 2"));
   CHECK_THAT(flaw_in_cover(shape, {{{1, 0, 3}, 0, 6}, {{1, 0, 6}, 6, 18}}), says("overlap"));
   CHECK_THROWS_WITH(resolved({{1, 3, 4}}, shape), says("not within the shape"));
-  CHECK_THROWS_WITH(resolved({{}, 20, 5}, shape), says("more than the 24"));
+  CHECK_THROWS_WITH(resolved({{}, 20, 5}, shape), says("does not lie within a slab of 24 elements"));
 }
 
 }  // namespace chorale::test
