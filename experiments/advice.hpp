@@ -8,7 +8,7 @@ namespace chorale {
 // This program as it was typed: "build/chorale", or "chorale" if the shell found it on PATH.
 std::string program();
 
-// "mpirun -n 4 build/chorale compare --resume runs/x"; on one rank without mpirun.
+// "mpirun -n 4 build/chorale compare --resume runs/x"; for one rank the command has no mpirun.
 std::string command_on(std::int64_t ranks, const std::string& words);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 // `chorale compare` runs several configurations in one launch. They take turns, in a new random order for each repetition,
-// so that other load on the machine affects all of them. It ends with a table, and one record of everything.
+// so that other load on the machine affects all of them. At the end it prints a table and writes one record with all runs.
 //
 //   mpirun -np 4 build/chorale compare experiments/suites/strategies.toml            a suite: a file that lists the runs
 //   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file: by options of train
@@ -7,9 +7,9 @@
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
-// Runs with fewer ranks than were started use the first ranks; the others sleep. A run that cannot start (too little memory,
-// for example) becomes a row that says why. A run that fails may leave ranks inside a collective, so it ends the launch, and
-// leaves failure.txt in its folder. --resume turns this into a row, and continues with the other runs.
+// A run with fewer ranks than were started uses the first ranks; the others sleep. A run that cannot start (too little
+// memory, for example) becomes a row that says why. A run that fails may leave ranks inside a collective, so it ends the
+// launch and leaves failure.txt in its folder. --resume turns this file into a row, and continues with the other runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,7 +107,7 @@ class Compare final : public Command {
     std::vector<std::vector<std::string>> values;
     for (const Turn& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
-    std::string left;  // by turn: 'x' if it must run, '.' if an earlier launch finished it
+    std::string left;  // a character per turn: 'x' if it must run, '.' if an earlier launch finished it
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
@@ -132,7 +132,7 @@ class Compare final : public Command {
     return given;
   }
 
-  // Environment variables are no mistake here, because they may be meant for another command.
+  // Options of train need --layouts. Environment variables are ignored here: they may be meant for another command.
   void require_nothing_to_pass_on() const {
     for (const Setting& setting : options_->given_to_pass_on())
       if (setting.source != Source::environment)
@@ -141,9 +141,10 @@ class Compare final : public Command {
                     "write it into the suite, under [[runs]], or use --layouts dp4,tp4 instead of a suite");
   }
 
-  // Continues a comparison, which takes as many ranks as before. Options that are not given keep their earlier values.
+  // Prepares --resume. The comparison must have as many ranks as before. Options that are not given keep the values that the
+  // comparison was started with.
   void take_up(const Launch& launch) {
-    resume_ = fs::weakly_canonical(resume_).string();  // because runs/latest will point elsewhere
+    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to another run later
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
@@ -152,7 +153,7 @@ class Compare final : public Command {
         options_->set(setting);
   }
 
-  // Every rank reads the file itself, and a network file system may show them different versions.
+  // Every rank reads the suite's file itself, and a network file system may show ranks different versions of the file.
   void require_same_suite(const mpi::Runtime& runtime) const {
     const auto others = mpi::ranks_where(runtime.world(), mpi::broadcast(runtime.world(), suite_.text) != suite_.text);
     if (others.empty()) return;
@@ -163,7 +164,7 @@ class Compare final : public Command {
     mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all ranks
   }
 
-  // All turns, repetition by repetition, each in its own random order.
+  // All turns, repetition by repetition. Each repetition has its own random order.
   std::vector<Turn> in_turns(int started) const {
     std::vector<Turn> turns;
     std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
@@ -181,7 +182,7 @@ class Compare final : public Command {
             speaks ? open_record(resume_, session, ranks, true) : nullptr};
   }
 
-  // Returns Exit::runtime if a signal stopped it, and Exit::check if a run's own checks failed.
+  // Runs the turns. Returns Exit::runtime if a signal stopped the comparison, Exit::check if a run's own checks failed.
   Exit go_through(Session& session, RunRecord& record, const std::vector<Turn>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -206,7 +207,7 @@ class Compare final : public Command {
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
       mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the others
       const fs::path file = record.folder / turns[t].id() / "run.h5";
-      // A command that handles a signal consumes it. Then only the record says that it stopped.
+      // A command that handles a signal consumes it. Then only its record says that the run stopped.
       const bool stopped = signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
       const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
       checks &= mpi::ranks_where(runtime.world(), outcome.exit == Exit::check).empty();
@@ -228,7 +229,7 @@ class Compare final : public Command {
     std::string trouble;  // why the turn has no result
   };
 
-  // Called on every rank, whether it takes part or not.
+  // Called on every rank, because splitting off the ranks of the run is collective.
   Outcome run_one(Session& session, RunRecord& record, const Turn& turn) const {
     const mpi::Runtime part(*session.runtime, session.runtime->rank() < turn.ranks ? 0 : -1);
     if (part.rank() < 0) return {};
@@ -254,7 +255,8 @@ class Compare final : public Command {
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
-    bool answered = false;  // if no run trained, the first figure answers
+    // Prints the table of the layouts figure; if no run trained, that of the first figure for which there are data.
+    bool answered = false;
     for (const report::FigureRow& row : report::all_figures())
       if (const auto figure = row.make(records); figure && (figure->numbers_first || !answered)) {
         fmt::print("\n{}\n{}\n", figure->numbers.print("text"), figure->finding);

@@ -1,7 +1,7 @@
-// `chorale completion bash`: prints the script with which a shell completes commands, options and their values. It is
+// `chorale completion bash`: prints a script with which a shell completes commands, options and their values. The script is
 // generated from the table of commands and their declared options.
 //
-//   source <(chorale completion bash)          `make install` puts it where bash looks
+//   source <(chorale completion bash)          `make install` puts the script where bash looks for it
 //
 //   chorale train --dtype b⇥                   completes a value of the option before the word, or a file name
 //   chorale train --la⇥                        completes an option of the command
@@ -15,8 +15,8 @@
 namespace chorale {
 namespace {
 
-// Sets $current, $previous and $command. Bash splits off = as a word, so it is skipped. In a list a,b,c the last element is
-// completed.
+// Sets $current, $previous and $command. Bash makes = a word of its own, which is skipped. In a list a,b,c the last element
+// is completed.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}

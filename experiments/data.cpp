@@ -1,7 +1,8 @@
 // `chorale data`: makes and shows training data.
 //
-//   tokenize TEXT     writes its tokens in llm.c's file format       train-bpe TEXT   learns a vocabulary from it
-//   show FILE.bin     shows the contents of a token file             floor            the entropy of the synthetic language
+//   tokenize TEXT     writes the text's tokens in llm.c's file format     train-bpe TEXT   learns a vocabulary from the text
+//   show FILE.bin     shows the contents of a token file                  floor            prints the lowest loss that is
+//                                                                                          possible on synthetic data
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +73,7 @@ class Data final : public Command {
   struct Action {
     std::string_view name;
     bool wants_file;
-    const char* ending;  // of the file that it writes
+    const char* ending;  // the extension of the file that the action writes; null: it writes none
     void (Data::*work)(Session&);
   };
   static const Action actions[4];
@@ -110,7 +111,8 @@ class Data final : public Command {
     write_whole(out_, std::as_bytes(std::span(json)));
     fmt::print("{}: {} tokens\n", out_, tokenizer.vocabulary());
     if (tokenizer.vocabulary() < vocabulary_)
-      fmt::print("no other pair occurs twice in {}; {} tokens need a longer text\n", words_[1], vocabulary_);
+      fmt::print("no other pair of tokens occurs twice in {}; a vocabulary of {} needs a longer text\n", words_[1],
+                 vocabulary_);
   }
 
   void show(Session&) {
@@ -134,7 +136,7 @@ class Data final : public Command {
     fmt::print("{}\n  tokens        {}\n  distinct      {}\n  largest       {}: a model needs a vocabulary of {} or more\n",
                source.name(), tokens.size(), std::count_if(seen.begin(), seen.end(), [](auto n) { return n > 0; }),
                source.vocabulary() - 1, source.vocabulary());
-    fmt::print("  entropy       {:.4f} nats per token, if each were drawn independently\n",
+    fmt::print("  entropy       {:.4f} nats per token, if tokens were drawn independently\n",
                nats / static_cast<double>(tokens.size()));
     fmt::print("  most frequent\n");
     for (const std::int32_t token : order)

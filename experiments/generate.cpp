@@ -58,7 +58,7 @@ class Generate final : public Command {
       usage_error("the layout has more replicas than there are texts",
                   fmt::format("{} and --samples {}", to_string(layout), samples_),
                   fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
-    // A replica generates one text at a time. This batch only provides the micro-batches that any schedule requires.
+    // A replica generates one text at a time. The batch below has as many micro-batches as any schedule may require.
     if (const auto shape = shape_stored_in(load_))
       require_fits(layout,
                    {*shape, launch.launcher.empty() ? layout.ranks() : launch.size, layout.replicas() * layout.stages(), 1});
@@ -95,7 +95,7 @@ class Generate final : public Command {
   }
 
  private:
-  // Called before anything is allocated. The shape of a damaged checkpoint may be unknown; then nothing is checked.
+  // Called before anything is allocated. If a checkpoint is damaged, its shape may be unknown. Then nothing is checked here.
   void require_room_for(const Layout& layout, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     const auto shape = shape_stored_in(load_);
@@ -112,8 +112,8 @@ class Generate final : public Command {
                      "generate in a smaller --dtype, or with a smaller model"));
   }
 
-  // Generates text `first` and the next ones, one per replica. A replica without a text takes part too, because replicas may
-  // need each other's weights.
+  // Generates the texts from number `first` on, one per replica. A replica without a text takes part, too, because with
+  // ZeRO-3 the replicas need its shard of the weights.
   void generate(Generator& generator, std::int64_t first) const {
     Axis& replicas = generator.mesh().data();
     const bool prints = generator.mesh().world().rank() == 0;
@@ -142,7 +142,7 @@ class Generate final : public Command {
     if (kept.empty()) return;
     try {
       tokenizer_ = Tokenizer::named(kept);
-    } catch (const Error& error) {  // tokens can still be shown as numbers
+    } catch (const Error& error) {  // the tokenizer is unreadable, but tokens can still be shown as numbers
       unread_ = fmt::format("; {}", trim(split(error.what(), '\n').at(0)));
     }
   }
@@ -166,7 +166,7 @@ class Generate final : public Command {
     }
   }
 
-  // Before anything is printed.
+  // Called before anything is printed.
   void require_known_tokens() const {
     const auto shape = shape_stored_in(load_);
     if (!shape) return;
@@ -203,7 +203,7 @@ class Generate final : public Command {
   std::int64_t tokens_ = 100, samples_ = 0, seed_ = 0, threads_ = 0;
   Sampling sampling_{.temperature = 0.8, .top_p = 0.95};
   std::optional<Tokenizer> tokenizer_;
-  std::vector<std::int32_t> ids_;  // of the prompt
+  std::vector<std::int32_t> ids_;  // the tokens of the prompt
 };
 
 }  // namespace

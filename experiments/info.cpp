@@ -1,5 +1,5 @@
 // `chorale info`: shows what is built in, what works on this machine, and why the rest does not. Under mpirun it also shows
-// where the ranks run. With --run-dir it keeps all of that as a record.
+// where the ranks run. With --run-dir it also makes a run folder, whose record has the facts of the build and the ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -82,7 +82,7 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
   return all;
 }
 
-// JSON has numbers, with the unit in their names. Text has human-readable values.
+// A value as text, "1.5 GiB". JSON has plain numbers, and their names end with the unit: "memory_bytes".
 std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);

@@ -58,9 +58,9 @@ void keep_tokenizer(const std::string& name, const fs::path& folder, std::int64_
       if (fs::exists(fs::path(name) / file)) write_file(folder / file, config_text(fs::path(name) / file, "--tokenizer"));
   const bool whole = fs::exists(folder / "tokenizer.json"), of_gpt2 = fs::exists(folder / "vocab.json");
   if (fs::exists(folder / "tokenizer_config.json") || !(whole || of_gpt2))
-    return;  // a tokenizer.model belongs to the model's family
-  // Without a configuration, transformers uses the tokenizer class of the model's family. This vocabulary may lack its
-  // special tokens.
+    return;  // a lone tokenizer.model needs no configuration: transformers has a class for each model family
+  // Without a configuration, transformers would use the tokenizer class of the model's family. That class expects special
+  // tokens which this vocabulary may lack.
   const nlohmann::ordered_json config = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "GPT2Tokenizer"},
                                          {"clean_up_tokenization_spaces", false},
                                          {"model_max_length", positions}};

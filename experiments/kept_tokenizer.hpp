@@ -1,8 +1,9 @@
-// The tokenizer of a model. A run keeps it in its folder, so that `generate` and `export` find it:
+// The tokenizer of a model. A run keeps a copy in its folder, where `generate` and `export` find it. An exported model has
+// the same files beside its weights:
 //
-//   runs/<id>/tokenizer/    tokenizer.json, tokenizer_config.json …       model/    the same files beside the weights
+//   runs/<id>/tokenizer/    tokenizer.json, tokenizer_config.json …       model/    model.safetensors, tokenizer.json …
 //
-// Files are copied unchanged, because another library may have written more into them than we understand.
+// Files are copied unchanged, because another library may have written more into them than chorale understands.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -15,7 +16,7 @@ std::string tokenizer_beside(const std::filesystem::path& model);
 // Throws a usage error if the tokenizer is unknown or has more tokens than the model.
 void require_tokenizer(const std::string& name, std::int64_t vocabulary);
 
-// Writes a tokenizer, given as "bytes", a file or a folder, into `folder`, for a model with this many positions.
+// Writes a tokenizer into `folder`. `name` is "bytes", a file or a folder; `positions` is the longest sequence of the model.
 void keep_tokenizer(const std::string& name, const std::filesystem::path& folder, std::int64_t positions);
 
 }  // namespace chorale

@@ -1,10 +1,10 @@
-// Measures the work of other programs on the hosts of a run. Warns in one line if it disturbs the run, and records it. All
-// members of MachineWatch are collective.
+// Measures how much other programs work on the hosts of a run. Warns in one line if they disturb the run, and records the
+// measurement. All members of MachineWatch are collective.
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
-//   …                                 the measured work
-//   watch.finish(log)                 measures the time since; warns unless it has already warned
+//   …                                 the run
+//   watch.finish(log)                 measures the time since the constructor; warns unless warn() has already warned
 #pragma once
 #include <string>
 #include <vector>
@@ -16,23 +16,23 @@
 
 namespace chorale {
 
-// Two readings of a rank. Ranks with equal `kernel` read the same machine.
+// Two readings of a rank's machine. Ranks with equal `kernel` read the same machine.
 struct RankReading {
   std::string kernel, host;
   int cores = 1;
   MachineReading before, after;
 };
-// For each rank, the work on its machine except the work of our ranks.
+// For each rank, the work on its machine except the work of this run's ranks.
 std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks);
 
 class MachineWatch {
  public:
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
-  std::vector<OtherWork> finish(Log& log);  // of each rank's machine; on rank 0
+  std::vector<OtherWork> finish(Log& log);  // on rank 0, one entry per rank; empty on the other ranks
 
  private:
-  std::vector<RankReading> gathered() const;  // on rank 0: since `before_`
+  std::vector<RankReading> gathered() const;  // on rank 0: every rank's reading `before_`, and a new one
   void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
 
   const mpi::Runtime& runtime_;

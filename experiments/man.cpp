@@ -1,6 +1,6 @@
 // `chorale man`: prints the manual page, generated from the table of commands and their declared options.
 //
-//   chorale man > chorale.1; man ./chorale.1          `make install` puts it where man looks
+//   chorale man > chorale.1; man ./chorale.1          `make install` puts the page where man looks for it
 #include <fmt/format.h>
 
 #include "experiments/command.hpp"
@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Text that troff prints unchanged: backslashes, minus signs and requests at the beginning of a line are escaped.
+// Escapes text so that troff prints it unchanged: backslashes, minus signs, and a period or apostrophe that begins the text.
 std::string plain(const std::string& text) {
   std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text)
@@ -33,7 +33,7 @@ std::string example(std::string command) {
 std::string options_of(const Options& options) {
   std::string out, section;
   for (const Option& option : options.all()) {
-    if (option.passed_on) continue;  // the other command's page has it
+    if (option.passed_on) continue;  // an option of another command, described there
     if (option.section != section) out += fmt::format(".PP\n{}:\n", plain(section = option.section));
     const auto [head, tail] = described(option);
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(head), plain(tail));

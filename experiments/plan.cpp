@@ -1,5 +1,5 @@
-// `chorale plan`: the memory and traffic of a training step on each stage, without the machine. The real code runs on
-// phantom tensors, which have shapes but no bytes.
+// `chorale plan`: predicts the memory and traffic of a training step on each pipeline stage, without running it on a
+// machine that large. The real code runs on phantom tensors, which have shapes but no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
@@ -86,7 +86,7 @@ class PlanCommand final : public Command {
     if (const auto shortage = shortage_of(
             l, [this](const Layout& other) { return options_on(other); }, "the limit is");
         shortage && format_ == "text")
-      fmt::print("\nit does not fit: {}\n", shortage->numbers);
+      fmt::print("\nthe layout does not fit: {}\n", shortage->numbers);
     return 0;
   }
 
@@ -134,7 +134,8 @@ class PlanCommand final : public Command {
     return 0;
   }
 
-  // Decides here what a run would find out from its ranks. The output states every assumption.
+  // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes ranks like this machine. The
+  // output states every assumption.
   void assume() {
     const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;

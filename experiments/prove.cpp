@@ -1,7 +1,7 @@
 // `chorale prove`: proves that exact numerics give the same bits on every layout. In one launch, every legal layout of 1 to
 // n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are compared
-// with those of one rank. Exit code 3 if anything differs, with the step, the tensor and its collectives. Exit code 1 if a
-// layout fails, with the rank and the reason; the other layouts continue.
+// with those of a run on one rank. If anything differs, prove names the step, the tensor and its collectives, and exits
+// with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
@@ -57,7 +57,7 @@ class Prove final : public Command {
     o.add("steps", steps_, "training steps to compare").range(1, 1e6);
     o.add("backend", backend_, "backend of the collectives: one name, or by axis: tp=shm,dp=ucx");
     o.add("algorithm", algorithm_, "algorithm of the collectives: one name, or by axis: dp=ring,tp=direct");
-    o.add("vary", vary_, "add rows in which these vary").one_of(variations);
+    o.add("vary", vary_, "also prove that these may change without changing the bits").one_of(variations);
     o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
   }
 
@@ -113,7 +113,7 @@ class Prove final : public Command {
   }
 
  private:
-  // The reference run trains the whole model on one rank, and several one-rank layouts may run side by side.
+  // Sets the memory limit. Throws NoRoom if the whole model does not fit on one rank, where the reference run trains it.
   void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     memory_.complete(options);
@@ -123,7 +123,8 @@ class Prove final : public Command {
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Trains to the last step, or until an error. After an error, it tells the layout's other ranks, so that they do not wait.
+  // Trains to the last step, or until an error. After an error it tells the other ranks of the layout that this rank leaves,
+  // so that they do not wait.
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) const {
     History history;
     const double began = clock.seconds();
@@ -141,7 +142,7 @@ class Prove final : public Command {
       history.failed_at = clock.seconds();
       if (training) {
         for (const auto& axis : training->mesh().axes()) axis->give_up(error);
-        training.release(), pool.release();  // leaked on purpose: peers may still access the buffers of calls in flight
+        training.release(), pool.release();  // leaked on purpose: peers may still access buffers of unfinished calls
       }
     }
     history.seconds = clock.seconds() - began;
@@ -192,7 +193,7 @@ class Prove final : public Command {
     return cases.first(many);
   }
 
-  // Runs one round. Returns its proofs on rank 0, nothing elsewhere.
+  // Runs one round. Returns its proofs on rank 0, an empty list on other ranks.
   std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, const ReadSamples& read, Session& session,
                                  const std::vector<RankFacts>& facts) const {
     const mpi::Runtime& runtime = *session.runtime;
@@ -207,7 +208,7 @@ class Prove final : public Command {
         seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
         if (!seen.failure.empty())  // printed at once, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
-        if (runtime.rank() % ranks > 0) seen.steps.clear();  // all ranks of a layout have the same
+        if (runtime.rank() % ranks > 0) seen.steps.clear();  // all ranks of a layout have the same steps
       }
     }
     mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, and leave the cores to the others

@@ -1,5 +1,5 @@
-// The order in which runs take turns. It is drawn anew for each round, so that no run is always first or always follows the
-// same other one.
+// The order in which runs take turns. Each round has a new random order, so that no run is always first, and none always
+// follows the same other run.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -15,14 +15,14 @@ inline std::vector<std::size_t> in_order(std::size_t count) {
   return order;
 }
 
-// Fisher–Yates. The same generator gives the same order everywhere, unlike std::shuffle.
+// Fisher–Yates. Unlike std::shuffle, it gives the same order with every standard library.
 inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64& random) {
   std::vector<std::size_t> order = in_order(count);
   for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   return order;
 }
 
-// Random by this seed; 0: in order.
+// A random order for this seed; for seed 0 the order 0, 1, 2, …
 inline std::vector<std::size_t> order_by_seed(std::size_t count, std::int64_t seed) {
   if (seed == 0) return in_order(count);
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));

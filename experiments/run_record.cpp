@@ -17,7 +17,7 @@
 namespace chorale {
 namespace {
 
-// Ranks of one host share cores if their core sets overlap. Each then gets its part of them.
+// Sets the threads of each rank: its part of the cores that it may use, if other ranks of the host may use them, too.
 void share_cores(std::vector<RankFacts>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<int>& cpus = ranks[r].cpus;

@@ -1,5 +1,5 @@
-// Shared by all runs: facts about the ranks, gathered from all of them, and a run folder. Its record starts with the facts
-// of the run, its configuration and its ranks.
+// What all commands that record a run share: facts gathered from every rank, and a folder for the run. The record in this
+// folder begins with the facts of the run, its configuration and its ranks.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -15,19 +15,19 @@ namespace chorale {
 struct RankFacts {
   std::string host;
   std::string kernel;     // equal on ranks that share a machine's cores, even if their host names differ
-  std::vector<int> cpus;  // the cores that the launcher allows it
-  std::int64_t cpu = 0;   // the core it ran on when asked
+  std::vector<int> cpus;  // the cores on which the launcher lets the rank run
+  std::int64_t cpu = 0;   // the core on which the rank ran when the facts were gathered
   std::int64_t pid = 0;
-  std::int64_t local_rank = 0;  // index among the ranks of its host
-  std::int64_t threads = 1;     // its share of its cores, in threads
-  bool oversubscribed = false;  // it shares its cores with more ranks than there are cores
-  double clock_offset = 0;      // seconds; its clock + clock_offset = rank 0's clock
+  std::int64_t local_rank = 0;  // index among the ranks of the host
+  std::int64_t threads = 1;     // number of threads for the rank: its share of `cpus`
+  bool oversubscribed = false;  // more ranks than cores share `cpus`
+  double clock_offset = 0;      // seconds; the rank's clock + clock_offset = rank 0's clock
 };
 
-// Collective; rank 0 gets the facts of all ranks, the others an empty list.
+// Collective; rank 0 gets the facts of all ranks, the other ranks an empty list.
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
 
-// Collective; all ranks get rank 0's number of threads.
+// Collective: returns on all ranks the number of threads of rank 0, so that all ranks use equally many.
 int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);
 
 struct RunRecord {
@@ -36,12 +36,12 @@ struct RunRecord {
   std::unique_ptr<Recorder> recorder;  // on rank 0
 };
 
-// On rank 0: opens a record in the existing `folder` and writes the facts of the run, its configuration and its ranks. With
-// `takes_over` it replaces a record whose writer died.
+// Called on rank 0: opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
+// ranks. With `takes_over` it may replace a record that another process began and did not finish.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over = false);
 
-// Collective. Rank 0 makes a folder below `parent`, in a suite with the run's name, and opens the record in it.
+// Collective. Rank 0 makes a folder below `parent` and opens the record in it. In a suite the folder has the run's name.
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
 
 }  // namespace chorale

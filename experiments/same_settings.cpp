@@ -11,7 +11,8 @@
 namespace chorale {
 namespace {
 
-// One line per setting, after one for the command. TOML texts have no newlines, so lines of different ranks correspond.
+// A line for the command, then one line per setting. The text of a setting has no newlines, so the same line has the same
+// setting on every rank.
 std::vector<std::string> lines_of(const Options& options) {
   std::vector<std::string> lines = split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
   for (std::string& line : lines)

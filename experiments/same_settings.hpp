@@ -1,5 +1,5 @@
-// Checks that all ranks resolved the same settings. They differ if, say, a variable is set on one host only. Such a rank
-// would compute something else, or wait forever.
+// Checks that all ranks have the same settings. Settings differ, for example, if an environment variable is set on one host
+// only. The ranks would then compute different things, or wait for each other forever.
 #pragma once
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace chorale {
 
-// Collective. If ranks differ, all ranks finalize MPI and throw the same usage error, with the setting, both values and the
-// rank.
+// Collective. If settings differ, all ranks finalize MPI and throw the same usage error. It names the first setting that
+// differs, both values, and the rank that differs from rank 0.
 void require_same_settings(const Options& options, std::optional<mpi::Runtime>& runtime);
 
 }  // namespace chorale

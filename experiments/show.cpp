@@ -1,7 +1,7 @@
 // `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them: what every rank holds after
-// each round, what it sends, what that costs, and the order of the sums. --steps prints one line per step, --svg writes a
-// space-time diagram. Without an algorithm it lists all algorithms of the collective with their prices. `show pipeline
-// SCHEDULE` does the same for pipeline schedules.
+// each round, what the rank sends, what the algorithm costs, and the order of the sums. --steps prints one line per step,
+// --svg writes a space-time diagram. Without an algorithm it lists all algorithms of the collective with their prices.
+// `show pipeline SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class Show final : public Command {
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
 
-  // Refuses flags that do not apply. Settings from elsewhere may be meant for another command.
+  // Refuses flags on the command line that do not apply. Settings from other sources may be meant for another command.
   void refuse(const char* subject, std::initializer_list<const char*> flags, const char* fix) const {
     for (const char* flag : flags)
       if (options_->origin(flag) == "command line")
@@ -125,7 +125,7 @@ class Show final : public Command {
   std::string diagram() const {
     if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
-    const Price visible{1, 2 / n, 1 / n};  // at any length
+    const Price visible{1, 2 / n, 1 / n};  // prices at which every step is visible, whatever the length of the vector
     return draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
   }
 

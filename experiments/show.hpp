@@ -1,4 +1,4 @@
-// The text that `chorale show` prints about algorithms: one in full, or many as a price list.
+// The text that `chorale show` prints about collective algorithms: one algorithm in full, or a table with prices of many.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace chorale {
 
-// A picture of the rounds, or the steps of every rank; then the price and the order of the sums.
+// Draws the rounds or, if `steps` is set, lists the steps of every rank. Then the price and the order of the sums follow.
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps);
 
+// One line per algorithm with its price. `problem_for` returns the problem on which algorithms of a collective are priced.
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
 

@@ -1,4 +1,5 @@
-// The text that `chorale show pipeline` prints about pipeline schedules: one in full, or all as a price list.
+// The text that `chorale show pipeline` prints about pipeline schedules: one schedule in full, or a table with the prices of
+// all.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,14 +8,15 @@
 
 namespace chorale {
 
-// The words after `show`, and its numbers. If shape.chunks is 0, the schedule gets as few as it allows.
+// The positional arguments of `show`, and the shape that its options give. If shape.chunks is 0, the schedule gets the
+// fewest chunks that it allows.
 struct PipelineQuestion {
   std::vector<std::string> words;
   PipelineShape shape;
 };
 
 void require_answer(const PipelineQuestion& question);  // a usage error if the schedule is unknown or does not fit
-std::string answer_in_text(const PipelineQuestion& question, bool steps);  // steps: one line per stage, not the picture
+std::string answer_in_text(const PipelineQuestion& question, bool steps);  // `steps`: lists each stage's steps, no picture
 std::string answer_in_svg(const PipelineQuestion& question);
 
 }  // namespace chorale

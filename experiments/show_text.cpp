@@ -11,12 +11,13 @@
 namespace chorale {
 namespace {
 
-constexpr int most_drawn = 32;             // ranks: pictures of more are unreadable
-constexpr std::size_t most_orders = 8;     // lines of the reduction order
-constexpr std::int64_t element_bytes = 1;  // prices are relative to n, so this cancels
+constexpr int most_drawn = 32;             // pictures of more ranks are unreadable
+constexpr std::size_t most_orders = 8;     // most lines that describe the order of the sums
+constexpr std::int64_t element_bytes = 1;  // prices are multiples of the vector's length n, so any value will do
 
-// Each price alone, in multiples of α, nβ and nγ. If rounds are in lockstep, the time is their sum; otherwise it is close to
-// it.
+// The time of an algorithm if only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
+// element) cost anything, in multiples of α, nβ and nγ. n: elements of the vector. If all ranks run their rounds in
+// lockstep, the time is the sum of the three; otherwise it is close to the sum.
 struct Terms {
   double alpha, beta, gamma;
 };
@@ -42,7 +43,8 @@ std::string price_of(const std::vector<Schedule>& ranks) {
                      over_ranks(ranks, &Volume::bytes_sent), terms.alpha, terms.beta, terms.gamma);
 }
 
-// 16-bit types round once per step, so fewer algorithms have the same bits.
+// Lists the algorithms that sum in the same order, hence with the same bits. 16-bit types round once per step, so fewer
+// algorithms have the same bits.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
   std::string text;
   for (const Rounding rounding : {Rounding::every_addition, Rounding::once_a_step}) {
@@ -96,11 +98,14 @@ std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
     }
     table.add(std::move(cells));
   }
-  std::string text = "messages: sent by one rank; α, nβ, nγ: each price alone\n\n" + table.print("text");
+  std::string text =
+      "messages: sent by one rank; α, nβ, nγ: the time if only latency, only bandwidth or only arithmetic cost "
+      "anything\n\n" +
+      table.print("text");
   if (std::ranges::any_of(algorithms, [](const Algorithm* algorithm) { return reduces(algorithm->what); }))
     text += R"(
-native is the library's own collective, of MPI or NCCL. auto uses it where tune found it fastest, but never for sums of u8
-(Open MPI saturates, we wrap around), nor for min and max of floats (a library may lose a NaN).
+native is the collective of the MPI or NCCL library. auto uses native where tune found it fastest, but never for sums of u8
+(Open MPI saturates, chorale wraps around), nor for min and max of floats (a library may lose a NaN).
 )";
   return text;
 }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// The number of samples outside the interval at each end: the largest j such that j heads or fewer come in at most 2.5 % of
-// cases.
+// The number of samples outside the interval at each end: the largest j such that n tosses of a coin give j heads or fewer
+// in at most 2.5 % of cases.
 std::size_t left_out(std::size_t n) {
   const auto tosses = static_cast<double>(n);
   double below = 0;
@@ -29,8 +29,8 @@ std::size_t left_out(std::size_t n) {
 //
 //   I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) · 1 / (1 + d1 / (1 + d2 / (1 + …)))
 //
-// It is evaluated from the innermost term, at a depth where a term no longer changes any bit. For x < (a + 1) / (a + b + 2)
-// a few times the square root of max(a, b) is deep enough; the other half follows by symmetry.
+// The fraction is evaluated from the innermost term, at a depth where a further term changes no bit. For
+// x < (a + 1) / (a + b + 2) that depth is a few times the square root of max(a, b). Larger x follow by symmetry.
 double incomplete_beta(double x, double a, double b) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(1 - x, b, a);
@@ -57,7 +57,7 @@ Moments moments(const std::vector<double>& values) {
   return {mean, squares / (n - 1) / n, n - 1};
 }
 
-// The error of the difference of two means with possibly unequal variances (Welch 1947).
+// The difference of two means whose variances may be unequal, with its variance and degrees of freedom (Welch 1947).
 Moments difference(const Moments& one, const Moments& other) {
   const double v = one.variance_of_mean, w = other.variance_of_mean;
   const double freedom = v + w > 0 ? (v + w) * (v + w) / (v * v / one.freedom + w * w / other.freedom) : one.freedom;
@@ -70,8 +70,8 @@ std::vector<double> logs_of(const ByBlock& blocks) {
   return logs;
 }
 
-// The p-value of a difference that has the sign of the medians' difference, else 1. The test compares geometric means. If
-// launches have two modes, these may contradict the medians; a table must then not call the better median faster.
+// The p-value of the test, which compares geometric means. But if launches have two modes, the geometric means may
+// contradict the medians. The result is then 1, so that a table does not call the better median faster.
 double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
   const Contrast found = contrast(one, other);
   if (std::isnan(found.p)) return unknown;
@@ -147,7 +147,7 @@ std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds) {
   for (std::size_t i = 0; i < kinds.size(); ++i)
     for (std::size_t j = i + 1; j < kinds.size(); ++j) p.push_back(p_as_medians_say(kinds[i], kinds[j]));
   correct_by_holm(p);
-  p.insert(p.begin(), 1);  // the first against itself
+  p.insert(p.begin(), 1);  // the p-value of the first kind against itself
   p.resize(kinds.size());
   return p;
 }

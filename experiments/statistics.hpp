@@ -1,16 +1,16 @@
 // Statistics of measured times: the median of a series with its interval, and whether two kinds of run differ.
 //
-// The calls of one launch, and the steps of one run, share their pages, their cores and whatever else the machine did
-// meanwhile. A thousand of them are therefore one measurement, repeated: they describe that launch and say nothing about
-// the next one. So a comparison takes one number from each launch, or from each repetition that was run in turns with the
-// others (a block):
+// The calls of one launch (one start of the program), and the steps of one run, share their pages, their cores and whatever
+// else the machine did meanwhile. A thousand calls are therefore one measurement, repeated: they describe that launch and
+// say nothing about the next one. So a comparison takes one number from each launch, or from each block: a repetition in
+// which all kinds of run took turns.
 //
-//   block        1      2      3      4      5      6         paired: what slows a block slows both
+//   block        1      2      3      4      5      6         paired: what slows a block slows both runs in it
 //   one          a1     a2     a3     a4     a5     a6
 //   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
 //
-// Launches that were not made in turns have no partner, and get Welch's t-test. With fewer than six blocks the answer is
-// that there are too few.
+// Launches that did not take turns are not paired: they are compared by Welch's t-test. Fewer than six blocks are too few
+// to tell whether two kinds differ.
 #pragma once
 #include <map>
 #include <string>
@@ -24,13 +24,13 @@ struct Summary {
   bool has_interval = true;  // false with fewer than six samples: ci_low and ci_high are then the extremes
 };
 
-// The interval lies between two order statistics: the number of samples below the true median is distributed like the heads
-// in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). It assumes independent samples, and nothing about their
-// distribution.
+// The 95 % interval of the median lies between two order statistics: the number of samples below the true median is
+// distributed like the heads in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). This assumes independent
+// samples, and nothing about their distribution.
 Summary summarize(std::vector<double> samples);
 
-inline constexpr std::size_t fewest_blocks = 6;  // in a comparison
-inline constexpr double significant = 0.05;      // a p-value below it counts as a difference
+inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
+inline constexpr double significant = 0.05;      // a smaller p-value counts as a difference
 
 // The results of one kind of run: one number per block, by the block's name.
 using ByBlock = std::map<std::string, double>;
@@ -47,21 +47,20 @@ struct Contrast {
 // Pairs blocks of the same name. Numbers must be positive, or their ratio is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
-// One in twenty comparisons looks like a difference by chance. Holm's correction (1979) raises the p-values of all
-// comparisons that make up one answer, so that the whole answer is free of false differences in 95 % of cases. NaN is
-// ignored.
+// Without any real difference, one comparison in twenty still has p < 0.05. Holm's correction (1979) raises the p-values of
+// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. NaN is ignored.
 void correct_by_holm(std::vector<double>& p);
 
-// The p-value of each kind's difference from the first. The first was chosen by the same numbers, so the correction counts
-// all pairs, not only those with the first.
+// The p-value of each kind's difference from the first kind, which was chosen because it has the best numbers. Because of
+// this choice, the correction counts all pairs of kinds, not only the pairs with the first.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// The p-value for the first being ahead of all others. It needs no correction: the test against the nearest rival is valid
-// even though the first was chosen by its numbers (Hung & Fithian 2019).
+// The p-value of the statement that the first kind is faster than all others. It needs no correction: the test against the
+// nearest rival is valid although the first was chosen by its numbers (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
-// Student's distribution: the two-sided probability of a value at least as far from 0 as t, and the t whose probability is
-// p.
+// Student's distribution with `freedom` degrees of freedom. t_tails: the probability of a value at least as far from 0 as t,
+// on either side. t_value: the t with this probability.
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 

@@ -1,7 +1,7 @@
-// `chorale verify` proves every algorithm for every number of ranks. It tries lengths around the number of ranks, blocks of
-// any sizes, in place and out of place, whole and cut into chunks, on nodes of several sizes. It prints one line per
-// algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved
-// likewise, over stages, micro-batches and chunks.
+// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). It tries vectors about as
+// long as the number of ranks, blocks of unequal sizes, in place and out of place, whole and cut into chunks, with several
+// numbers of ranks per node. It prints one line per algorithm, and a total. If a proof fails, it names rank, step and
+// element, and exits with 3. Pipeline schedules are proved likewise, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,9 +22,10 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;  // of pipelines
+// Pipeline schedules are proved up to these sizes.
+constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;
 
-// One call on all ranks.
+// One collective call, as every rank sees it.
 struct Call {
   std::vector<Problem> ranks;
   int chunks = 1;
@@ -57,7 +58,7 @@ Call uneven_call(Collective what, int size, bool in_place) {
   return call;
 }
 
-// Whether an algorithm depends on nodes. Schedules are data, so its plans for different nodes can be compared.
+// Whether an algorithm's schedule depends on the number of ranks per node. Schedules are data, so two can be compared.
 bool knows_nodes(const Algorithm& algorithm, int size) {
   const auto text = [&](int per_node) {
     return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, per_node).ranks[0]).describe();
@@ -77,7 +78,7 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
       calls.push_back(even_call(what, size, count, in_place));
     calls.push_back(uneven_call(what, size, in_place));
     calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3));
-    const bool small = size <= 16;  // also tries longer vectors, so that every block is cut
+    const bool small = size <= 16;  // on few ranks, longer vectors are tried as well, so that every block is cut
     for (const int chunks : {2, 4, 7})
       if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
     if (knows_nodes(algorithm, size))
@@ -101,14 +102,15 @@ std::string prove(const Algorithm& algorithm, const Call& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The outcome of some of a row's proofs. Verdicts of one row add up, in any order.
+// The outcome of some of the proofs of an algorithm. Verdicts of an algorithm add up, in any order.
 struct Verdict {
-  std::int64_t problems = 0;  // proved
-  std::string trouble;        // the flaw that was found, if any
+  std::int64_t problems = 0;  // number of problems that were proved
+  std::string trouble;        // the flaw that was found; "" if there is none
   double seconds = 0;
 };
 
-// A row of a table, cut into tasks: all its problems on one number of ranks, or of pipeline stages.
+// The proof of one algorithm or pipeline schedule (a row of their tables). A task proves all its problems for one number of
+// ranks or stages.
 struct Row {
   const char* what;
   const char* name;
@@ -116,7 +118,7 @@ struct Row {
   std::int64_t tasks;
   std::function<Verdict(int size)> prove;  // size from 1 to `tasks`
   Verdict verdict = {};
-  std::int64_t done = 0, flawed = tasks + 1;  // the smallest size that has a flaw
+  std::int64_t done = 0, flawed = tasks + 1;  // tasks that are done; the smallest size with a flaw
 };
 
 Verdict verdict_on(const Algorithm& algorithm, int size) {
@@ -148,8 +150,9 @@ class Verify final : public Command {
  public:
   void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to this many ranks").range(1, 256); }
 
-  // A proof on 64 ranks takes thousands of times as long as one on 2. So tasks are taken in random order: then any part of
-  // them is a fair sample, and the progress line's time to go is honest. Rows are printed in the order of the tables.
+  // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
+  // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of
+  // the tables.
   int run(Session& session) override {
     std::vector<Row> rows = all_rows();
     std::vector<std::pair<Row*, int>> tasks;
@@ -181,7 +184,8 @@ class Verify final : public Command {
     return rows;
   }
 
-  // Of several flaws, the one on the fewest ranks is reported: larger tasks of that row are skipped.
+  // Runs a task. If a row has several flaws, the flaw on the fewest ranks is reported, so larger tasks of the row are
+  // skipped.
   static void take(Row& row, int size, Clock& clock) {
     ++row.done;
     if (size > row.flawed) return;

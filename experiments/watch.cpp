@@ -1,6 +1,6 @@
-// `chorale watch runs/latest` shows the live status of a run. It reads metrics.jsonl alone, because a record cannot be
-// opened while it is written. On a terminal the picture is redrawn every second; elsewhere a line is printed every five
-// seconds. It ends with the run, or on Ctrl-C.
+// `chorale watch runs/latest` shows the live status of a run. It reads only metrics.jsonl, because a record cannot be opened
+// while it is written. On a terminal the picture is redrawn every second; otherwise a line is printed every five seconds.
+// The command ends with the run, or on Ctrl-C.
 //
 //   chorale watch                     the newest run in runs/
 //   chorale watch runs/<suite>        the current run of the suite; ends with the suite
@@ -45,8 +45,8 @@ class Watch final : public Command {
                   "name the folder of a run, or omit --once to wait for one");
     const auto parent = (std::filesystem::absolute(named) / "..").lexically_normal();
     if (!runs_.empty() && !exists(named) && !exists(parent))
-      usage_error("there is no such folder, and none that it could be made in", folder_,
-                  "name a run's folder, or the folder that runs will be made in");
+      usage_error("neither this folder nor the folder above it exists", folder_,
+                  "name a run's folder, or the folder in which runs will be created");
     signals_.emplace();
   }
 
@@ -85,7 +85,7 @@ class Watch final : public Command {
     const watch::View view{session.clock.wall_seconds() - shown_.written_at(), screen.columns};
     std::string text;
     if (!found_)
-      text = fmt::format("waiting for a run in {}{}; Ctrl-C ends this\n", escape_control(folder_),
+      text = fmt::format("waiting for a run in {}{}; press Ctrl-C to stop waiting\n", escape_control(folder_),
                          exists(folder_) ? "" : ", which does not exist yet");
     else if (screen.terminal || once_)
       text = picture(shown_.metrics(), view);

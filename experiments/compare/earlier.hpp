@@ -1,7 +1,7 @@
-// What an earlier launch of a comparison left in its folder: finished runs and failed runs. Also tells whether the
-// comparison can continue.
+// The finished and the failed runs that an earlier launch of a comparison left in its folder, and whether the comparison can
+// continue from there.
 //
-//   runs/<id>/dp4-r1/run.h5        status ok: the result is kept; any other status: it runs again
+//   runs/<id>/dp4-r1/run.h5        status ok: the result is kept; any other status: --resume starts the run again
 //             pp4-r2/failure.txt   the run failed and ended the launch: a row says why, until this file is deleted
 #pragma once
 #include <filesystem>
@@ -16,10 +16,11 @@ namespace chorale::compare {
 // Throws a usage error unless this launch can continue the comparison in this folder.
 void require_can_go_on(const std::filesystem::path& folder, const Launch& launch);
 
-// By turn: '.' if the folder has its result, 'x' if it must still run. Enters the results into the summary.
+// Enters the earlier results into the summary. Returns a character for each turn (one repetition of one run): '.' if the
+// folder has its result or its failure, 'x' if it must still run.
 std::string take_finished(const std::filesystem::path& folder, const std::vector<Turn>& turns, Summary& summary);
 
-void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);
+void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);  // writes failure.txt
 
 std::string status_of(const std::filesystem::path& record);  // "" if it is unreadable, as if it did not exist
 

@@ -20,7 +20,8 @@ const Setting* find(const std::vector<Setting>& settings, const std::string& key
   return found == settings.end() ? nullptr : &*found;
 }
 
-// The layouts that `plan --layout all` lists: legal on all ranks, each with the schedules that no other one beats.
+// The layouts that `plan --layout all` lists for this number of ranks: every legal layout, with those of its pipeline
+// schedules that no other schedule beats.
 std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
   train::Flags flags;
   train::LayoutFlags layout_flags;
@@ -53,7 +54,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   return words;
 }
 
-// A layout without dp uses all ranks that were started.
+// The number of ranks of a layout. A layout that leaves dp out uses all ranks that were started.
 int ranks_of(const std::string& word, const Launch& launch) {
   const Layout layout = parse_layout(word, 0);
   const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;
@@ -64,7 +65,8 @@ int ranks_of(const std::string& word, const Launch& launch) {
   return static_cast<int>(ranks);
 }
 
-// Reports the usage errors of the run itself. Too little memory is none: it becomes a row of the comparison.
+// Throws the usage errors in the options of a run. Too little memory is not such an error: it becomes a row of the
+// comparison.
 void require_sound(const SuiteRun& run, const std::filesystem::path& parent) {
   try {
     prepare(run, parent, "", {.launcher = "compare", .size = run.ranks});

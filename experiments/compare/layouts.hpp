@@ -1,5 +1,6 @@
-// A suite without a file. `compare --preset nano --layouts dp4,tp4 --train-iters 12` generates the suite below. It is kept
-// with the comparison as suite.toml, which --resume reads, and which can be copied to start a suite of your own.
+// Generates a suite from options, so that users need not write a file. `compare --preset nano --layouts dp4,tp4
+// --train-iters 12` generates the suite below. The comparison keeps it as suite.toml, which --resume reads, and which you
+// can copy to start a suite of your own.
 //
 //   question = "Which of 2 layouts trains nano fastest?"
 //   repetitions = 6
@@ -16,8 +17,8 @@
 
 namespace chorale::compare {
 
-// `given`: the options of train that all runs have. `parent`: the folder in which records would be created. The first
-// mistake is a usage error of three lines.
+// The text of the suite. `words`: the layouts, or "all". `given`: the options of train, which all runs share. `parent`: the
+// folder below which the runs will be recorded. Throws the first mistake in the options as a usage error.
 std::string suite_of_layouts(const std::vector<std::string>& words, const std::vector<Setting>& given,
                              const std::filesystem::path& parent, const Launch& launch);
 

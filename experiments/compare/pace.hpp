@@ -1,7 +1,9 @@
-// A comparison within a time budget. Every run takes place once, however long that takes; then as many whole repetitions as
-// fit. Runs are never shortened, so what a run trains does not depend on the machine's speed.
+// Keeps a comparison within a time budget. The first repetition always takes place, so that every run runs once. Then as
+// many whole repetitions follow as fit. Runs are never shortened, so what a run trains does not depend on the machine's
+// speed.
 //
-//   turns      A C B D | B A D C | …        a repetition starts if there is time for one as long as the longest so far
+//   turns      A C B D | B A D C | …        a repetition starts if the rest of the budget is at least as long as the
+//                                           longest repetition so far
 #pragma once
 #include <cstdint>
 
@@ -13,8 +15,9 @@ class Pace {
  public:
   Pace(double budget_seconds, Clock& clock);  // starts now; 0 seconds: no limit
 
-  bool may_begin(std::int64_t repetition);  // called before every turn
-  // How many of `all` turns will run if the rest take as long as the first `done`. `each` turns make a repetition.
+  bool may_begin(std::int64_t repetition);  // call it before every turn, with the turn's repetition
+  // The number of turns, of `all`, that will fit into the budget, if later turns take as long as the first `done` did.
+  // `each`: the number of turns in a repetition.
   std::int64_t expected(std::int64_t done, std::int64_t all, std::int64_t each) const;
 
  private:

@@ -18,7 +18,7 @@ using Combination = std::vector<Setting>;
 
 std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
 
-// The entries in the order of the file. The parser has them in alphabetical order.
+// The entries of a table in the order of the file. The TOML parser returns them in alphabetical order.
 std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
@@ -83,7 +83,7 @@ class SuiteReader {
     for (const Combination& combination : combinations) add(plain, combination);
   }
 
-  // `ranks` is no setting of the command: it says how many of the started ranks take part.
+  // The key `ranks` is not an option of the command. It says how many of the started ranks the run uses.
   void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
     std::int64_t ranks = 0;
     if (name == "ranks")
@@ -95,7 +95,7 @@ class SuiteReader {
   std::optional<Setting> setting_of(const std::string& name, const toml::node& node) {
     const std::string origin = fmt::format("{}:{}", suite_.file.string(), line_of(node));
     if (node.is_table() || node.is_array_of_tables())
-      wrong(node, fmt::format("\"{}\" is a table; settings that differ between runs belong into vary", name));
+      wrong(node, fmt::format("\"{}\" is a table; settings that differ between runs belong in vary", name));
     else
       try {
         return Setting{canonical_key(name), setting_text(node, name, origin), origin, Source::config};
@@ -105,7 +105,7 @@ class SuiteReader {
     return std::nullopt;
   }
 
-  // Extends every combination so far by every value of each varied setting.
+  // Builds all combinations of the varied settings: each value of a setting extends each combination of the settings before.
   void vary(const toml::table& table, std::vector<Combination>& combinations) {
     for (const auto& [name, node] : in_order(table)) {
       const toml::array* values = node->as_array();
@@ -144,7 +144,8 @@ class SuiteReader {
     suite_.runs.push_back(std::move(run));
   }
 
-  // A unique name with characters that folders and groups of records allow, and no longer than file systems allow.
+  // Makes a name unique. Replaces characters that folders or HDF5 groups do not allow, and limits its length, because file
+  // systems limit the length of a folder's name.
   std::string free_name(std::string name) {
     name = name.substr(0, 100);
     for (char& c : name)

@@ -21,7 +21,7 @@ namespace chorale::compare {
 struct SuiteRun {
   std::string name;      // "dp4-shm": the varied settings; unique
   std::string command;   // "train"
-  std::size_t line = 0;  // of its [[runs]]
+  std::size_t line = 0;  // the line of its [[runs]] in the suite
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
 };
@@ -30,20 +30,21 @@ struct Suite {
   std::filesystem::path file;
   std::string text;  // the file, verbatim
   std::string question;
-  std::int64_t ranks = 0, repetitions = 1, warm_up = -1;  // −1: the rule of the report
+  std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all that were started
+      warm_up = -1;                         // steps; −1: by the rule in report/record_set.hpp
   std::vector<SuiteRun> runs;
   std::vector<std::string> varied;  // the varied settings, in the order of the file
 };
 
-// The mistakes in a file are collected, and reported together.
+// A mistake in a suite file. All mistakes are collected and reported together.
 struct Mistake {
   std::size_t line = 0;
   std::string text;
   auto operator<=>(const Mistake&) const = default;
 };
-void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // a usage error, if there are any
+void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // throws a usage error if there are any
 
-// Returns the valid part. `file` is the name in mistakes and origins.
+// Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part. Messages name the suite `file`.
 Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes);
 Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);
 

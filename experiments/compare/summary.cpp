@@ -17,7 +17,7 @@ struct Metric {
   const char* name;
   const char* units;
   const char* about;
-  double (*of)(const report::Run& run);  // NaN if the run has none
+  double (*of)(const report::Run& run);  // the run's value, or NaN if its record lacks it
 };
 
 template <const char* Name>

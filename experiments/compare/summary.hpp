@@ -1,6 +1,6 @@
-// The record of a suite: every finished run below /runs, and /summary with one row per run. Rows are read from the runs' own
-// records, so runs that finished before a stop count as well. The row of a run that has not run yet has NaN and the status
-// "waiting".
+// The record of a suite: every finished run below /runs, and /summary with one row per turn (one repetition of one run).
+// A row's numbers come from the record in the run's folder, so runs that finished before a stop count as well. Until a turn
+// has run, its row has NaN and the status "waiting".
 #pragma once
 #include <filesystem>
 #include <string>
@@ -15,7 +15,7 @@ struct Turn {  // one repetition of one run
   const SuiteRun* run = nullptr;
   std::int64_t repetition = 1;
   int ranks = 1;
-  std::string id() const;  // "dp4-shm-r1": the name of its folder and of its group
+  std::string id() const;  // "dp4-shm-r1": names the folder of its run, and the group of its record below /runs
 };
 
 class Summary {
@@ -27,14 +27,14 @@ class Summary {
   void failed(std::size_t turn, const std::string& why);
   void keep();  // writes /summary to the record and flushes it
 
-  std::vector<std::string> troubles() const;  // "tp8-r1: why it has no result"
+  std::vector<std::string> troubles() const;  // one line per turn that failed: "tp8-r1: why it has no result"
 
  private:
   Recorder& recorder_;
   const std::vector<Turn>& turns_;
   std::int64_t warm_up_;
-  std::vector<std::string> status_;        // waiting, ok, or why it has no result
-  std::vector<std::vector<double>> seen_;  // by metric, then by turn
+  std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result
+  std::vector<std::vector<double>> seen_;  // values by metric, then by turn
 };
 
 }  // namespace chorale::compare

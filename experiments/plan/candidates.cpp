@@ -11,7 +11,8 @@
 namespace chorale::plan {
 namespace {
 
-// The layout with every pipeline schedule, and with 1, 2, 4, … chunks, as far as they fit by the schedules' own rules.
+// The layout with every pipeline schedule and with 1, 2, 4, … chunks per stage, without the combinations that a schedule's
+// rules forbid.
 std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& limits) {
   if (layout.stages() == 1) return {layout};
   std::vector<Layout> all;
@@ -54,7 +55,8 @@ StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
 }
 
 // Once a pipeline is full, every further micro-batch adds the same bytes. So the costs of a step with many micro-batches are
-// extrapolated from two short steps. A GPT-3 step of 1536 sequences takes a second to plan, the two short ones 10 ms.
+// extrapolated linearly from two steps with fewer. A GPT-3 step of 1536 sequences takes a second to plan, the two shorter
+// steps 10 ms.
 StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
   const std::int64_t sequences = request.options.micro_batch * request.layout.replicas(), stages = request.layout.stages();
   const std::int64_t micro_batches = request.options.global_batch / sequences;
@@ -73,7 +75,8 @@ bool same_but_for_schedule(const Layout& a, Layout b) {
   return a == b;
 }
 
-// Whether `one` is at least as good in all costs. If both are equal, the one that comes first in the list beats the other.
+// Whether `one` is at least as good as `other` in all costs. If all their costs are equal, the layout that comes first in
+// the list beats the other.
 bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other) {
   return one != other && all[one].no_worse(all[other]) && (one < other || !all[other].no_worse(all[one]));
 }
@@ -88,7 +91,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
                                   const std::function<bool(const Layout&)>& wanted) {
   std::vector<Layout> legal;
   for (const Layout& layout : all_layouts(limits)) {
-    if (layout.replicas() == 1 && layout.zero > 0) continue;  // one replica: ZeRO has nothing to shard
+    if (layout.replicas() == 1 && layout.zero > 0) continue;  // with one replica ZeRO has nothing to shard
     for (const Layout& scheduled : with_schedules(layout, limits))
       if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
   }
@@ -96,7 +99,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
 }
 
 Candidate weigh(const PlanRequest& request) {
-  constexpr double digits = 1e9;  // rounds, because bubbles of equal schedules differ in their last bits
+  constexpr double digits = 1e9;  // the bubble is rounded, because equal schedules may differ in its last bits
   const double bubble = std::round(planned_bubble(request.options, request.layout) * digits) / digits;
   Candidate all{.layout = request.layout, .bubble = bubble};
   for (std::int64_t stage = 0; stage < request.layout.stages(); ++stage) {

@@ -1,11 +1,12 @@
-// Which layout? Every legal layout of a number of ranks is planned by the real code and compared with all others.
+// Helps to choose a layout: plans every legal layout of a number of ranks with the real code, and compares the plans.
 //
-//   legal_layouts   dp × tp × pp, with and without sp, ZeRO 0 to 3, and every pipeline schedule that fits
-//   weigh           three costs of each: memory of the fullest rank, bytes of the one that sends most, the bubble
-//   in_order        first layouts that fit; then those that no other layout beats; then by bubble, then by bytes
+//   legal_layouts   lists dp × tp × pp, with and without sp, with ZeRO 0 to 3, and with every pipeline schedule that fits
+//   weigh           finds three costs of a layout: the most memory and the most bytes sent of any rank, and the bubble
+//   in_order        sorts: layouts that fit in memory first; among these, first those that no other layout beats; then by
+//                   bubble, then by bytes sent
 //
-// To add a fourth cost, such as a predicted time: a field here, a term of `no_worse`, the first key of `in_order`, a column
-// of the table.
+// To add a fourth cost, such as a predicted time, add a field here, a term to `no_worse`, the first key to `in_order` and a
+// column to the table.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,28 +18,29 @@ namespace chorale::plan {
 
 struct Candidate {
   Layout layout;
-  std::int64_t memory_bytes = 0, state_bytes = 0;  // the most that a rank holds: at its peak, and between steps
-  std::int64_t sent_bytes = 0;                     // in a step, by the rank that sends most; −1: unknown
-  double bubble = 0;
-  bool fits = true;   // within the memory limit
-  std::string rival;  // a layout that is at least as good in all costs; "" if there is none
+  std::int64_t memory_bytes = 0, state_bytes = 0;  // the most that any rank holds: at its peak, and between steps
+  std::int64_t sent_bytes = 0;                     // what the rank that sends most sends in a step; −1: unknown
+  double bubble = 0;                               // idle fraction of all stages' time
+  bool fits = true;                                // whether memory_bytes is within the limit
+  std::string rival;                               // a layout that is at least as good in all costs; "" if there is none
 
   bool no_worse(const Candidate& other) const;
 };
 
-// All layouts that fit, have consistent options, and for which `wanted` returns true.
+// All layouts within `limits` that are `wanted` and whose options are consistent.
 std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& options_of,
                                   const std::function<bool(const Layout&)>& wanted);
 
-// The costs of one layout. Those of a long step are extrapolated from two short ones (candidates.cpp).
+// The costs of one layout. The costs of a step with many micro-batches are extrapolated from two shorter steps.
 Candidate weigh(const PlanRequest& request);
 
 struct Choices {
   std::vector<Candidate> rows;
-  std::int64_t schedules_left_out = 0;  // beaten by another schedule of the same layout
+  std::int64_t schedules_left_out = 0;  // layouts left out of `rows`: another schedule of the same layout beats theirs
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
-// In text: at most `most_rows` rows (0: all), and a note with the assumptions about backend and algorithms.
+// The table in this format. Text has at most `most_rows` rows (0: all), and a note with the assumptions about backends and
+// algorithms.
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows,
                      const std::string& assumed);  // candidate_table.cpp
 std::string decimal_bytes(std::int64_t bytes);     // 1536 → "1.54 kB", as papers count; "?" below 0

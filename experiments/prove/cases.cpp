@@ -29,8 +29,8 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   return row;
 }
 
-// The case with the first micro-batch size that fits: the one asked for, then the replica's whole share (2 in a pipeline, to
-// have several micro-batches), then 1.
+// The case of a layout with the first of these micro-batch sizes that fits: the requested size; a replica's whole share, or
+// 2 in a pipeline, so that it has several micro-batches; 1.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
@@ -162,8 +162,9 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
 }
 
 void require_algorithms(const Case& row) {
-  plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);  // rank 0 is on every axis
-  const auto ranks = static_cast<int>(row.layout.ranks());  // in addition, fingerprints are exchanged by an all-gather
+  // Planning rank 0 checks every axis. In addition, the ranks exchange their fingerprints by an all-gather.
+  plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);
+  const auto ranks = static_cast<int>(row.layout.ranks());
   const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));
   if (exchange && !fits(*exchange, Problem::even(Collective::all_gather, ranks, ranks)))
     usage_error(fmt::format("all_gather {} does not fit", exchange->name),

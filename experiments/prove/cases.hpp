@@ -1,5 +1,5 @@
-// The cases to prove. Each is one way to train the same model: first the layouts, then variations of a few of them, which
-// change something else that must not change the bits.
+// The cases to prove: each is a way to train the same model, and all must give the same bits. First come the layouts, then
+// variations of layouts: cases that change one more thing, such as the algorithm or the bucket size.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,12 +17,14 @@ struct Case {
 
 inline const std::vector<std::string> variations{"backend", "algorithm", "bucket", "micro-batch", "schedule", "recompute"};
 
-// One case per layout, with a suitable micro-batch size. "all": every layout of 1 to `world` ranks that fits.
+// One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
+// ranks that fits. `plain` has everything else.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// Cases that differ from those layouts in one thing each. "all": from a few layouts that cover every strategy.
+// Cases that differ from the cases of these layouts in one thing each, of the kinds in `what` (`variations`). The word "all"
+// stands here for a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
-// A usage error if a requested algorithm does not fit an axis of the layout.
+// Throws a usage error if a requested algorithm does not fit an axis of the case's layout.
 void require_algorithms(const Case& row);
 
 }  // namespace chorale::prove

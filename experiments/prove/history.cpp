@@ -45,7 +45,8 @@ std::string first_of(const std::vector<std::string>& names, const ModelShape& sh
   return names.front();
 }
 
-// Adds "dp all_reduce": the call, after the axes of the set that have more than one rank. Adds nothing if none has.
+// Adds a collective with the axes it runs on, "dp all_reduce". Axes with one rank are left out; if no axis remains, adds
+// nothing.
 void add_call(std::vector<std::string>& calls, const Layout& layout, AxisSet set, const char* call) {
   for (std::size_t row = 0; row < layout.axes->size(); ++row)
     if (layout.sizes[row] == 1) set &= ~(1U << row);
@@ -107,7 +108,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   const AxisTable& axes = *layout.axes;
   const AxisSet width = dividing(axes, Divides::width), stages = dividing(axes, Divides::layers),
                 copies = holding_copies(axes, dense_grid), shards = layout.zero > 0 ? sharding(axes) : 0;
-  std::vector<std::string> sums, ways;  // collectives that sum it over ranks; collectives that carry its inputs
+  std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
   if (layout.ranks() > 1 && (is_loss || is_norm)) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");
@@ -116,7 +117,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
-    if (!is_gradient(tensor)) {  // gradients and norm are compared before, so they are right
+    if (!is_gradient(tensor)) {  // gradients and their norm are compared before weights and moments, so they were right
       sums = {"no sum over ranks: the optimizer"};
       ways.clear();
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");

@@ -1,6 +1,6 @@
-// The history of a training, to compare with another's bit by bit: at every step the loss, the gradient norm, and a
-// fingerprint of every weight, moment and gradient. If two histories differ, the first difference names the step, the tensor
-// and its collectives.
+// The history of a training run: at every step the loss, the gradient norm, and a fingerprint (hash) of every weight, moment
+// and gradient. Two histories are compared bit by bit. The first difference names the step, the tensor and the collectives
+// that the tensor went through.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,14 +13,14 @@ namespace chorale::prove {
 
 struct StepState {
   double loss = 0, gradient_norm = 0;
-  std::map<std::string, std::uint64_t> prints;  // by tensor
+  std::map<std::string, std::uint64_t> prints;  // fingerprints, by name of the tensor
 };
 
 struct History {
   std::vector<StepState> steps;
-  double seconds = 0;
-  std::string failure = "";  // why it ended before its last step; "" if it did not
-  double failed_at = 0;      // seconds, by this rank's clock
+  double seconds = 0;        // duration of the run
+  std::string failure = "";  // why the run ended before its last step; "" if it completed
+  double failed_at = 0;      // when it failed, in seconds of the rank's clock
 
   std::string text() const;  // lossless, to send between ranks
   static History read(const std::string& text);
@@ -28,16 +28,17 @@ struct History {
 
 struct Difference {
   std::int64_t step = 0;       // from 1
-  std::string tensor;          // or "loss", "gradient norm"
-  std::int64_t differing = 0;  // tensors of its kind at that step
+  std::string tensor;          // name of the tensor, or "loss", or "gradient norm"
+  std::int64_t differing = 0;  // how many tensors of the same kind differ at that step
 };
 
-// The first difference between `seen` and `expected`, if any; a failed history is compared up to its last step. The order is
-// that of a step: the loss, the gradients in the order of the backward pass, their norm, then moments and weights. A wrong
-// gradient makes its norm wrong, and a wrong norm all weights, so the first difference is the origin.
+// The first difference between `seen` and `expected`, if any; a failed run is compared up to its last complete step. Values
+// are compared in the order in which a step computes them: the loss, the gradients in the order of the backward pass, their
+// norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes all weights wrong, so the
+// first difference is the origin of the others.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
-// The collectives that this layout applies to a tensor: "tp all_reduce, dp reduce_scatter".
+// The collectives that may have made a tensor wrong under this layout: "tp all_reduce, dp reduce_scatter".
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout);
 
 }  // namespace chorale::prove

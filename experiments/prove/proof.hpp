@@ -1,7 +1,7 @@
-// The outcome of a case, and its record. A case is recorded as soon as it is finished, so a killed run keeps its finished
-// cases.
+// The outcome of a case, and the tables that record it. A finished case is recorded at once, so a killed run keeps its
+// finished cases.
 //
-//   /cases      the cases, written at the start; their verdicts, at the end
+//   /cases      a row per case, written at the start; the verdicts are added at the end
 //   /proofs     a row per finished case
 //   /prove      a row per step of a finished case
 #pragma once
@@ -18,7 +18,7 @@ struct Proof {
 
   Case row;
   History history;
-  int failed_on = 0;  // a rank of the world
+  int failed_on = 0;  // the world rank that failed first
   std::optional<Difference> difference;
 
   Outcome outcome() const;

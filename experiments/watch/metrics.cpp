@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* file_name = "metrics.jsonl";
-constexpr int levels = 2;  // below the folder: runs/<suite>/runs/<id>
+constexpr int levels = 2;  // how many levels of folders are searched: runs/<suite>/<id>
 
 double number(const nlohmann::json& row, const char* name) {
   const auto found = row.find(name);
@@ -40,7 +40,8 @@ struct Found {
   fs::file_time_type written = fs::file_time_type::min();
 };
 
-// Skips links: the runs they point to are found under their own names.
+// Finds the newest metrics.jsonl below a folder, at most `deep` levels down. Skips links: the runs that they point to are
+// found under their real names.
 void look_below(const fs::path& folder, int deep, Found& newest) {
   std::error_code gone;  // folders may appear and vanish meanwhile
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {

@@ -1,5 +1,5 @@
-// Reads a run's metrics.jsonl line by line while another process writes it. The file may be missing, end in the middle of a
-// line, be truncated or be replaced. The result always consists of the complete lines of the current file.
+// Reads a run's metrics.jsonl while another process writes it. The file may be missing, end in the middle of a line, be
+// truncated or be replaced. The result always consists of the complete lines of the current file.
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
 //   {"table": "train", "step": 1, …}               a row of a live table
@@ -25,19 +25,19 @@ struct Evaluation {
 };
 
 struct Metrics {
-  std::string run_id, command_line, status;  // "running" until it ends; empty: unknown
+  std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<Step> steps;
   std::optional<Evaluation> evaluation;  // the newest
 
   bool ended() const { return !status.empty() && status != "running"; }
-  void take(const std::string& line);  // ignores lines that are not ours
+  void take(const std::string& line);  // adds the contents of a line; ignores lines of other tables and invalid lines
 };
 
 class MetricsFile {
  public:
-  // Reads what was added to this file since the last call. A replaced file is read from its beginning. False if there is
-  // none.
+  // Reads what was added to this file since the last call. A replaced file is read from its beginning. Returns false if the
+  // file does not exist.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
   double written_at() const { return written_at_; }  // wall seconds of the last change
@@ -52,11 +52,11 @@ class MetricsFile {
 };
 
 struct Place {
-  std::filesystem::path shown;  // the metrics.jsonl to show; empty: none exists yet
-  std::filesystem::path suite;  // that of its suite, which says when all runs have ended; empty: no suite
+  std::filesystem::path shown;  // the run's metrics.jsonl; empty: none exists yet
+  std::filesystem::path suite;  // the suite's metrics.jsonl, which says when all runs have ended; empty: no suite
 };
 
-// Finds what to show for the folder of a run, of a suite, or of several runs: the run that was written last.
+// Finds the run to show: among the runs in `folder` (a run, a suite, or a folder with several), the run that wrote last.
 Place find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

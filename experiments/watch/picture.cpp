@@ -35,7 +35,8 @@ double newest(const Metrics& metrics, double Step::*what) {
   return count ? sum / count : 0;
 }
 
-// Uses the clock, not the times of the steps, because evaluations and checkpoints take time too.
+// Estimates the remaining time from when steps ended, not from how long they took, because evaluations and checkpoints take
+// time, too.
 double seconds_to_go(const Metrics& metrics) {
   const std::size_t count = std::min(metrics.steps.size(), newest_steps);
   const Step &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
@@ -55,8 +56,8 @@ std::string progress(const Metrics& metrics) {
   return text;
 }
 
-// A step may be long, an evaluation or a checkpoint longer. So silence is reported only after many times the length of a
-// step.
+// Says that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step, so this is
+// reported only after ten times the length of a step, and after ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &Step::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";

@@ -22,7 +22,7 @@
 namespace chorale::watch {
 
 struct View {
-  double silent_seconds = 0;  // since the file last grew
+  double silent_seconds = 0;  // seconds since the file last grew
   int columns = 80;
 };
 

@@ -77,7 +77,7 @@ class Data(unittest.TestCase):
         self.refused("show", f"{self.folder}/book.bin", "--tokenizer", "bytes", says=["at position", "vocabulary has 256"])
 
     def test_a_short_text_gives_what_it_has(self):
-        self.assertIn("no other pair occurs twice", self.done("train-bpe", self.book, "--vocabulary", "100000"))
+        self.assertIn("no other pair of tokens occurs twice", self.done("train-bpe", self.book, "--vocabulary", "100000"))
 
     def test_the_floor_is_printed(self):
         lines = self.done("floor", "--vocabulary", "480", "--seed", "7").splitlines()[2:]

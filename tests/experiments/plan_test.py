@@ -111,7 +111,7 @@ class Plan(unittest.TestCase):
         text = self.plan("--layout", "all", "--ranks", "4", "--rows", "0", "--memory-limit", str(limit))
         self.assertEqual(text.count("does not fit\n"), [row["fits"] for row in marked].count("no"))
         alone = self.plan("--layout", marked[-1]["layout"], "--memory-limit", str(limit))
-        self.assertIn(f"it does not fit: {marked[-1]['layout']}, a rank of stage", alone)
+        self.assertIn(f"the layout does not fit: {marked[-1]['layout']}, a rank of stage", alone)
 
     def test_flags_for_parts_narrow_the_list(self):
         for words, part in ((["--tp", "2"], ".tp2"), (["--zero", "2"], ".z2"), (["--sequence-parallel"], ".sp"),

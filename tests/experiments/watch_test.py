@@ -47,7 +47,7 @@ class Watch(unittest.TestCase):
     def test_a_run_is_watched_from_before_it_exists_to_its_end(self):
         process = self.watch(f"{self.folder}/latest")
         self.assertEqual(process.stdout.readline(), f"waiting for a run in {self.folder}/latest, which does not exist yet; "
-                                                    "Ctrl-C ends this\n")
+                                                    "press Ctrl-C to stop waiting\n")
         run = start([chorale, "train", "--preset", "tiny", "--threads", "1", "--global-batch-size", "4", "--eval-samples",
                      "4", "--train-iters", "12", "--no-save", "--run-dir", self.folder])
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -114,7 +114,7 @@ class Watch(unittest.TestCase):
         record = f"{self.folder}/run.h5"
         open(record, "w").close()
         for words, says in (([f"{self.folder}/no", "--once"], "there is nothing to watch"),
-                            ([f"{self.folder}/no/where"], "there is no such folder, and none that it could be made in"),
+                            ([f"{self.folder}/no/where"], "neither this folder nor the folder above it exists"),
                             (["a", "b"], "one run can be watched"),
                             ([record], f"{record} is a file\n  {chorale} watch {self.folder}\n")):
             result = start([chorale, "watch", *words])
