@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-// (1 + tanh u)/2 = sigmoid(2u): one exp, and no cancellation for negative x. x is clamped to ±30, where the sigmoid is 0
-// or 1 and x³ is finite.
+// (1 + tanh u)/2 = sigmoid(2u), which needs one exp and does not cancel for negative x. x is clamped to ±30, where the
+// sigmoid is 0 or 1 and x³ is finite.
 constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>, cubic = 0.044715f;
 
 [[gnu::always_inline]] inline float bounded(float x) { return x < -30.0f ? -30.0f : x > 30.0f ? 30.0f : x; }

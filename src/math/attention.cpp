@@ -20,8 +20,8 @@ void transpose_block(const float* from, std::int64_t from_row, float* to, std::i
   for (int round = 0; round < 4; ++round)
     for (std::int64_t i = 0; i < lanes / 2; ++i) {
       const float *a = block[round % 2][i], *b = block[round % 2][i + lanes / 2];
-      float* both = block[1 - round % 2][2 * i];  // and the next row
-#pragma GCC unroll 1                              // if this loop is unrolled, GCC does not vectorise it
+      float* both = block[1 - round % 2][2 * i];  // rows 2i and 2i + 1
+#pragma GCC unroll 1                              // if this loop is unrolled, GCC does not vectorize it
       for (std::int64_t l = 0; l < lanes; ++l) {
         both[2 * l] = a[l];
         both[2 * l + 1] = b[l];
@@ -51,8 +51,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 float greater(float a, float b) { return b > a ? b : a; }
 
-// Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far; zeros beyond the keys
-// that the row sees. `columns` is the number of columns that the row's block of 8 needs.
+// Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far. Scores of keys that the
+// row does not see become 0. `columns` is the number of keys that the row's block of 8 queries needs, rounded up.
 void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int64_t columns, std::int64_t row,
             const Drops& drops, float* scores) {
   const auto count = static_cast<int>(std::clamp<std::int64_t>(queries.seen[r] - first_key, 0, columns));

@@ -1,13 +1,13 @@
 // Causal attention that never stores the score matrix (Dao et al. 2022). Tiles of scores stay in the cache, and softmax
-// is rescaled as tiles arrive. The backward pass recomputes the tiles from one number per row: the log of its sum of
-// exponentials (lse).
+// is rescaled as tiles arrive. The backward pass recomputes the tiles from one number per row and head: lse, the log of
+// the sum of the row's exponentials.
 //
 //   qkv [rows, groups, queries + 2, width]   each group: its query heads, then their shared key and value
 //   out [rows, groups, queries, width]       lse [rows, groups·queries] in f32 (f64 beside f64)
 //
-// rows = samples × tokens, whole sequences. FLOPs: 2·rows·tokens·heads·width forward (two products, each over half the
-// square); backward 2.5 times that. Tile sizes are fixed and sums run in ascending order, so a head's bits depend only on
-// its own inputs.
+// rows = samples × tokens, whole sequences. FLOPs of the forward pass: 2·rows·tokens·heads·width (two products, each over
+// one triangle of the score matrix); the backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in
+// ascending order, so a head's bits depend only on its own inputs.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"
@@ -15,15 +15,15 @@
 namespace chorale {
 
 struct AttentionShape {
-  std::int64_t groups, queries, width;  // heads per key and value; 1 is plain multi-head attention
-  std::int64_t first_head = 0;          // index of this rank's first head among all heads: keys the dropout of probabilities
-  std::int64_t all_heads = 1;
+  std::int64_t groups, queries, width;  // each group: `queries` query heads share one key and value; 1: multi-head attention
+  std::int64_t first_head = 0;          // index of this rank's first head among all heads, for the random numbers of dropout
+  std::int64_t all_heads = 1;           // heads on all ranks together
   constexpr std::int64_t heads() const { return groups * queries; }
   constexpr std::int64_t columns() const { return groups * (queries + 2) * width; }
 };
 
-// dropout.tokens maps rows to tokens. Dropout acts on attention weights; the random number of a weight is keyed by
-// ((sample·all_heads + head)·sequence + query)·sequence + key.
+// dropout.tokens maps rows to tokens. Dropout acts on the attention weights (probabilities). The random number of a weight
+// has the index ((sample·all_heads + head)·sequence + query)·sequence + key.
 void attention_forward(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out,
                        const Tensor& lse, const Queue& queue);
 void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out, const Tensor& lse,

@@ -3,8 +3,8 @@
 //
 //   dS = P ∘ (f ∘ (dO·Vᵀ) − D)        dQ += dS·K        dK += dSᵀ·Q        dV += (f ∘ P)ᵀ·dO
 //
-// Five products, where the forward pass has two. Keys, values and their gradients stay in memory for all query heads of
-// the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is stored.
+// These are five matrix products; the forward pass has two. Keys, values and their gradients stay in memory for all query
+// heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is stored.
 #include "src/base/parallel.hpp"
 #include "src/math/attention_tiles.hpp"
 #include "src/math/device_kernels.hpp"
@@ -103,7 +103,7 @@ void backward_group(const T* dout, const T* qkv, const T* out, const float* lse,
     const std::int64_t head = group * shape.queries + query, place = (start * shape.heads() + head) * width;
     widen(qkv + units + query * width, columns, g.tokens, width, scale, g.q.data());
     widen(dout + place, outs, g.tokens, width, 1, g.dout.data());
-    // g.dq briefly holds `out` for one sum; dq itself starts afterwards.
+    // g.dq first holds `out`, for the sums Σ do·o. Then it is cleared for dQ.
     widen(out + place, outs, g.tokens, width, 1, g.dq.data());
     for (std::int64_t t = 0; t < g.tokens; ++t) {
       g.both.data()[t] = dot(g.dout.data() + t * g.row, g.dq.data() + t * g.row, g.row);

@@ -1,9 +1,9 @@
-// Shared by the attention kernels: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
+// What the host's attention kernels share: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
 // probabilities; and one group's forward pass over tiled keys.
 //
 //                     keys 0–63    64–127
-//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in those on it, each block of
-//          64–127     ▓            ░            8 queries stops at the last key that it sees
+//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in tiles on the diagonal, each
+//          64–127     ▓            ░            block of 8 queries stops at the last key that its last query sees
 //
 // Rows are padded with zeros to 16 floats and tiles to 64 rows, so products need no edge cases.
 #pragma once
@@ -17,10 +17,10 @@
 
 namespace chorale::attention {
 
-inline constexpr std::int64_t side = 64, lanes = 16;  // side of a tile; accumulators of a sum along a row
+inline constexpr std::int64_t side = 64, lanes = 16;  // rows and columns of a tile; accumulators of a sum along a row
 inline std::int64_t up_to(std::int64_t count, std::int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Reduces sixteen values to one, always in the same order.
+// Reduces the sixteen values of `lane` to one, always in the same order.
 template <class Combine>
 float across(float (&lane)[lanes], Combine&& combine) {
   for (std::int64_t half = lanes / 2; half > 0; half /= 2)
@@ -42,7 +42,7 @@ class Floats {
   std::vector<Line> lines_;
 };
 
-// Copies `count` vectors, `stride` apart, into rows of a matrix, and back.
+// widen copies `count` vectors, `stride` elements apart, into the rows of a matrix of floats; narrow copies rows back.
 template <class T>
 void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width, float scale, float* to) {
   const std::int64_t row = up_to(width, lanes);
@@ -63,7 +63,7 @@ void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, fl
 void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out);
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse);
 
-// Which probabilities are dropped.
+// Decides which attention probabilities dropout sets to zero.
 class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
@@ -80,13 +80,13 @@ class Drops {
   const AttentionShape& shape_;
 };
 
-// A tile of query rows: each row's sums over the keys so far, relative to the highest score so far.
+// A tile of query rows, with each row's sums over the keys so far. The sums are relative to the highest score so far.
 struct QueryTile {
   explicit QueryTile(std::int64_t width) : q(side * up_to(width, lanes)), out(side * up_to(width, lanes)) {}
   Floats q, out;
   float highest[side], sum[side];
-  std::int64_t seen[side];      // keys the row sees; 0 for a padding row
-  std::uint64_t dropped[side];  // Drops::index
+  std::int64_t seen[side];      // how many keys the row sees; 0 for a padding row
+  std::uint64_t dropped[side];  // Drops::index of the row
 };
 
 struct KeyTiles {
@@ -101,12 +101,12 @@ struct KeyTiles {
   Floats keys, transposed, values;
 };
 
-// Passes over all key tiles that any of the queries sees.
+// Adds the keys of all tiles that any of the queries sees to the sums of these queries.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
-// The queries of one group of one sample: `tokens` rows of qkv from `row`, preceded by `past` tokens. Row n of the tiles
-// is token n % tokens of query head n / tokens; so few tokens of many heads also fill a tile. The pointer lse may be
-// null.
+// Attention of one group's queries in one sample: `tokens` rows of qkv from `row` on, preceded by `past` cached tokens. Row
+// n of the query tiles is token n % tokens of query head n / tokens, so a few tokens of many heads also fill a tile. The
+// pointer lse may be null.
 template <class T>
 void attend_group(const T* qkv, std::int64_t row, std::int64_t tokens, std::int64_t past, const AttentionShape& shape,
                   std::int64_t group, const KeyTiles& keys, const Drops& drops, QueryTile& queries, T* out, float* lse) {

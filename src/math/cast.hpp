@@ -1,5 +1,5 @@
-// Conversion of flat vectors between floating types, each element rounded once to nearest even; and addition of two
-// vectors. Memory-bound.
+// Converts flat vectors between floating types, rounding each element once to nearest even, and adds flat vectors.
+// Memory-bound.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -9,10 +9,10 @@
 namespace chorale {
 
 void cast(const Slice& from, const Slice& to, const Queue& queue);
-void add(const Slice& from, const Slice& to, const Queue& queue);  // to += from; both have one type
+void add(const Slice& from, const Slice& to, const Queue& queue);  // to += from; both slices have the same type
 
-// f64 → f32 with rounding to odd: the last bit records whether anything was cut off. Then a second rounding to 16 bits is
-// correct; two roundings to nearest could give the wrong neighbour.
+// f64 → f32 with rounding to odd: the last bit records whether anything was cut off. Rounding the result to 16 bits then
+// gives the correctly rounded value. Rounding to nearest twice could give the other of the two neighboring values.
 constexpr float to_odd(double value) {
   const auto near = static_cast<float>(value);
   const auto bits = std::bit_cast<std::uint32_t>(near);

@@ -1,6 +1,6 @@
 // Sums over tokens, column by column: the gradients of biases, norms and tables. dy and x are [rows, n] of a floating type.
-// f32 sums run from the first row to the last. Threads split the columns, so the bits do not depend on their number.
-// f64 sums use the reference. Memory-bound: dy and x are read once.
+// On the host, f32 sums run from the first row to the last. Threads split the columns, so the bits do not depend on the
+// number of threads. f64 sums use the plain loops of reference/sums.hpp. Memory-bound: dy and x are read once.
 #pragma once
 #include "src/math/queue.hpp"
 

@@ -22,7 +22,7 @@ template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 // Equal floats differ at most in the sign of zero; combining their bits selects the right zero: −0 | +0 = −0, −0 & +0 = +0.
-// Branch-free, so that loops over it vectorise.
+// Branch-free, so that loops over this function vectorize.
 template <Redop op, class T>
 constexpr T extreme(T a, T b) {
   constexpr bool wants_min = op == Redop::min;

@@ -1,5 +1,6 @@
-// Copies with non-temporal stores, past the caches: the destination is neither read first nor cached.
-// A third faster than memcpy for data larger than the last-level cache; several times slower below that.
+// Copies with non-temporal stores, which bypass the caches: the destination is neither read first nor cached. This is a
+// third faster than memcpy for data larger than the last-level cache, and several times slower for smaller data. The
+// stores need AVX; in a build without AVX, the function is memcpy.
 #pragma once
 #include <cstdint>
 

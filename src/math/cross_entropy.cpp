@@ -38,7 +38,7 @@ Statistic<T> row_maximum(const T* x, std::int64_t columns) {
 double natural_log(double x) { return std::log(x); }
 float natural_log(float x) { return math::log(x); }
 
-// Computes the whole row as if the target were elsewhere, then recomputes the target from its logit.
+// Computes the whole row as if it did not contain the target, then recomputes the target's element from its logit (`hit`).
 template <class T>
 void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int64_t target, float scale) {
   const float share = scale / sum;

@@ -1,13 +1,13 @@
-// Cross entropy over a vocabulary. A rank may hold only the columns [first, first + columns) of it.
+// Cross entropy over a vocabulary. A rank may hold only the logits of the tokens [first, first + columns).
 //
 //   maxima[row]  = max_j logits[row,j]                                       reduced over ranks by MAX
 //   sums[row]    = Σ_j exp(logits[row,j] − maxima[row])                      Numerics::sum_exponentials; summed over ranks
-//   hits[row]    = logits[row, target − first], 0 on the other ranks         summed over ranks
+//   hits[row]    = the target's logit: logits[row, target − first]           0 on ranks without it; summed over ranks
 //   losses[row]  = log(sums) + maxima − hits, 0 for a masked row
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
-// Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). sums have the type that Numerics
-// gives them; `unit` is the value of one unit of a sum.
+// Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). sums have the type
+// Numerics::gradient_type. `unit` is the value of 1 in `sums`: 1 for floats, the fixed-point unit for integers.
 #pragma once
 #include "src/math/queue.hpp"
 

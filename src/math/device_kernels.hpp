@@ -1,9 +1,9 @@
-// The kernels of a device as a table: for each host function that takes a Queue, a function with the same signature. The
-// CUDA plugin fills it. The host function checks shapes and types for both, then calls the table if the queue has a
-// device:
+// A table of a device's kernels: for each host function that takes a Queue, a function with the same signature. The CUDA
+// plugin fills the table. The host function checks shapes and types; if the queue has a device, it then calls the
+// device's function instead of its own loops:
 //
-//   gelu_forward(x, y, queue) ── checks ──┬── queue.device ? ──▶ device->gelu_forward(x, y, queue), which enqueues it
-//                                         └── its own loops
+//   gelu_forward(x, y, queue) ── checks ──┬── on a device ──▶ device->gelu_forward(x, y, queue) enqueues the kernel
+//                                         └── on the host ──▶ loops in gelu_forward
 //
 // Each entry also requires that all tensors are on the current device.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace chorale {
 
-inline constexpr std::size_t most_addends = 256;  // of a device reduction: the pointers travel as a kernel argument
+inline constexpr std::size_t most_addends = 256;  // sources of one device reduction: a kernel argument holds the pointers
 
 struct DeviceKernels {
   // Copies between host and device or within either, in stream order; `wait` returns once all work in the stream is done.
@@ -37,7 +37,7 @@ struct DeviceKernels {
   double (*seconds_between)(void* mark, void* later);
   void (*move_mark)(void* mark, const Queue& queue);  // records the event again, at the stream's current end
   bool (*passed)(void* mark);                         // whether the event has completed; does not wait
-  std::shared_ptr<void> (*stream)();                  // a new stream that waits for no other
+  std::shared_ptr<void> (*stream)();                  // a new stream that does not wait for the default stream
 
   decltype(&chorale::gelu_forward) gelu_forward;
   decltype(&chorale::gelu_backward) gelu_backward;
@@ -69,13 +69,13 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // As in reduction.hpp, for up to most_addends sources. The list of sources may be freed after the call.
+  // As in reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
 };
 
-// The plugin's entry points besides its memory (src/memory/device_plugin.hpp). The caller deletes the numerics.
+// The plugin's entry points for kernels; src/memory/device_plugin.hpp has those for memory. The caller deletes the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
 using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast; chorale_cuda_exact_numerics
 using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for fast matrix products
@@ -83,7 +83,7 @@ using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for f
 // Throws without a plugin.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 
-// These use the host if `device` is null.
+// queue_on and numerics_on use the host if `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);
 std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, const std::string& name);
 std::int64_t workspace_bytes_on(const DevicePlugin& device, const std::string& numerics);

@@ -1,5 +1,6 @@
-// Counter-based dropout. Whether an element is kept is a function of (seed, step, site) and its place in the global batch.
-// So masks are never stored and do not depend on the layout. Kept elements are scaled by 1/(1 − p).
+// Counter-based dropout. Whether an element is kept is a function of the seed, the training step, the site (the number of
+// the dropout layer) and the element's index in the global batch. So masks are never stored and do not depend on the
+// layout. Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
 //
 //   y = residual + dropout(x + bias)        all rows [rows, width]; global index of an element: token · width + column
 //
@@ -20,7 +21,7 @@ struct Dropout {
 };
 
 void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,
-             const Queue& queue);  // also its own backward; y may be x
+             const Queue& queue);  // the backward pass calls it with dy as x; y may be x
 // bias may be null; y may be x or residual.
 void add_residual(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor& residual, const Tensor& y,
                   const Queue& queue);

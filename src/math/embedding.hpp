@@ -10,9 +10,9 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y,
                    const Queue& queue);  // y[row] += table[position]
 
-// Rotary positions (Su et al. 2021), in place on the first `rotated` heads of each unit (its queries and its key, not its
-// value). The pair (i, i + d/2) is rotated by position·base^(−2i/d); `back` rotates gradients by the opposite angle. x is
-// [rows, units, heads, d].
+// Rotary positions (Su et al. 2021), in place. x is [rows, units, heads, width]; a unit is one group's query heads, key and
+// value. The first `rotated` heads of each unit are rotated: the queries and the key, not the value. In each head, the pair
+// (i, i + width/2) is rotated by position·base^(−2i/width); `back` rotates gradients by the opposite angle.
 struct Rotary {
   std::int64_t units, heads, rotated, width;
   double base = 10000;

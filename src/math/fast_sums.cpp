@@ -15,8 +15,8 @@
 namespace chorale {
 namespace {
 
-// Parallel partial sums, added in order at the end. The number is fixed, so the bits do not depend on the machine's
-// vector width.
+// The number of partial sums, which are added in order at the end. The number is fixed, so the bits do not depend on the
+// machine's vector width.
 constexpr std::int64_t lanes = 16;
 
 template <class Sum, class Addend>
@@ -31,8 +31,8 @@ Sum sum_in_lanes(std::int64_t count, Addend addend) {
   return total;
 }
 
-// Σ exp(line[j] − maximum). 16-bit numbers are first widened piece by piece: GCC fully vectorises only such a plain loop
-// over them.
+// Σ exp(line[j] − maximum). A loop of its own computes the terms of each piece, because GCC fully vectorizes conversions
+// from 16 bits only in such a plain loop.
 template <class T>
 float sum_row(const T* line, float maximum, std::int64_t count) {
   constexpr std::int64_t piece = 512;
@@ -90,7 +90,7 @@ void FastSums::add_columns(const Tensor& dy, const Tensor& db, SumSite&, const Q
 
 void FastSums::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, SumSite&, const Queue& queue) {
-  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // the mean of an RMS norm is 0
+  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // serves both kinds: the mean in an RMS norm is 0
 }
 
 void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite&,

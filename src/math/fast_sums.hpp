@@ -1,5 +1,5 @@
-// Fast numerics without the products, which come from a library. Gradients are f32, partial sums have the type of the
-// activations. check() does nothing, because floats show overflow themselves.
+// The sums of fast numerics. Derived classes add the matrix products, by oneDNN or cuBLASLt. Gradients are f32 (f64 for
+// f64), and partial sums have the type of the activations. check() does nothing, because a float that overflows becomes Inf.
 #pragma once
 #include "src/math/numerics.hpp"
 

@@ -1,5 +1,6 @@
-// Shared by the kernels of single rows and elements. A loop over T computes in floats, and GCC vectorises the conversions.
-// Sums use a fixed number of lanes, so their bits do not depend on the machine's vector width.
+// Helpers of the host kernels that work on single rows or elements. A loop over elements of a 16-bit type computes in
+// floats, and GCC vectorizes the conversions. Sums use a fixed number of lanes, so their bits do not depend on the
+// machine's vector width.
 #pragma once
 #include <array>
 #include <concepts>
@@ -36,8 +37,8 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
-// K sums at once over j in [0, count), where term(j) returns K addends. Element j goes to lane j % 32; lanes are added by
-// halving.
+// K sums at once over j in [0, count), where term(j) returns K addends. Element j is added to lane j % 32. At the end lane l
+// is added to lane l + 16, then the first 8 lanes to the next 8, and so on.
 template <std::size_t K, class Term>
 std::array<float, K> lane_sums(std::int64_t count, Term term) {
   constexpr std::int64_t lanes = 32;

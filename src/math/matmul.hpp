@@ -2,7 +2,7 @@
 //
 //   y[M,N] = x[M,K]·w[K,N] (+ bias[N])      or      y += x·w
 //
-// Each operand may be stored transposed: strides express this, nothing is copied. Sums are f32, rounded once.
+// Each operand may be stored transposed; it is read with strides, not copied. Sums are f32 and rounded once.
 // Preparing a shape compiles code for it, which takes milliseconds.
 #pragma once
 #include <compare>

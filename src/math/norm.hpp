@@ -1,4 +1,5 @@
-// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), row by row, statistics in f32 in a fixed order.
+// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), row by row. Statistics are summed in f32, in a fixed
+// order.
 //
 //   layer   y = (x − mean)·rstd·gain + shift       rstd = 1/√(variance + ε)
 //   rms     y = x·rstd·gain                        rstd = 1/√(mean of squares + ε)

@@ -1,5 +1,5 @@
-// How to compute sums that cross tokens, shards or ranks: the only place where fast and exact numerics differ. Operations
-// within one token (norms, activations, an attention head) share one code.
+// Sums that cross tokens, shards or ranks: fast and exact numerics differ only in how they compute these. Both use the same
+// code for operations within one token (norms, activations, an attention head).
 //
 //   fast    products by oneDNN; gradients accumulate in f32; a partial sum has the type of the activations
 //   exact   the same bits on every layout: chains of FMAs over canonical blocks, rounded to fixed point, added as int64
@@ -7,11 +7,12 @@
 // With M tokens, K inputs, N outputs:
 //
 //   product           y[M,N] = x[M,K]·w            every rank has the whole K
-//   partial_product   y[M,N] = Σ over blocks of K; ranks with other blocks add theirs; `settle` converts the sum to values
-//   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, leaf by leaf
+//   partial_product   y[M,N] = Σ over this rank's part of K; the caller adds the partial sums of all ranks
+//   settle            converts the sum of partial products to values
+//   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, one leaf (a fixed group of tokens) after another
 //   add_columns       db[N] += Σ over tokens of dy
 //
-// Every tensor may be phantom; then nothing is computed.
+// A tensor may be phantom: it then has a shape but no storage, and nothing is computed.
 #pragma once
 #include <memory>
 #include <span>
@@ -22,7 +23,7 @@
 
 namespace chorale {
 
-// The kind of a fixed-point sum, which sets its exponent. Fast numerics ignores it.
+// What a sum is made of. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
 // One place in the model where sums are made. `addends` is the largest number of addends on any layout; it follows from
@@ -32,21 +33,21 @@ struct SumSite {
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
   std::uint32_t highest = 0;  // bits of the largest scaled magnitude; Inf and NaN compare above all numbers
-  std::int32_t word = -1;     // index of the device's copy of `highest`, once it has one
+  std::int32_t word = -1;     // index of `highest` among the words on the device; −1 until a device sums here
 };
 
-// A gradient in the gradient norm, with the factor that scales it.
+// A gradient whose elements enter the gradient norm, and the factor that they are multiplied by.
 struct ScaledSlice {
   Slice values;
   double scale = 1;
 };
 
-// ‖g‖² as it accumulates; ranks can add either number. On a device the fast sum starts at zero and accumulates in device
-// memory, so that nobody waits for it.
+// The sum ‖g‖² as it accumulates: `fast` in fast numerics, `exact` in exact numerics. The sums of several ranks can be
+// added. On a device, fast numerics adds to a sum in device memory instead, so that the host does not wait.
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;
-  void* there = nullptr;
+  void* there = nullptr;  // the f64 sum in device memory, which the caller sets to zero; null: sum into `fast`
 };
 
 class Numerics {
@@ -59,11 +60,13 @@ class Numerics {
   // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) = 0;
+  // Exact numerics rounds the sum of each block of `block` inputs; fast numerics ignores `block`.
   virtual void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
                                SumSite& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) = 0;
 
-  // Gradients are accumulated. Each leaf of `leaf` tokens is summed in floats; `leaf` divides the sequence length.
+  // These add to gradients. Exact numerics sums the products of each leaf of `leaf` consecutive tokens in floats and adds
+  // the sums of the leaves exactly; fast numerics ignores `leaf`. `leaf` must divide the number of tokens.
   virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
@@ -79,13 +82,14 @@ class Numerics {
   // total[0] += Σ losses[rows], in f64 or i64.
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
-  // The value of one unit of an accumulated gradient, sum of exponentials or loss: 1, or the site's power of two.
+  // What the integer 1 of an accumulated gradient, sum of exponentials or loss is worth: the site's power of two. 1 in fast
+  // numerics, which accumulates floats.
   virtual double unit(const SumSite& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
   // Throws, with the site's name, if an addend was NaN or so large that a sum could have overflowed. Updates `highest`.
-  // For device sums, the first site checked waits for the device.
+  // The first check after sums on a device waits for the device.
   virtual void check(SumSite& site) const = 0;
 };
 

@@ -33,7 +33,8 @@ inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnn
 #endif
 }
 
-// Sets the number of threads that oneDNN uses on this thread (OpenMP's) while it lives; then restores it.
+// While a Threads object lives, oneDNN calls from this thread use `threads` OpenMP threads. The destructor restores the
+// earlier number.
 class Threads {
  public:
 #ifdef _OPENMP

@@ -19,7 +19,7 @@ float scaled(Gradient gradient, double scale) {
   return static_cast<float>(static_cast<double>(gradient) * scale);
 }
 
-// The references in f32, with every rounding explicit. Slices do not overlap (hence ivdep).
+// The formulas of reference/optimizer_steps.hpp in f32, with every rounding explicit. Slices do not overlap (hence ivdep).
 struct AdamRule {
   static constexpr std::size_t moments = 2;
   AdamStep step;

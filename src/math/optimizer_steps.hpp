@@ -4,8 +4,8 @@
 //                                      w ← w − rate·(m·c₁/(√(v·c₂) + ε) + decay·w)      c₁ = 1/(1−β₁ᵗ), c₂ = 1/(1−β₂ᵗ)
 //   sgd with momentum                  m ← μm + g + decay·w    w ← w − rate·m
 //
-// One call takes all ranges of a step, so a device needs few launches. The same pass rounds 16-bit parameters from their
-// masters. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
+// One call takes all ranges of a step, so a device needs few launches. The same pass rounds the f32 master copies to 16-bit
+// parameters. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
 #pragma once
 #include <array>
 #include <span>
@@ -15,11 +15,12 @@
 
 namespace chorale {
 
-// Maps the elements of a range of a slab to their places in the whole tensor, row by row.
+// Maps an element of a range to its index in the whole tensor. The range lies in a slab: the rectangle of the tensor's rows
+// and columns that this rank has.
 struct Places {
-  std::int64_t first = 0;                        // start of the range in the slab
-  std::int64_t length = 1, columns = 1;          // row length: in the slab, in the tensor
-  std::int64_t first_row = 0, first_column = 0;  // start of the slab in the tensor
+  std::int64_t first = 0;                        // index of the range's first element in the slab
+  std::int64_t length = 1, columns = 1;          // row length of the slab; row length of the tensor
+  std::int64_t first_row = 0, first_column = 0;  // position of the slab's first element in the tensor
 
   constexpr std::int64_t operator()(std::int64_t element) const {
     const std::int64_t at = first + element;
@@ -27,16 +28,16 @@ struct Places {
   }
 };
 
-// Slices of equal length, all of one parameter.
+// A part of one parameter: slices of equal length.
 struct UpdateRange {
   // f32, f64, or bf16 without a master copy. Updates of bf16 weights use stochastic rounding, because rounding to nearest
-  // would lose small updates. `random` and an element's place in the tensor determine how it is rounded.
+  // would lose small updates. `random` and an element's index in the whole tensor determine how it is rounded.
   Slice weights;
   std::array<Slice, 2> moments = {};  // f32, or f64 for f64 weights
   Slice gradient = {};  // f32, f64 or i64; multiplied by `scale` when read (1/tokens, clipping, the loss scale, …)
-  Slice value = {};     // 16-bit copy: gets the new weights, rounded to nearest
+  Slice value = {};     // optional 16-bit copy, which gets the new weights, rounded to nearest
   double scale = 1;
-  bool decays = true;
+  bool decays = true;  // false: no weight decay
   Random random = {};
   Places places = {};
 };
@@ -52,8 +53,8 @@ struct SgdStep {
 };
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue);  // uses moments[0]
 
-// Stochastic rounding to bf16: rounds up with probability remainder/spacing. `chance` holds 16 uniform bits. Inf and NaN
-// stay unchanged.
+// Stochastic rounding to bf16. A value between two neighboring bf16 numbers is rounded away from zero with probability
+// (distance from the smaller magnitude)/(distance of the two). `chance` holds 16 uniform bits. Inf and NaN stay unchanged.
 constexpr bf16 rounded_by(std::uint32_t chance, float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   bf16 rounded(value);

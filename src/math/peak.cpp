@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-constexpr double patience = 0.02;  // once a product takes so many seconds, no larger size is tried
-constexpr double window = 0.25;    // seconds per size
+constexpr double patience = 0.02;  // seconds; once a product takes longer, no larger size is tried
+constexpr double window = 0.25;    // seconds spent on each size
 constexpr std::int64_t smallest = 256, largest_of_core = 1024, largest_of_device = 8192;
 
 // Random values: a GPU multiplies zeros faster than real data.
@@ -40,9 +40,9 @@ class Squares {
     x_ = filled(allocator_, side, dtype_), w_ = filled(allocator_, side, dtype_), y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
-  // The time of the fastest product that ends within the window; all cores share the window. If none does, the time of
-  // the first. A single product is short enough to run undisturbed even on a busy machine. A mean over the window would
-  // not show the core's peak.
+  // The time of the fastest product that ends within the window, which begins at `start` on all cores. If none does, the
+  // time of the first product. The fastest product counts, not the mean, because a single product is short enough to run
+  // undisturbed even on a busy machine.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {

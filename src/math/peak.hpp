@@ -1,6 +1,6 @@
 // The machine's peak rate of matrix products, measured on the code path that models use. The MFU of a training step is
-// relative to it. Square products of size 256 to 1024 on the host, up to 8192 on a GPU, are repeated; the fastest counts.
-// Takes about a second.
+// relative to this rate. Square products of size 256 to 1024 on the host, up to 8192 on a GPU, are repeated; the fastest
+// counts. A measurement takes about a second.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace chorale {
 // FLOP/s of `cores` cores together; each core runs its own products. The cores come from `cpus`, which lists at least
 // that many; if it is empty, the system chooses.
 double product_peak(DType dtype, int cores, const std::vector<int>& cpus);
-// The same for the GPU that `memory` is on.
+// FLOP/s of the GPU that `memory` is on.
 double product_peak(DType dtype, Memory& memory, const DevicePlugin& device);
 
 }  // namespace chorale

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t panel = 256;  // rows widened at a time: they are still in the cache when they are multiplied
+constexpr std::int64_t panel = 256;  // rows widened at a time, so few that they are in the cache when they are multiplied
 
 std::int64_t columns(const Tensor& matrix) {
   require(!matrix.shape().empty(), "a product needs a matrix, not a scalar");

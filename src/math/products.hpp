@@ -3,8 +3,9 @@
 //   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] if transposed; y has the type of x, or f32
 //   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
 //
-// The first dim of x, y and dy is rows; the others are columns. A 16-bit type that the processor cannot multiply is
-// widened in panels of rows, multiplied in f32 and rounded once. f64, used by tests, takes the plain reference.
+// The first dim of x, y and dy counts rows; the other dims together are columns. If the processor cannot multiply a 16-bit
+// type, panels of rows are widened, multiplied in f32 and rounded once. f64, which only tests use, takes the plain loops of
+// reference/product.hpp.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Where a kernel runs: on the host, synchronously, with a number of threads; or on a GPU, in stream order.
-// Kernels take floating types and skip phantom tensors.
+// A Queue says where a kernel runs. On the host, `threads` threads run it, and it is done when the call returns. On a GPU it
+// is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is phantom (has no storage).
 #pragma once
 #include <initializer_list>
 #include <utility>
@@ -16,12 +16,12 @@ struct Queue {
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
 };
 
-// Maps a tensor's rows to tokens of the step's global batch: `tokens` tokens of each sequence from `first_token`, of
-// consecutive samples, starting at `first_row`. Random numbers are keyed by the global token, so a mask does not depend
-// on how the batch is split.
+// Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and of
+// each sample the `tokens` tokens from `first_token` on, one per row. The tensor begins at row `first_row` of these rows.
+// Random numbers are keyed by the global token, so a mask does not depend on how the batch is split.
 struct Tokens {
-  std::int64_t first_sample = 0, sequence = 1;  // `sequence`: full length
-  std::int64_t first_token = 0, tokens = 1;     // this rank's part of each sequence
+  std::int64_t first_sample = 0, sequence = 1;  // `sequence`: the number of tokens in a whole sample
+  std::int64_t first_token = 0, tokens = 1;     // this rank's part of each sample
   std::int64_t first_row = 0;
 
   constexpr std::int64_t position(std::int64_t row) const { return first_token + (first_row + row) % tokens; }

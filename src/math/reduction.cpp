@@ -11,8 +11,8 @@
 namespace chorale {
 namespace {
 
-// The common case of two sources, without an intermediate buffer. Each iteration reads its element before writing it and
-// touches no other, so outs may be sources (hence ivdep).
+// The common case of two sources, without an intermediate buffer. Each iteration reads its elements before it writes them
+// and touches no others, so the results may be written over the sources (hence ivdep).
 template <Redop op, class T>
 void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_t count) {
   const auto sum = [&](std::int64_t i) {

@@ -2,7 +2,8 @@
 //
 //   out[i] = a[i] ∘ b[i] ∘ c[i] …        16-bit floats are reduced in f32 and rounded once; other types as they are
 //
-// min and max do not depend on the order: −0 is less than +0, and any NaN gives the quiet NaN 7fc0 0000. Integers wrap.
+// min and max do not depend on the order: −0 is less than +0, and any NaN gives the quiet NaN (7fc0 0000 in f32). Integer
+// sums and products wrap around.
 // Memory-bound: reads each source once and writes `out` once. `out` may be one of the sources.
 #pragma once
 #include <cstdint>
@@ -17,7 +18,7 @@ inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"
 
 // avg only sums here; `divide` follows once all contributions are in.
 void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count);
-// The same into several vectors at once. Each may be identical to one of the sources.
+// Writes the same result to several vectors. Each of them may be one of the sources.
 void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count);
 
 // out[i] /= by. 16-bit floats divide in f32; integers round towards zero.

@@ -1,8 +1,9 @@
-// The rotation e^(i·angle) of a rotary position, from sums and products with explicit roundings, so that host and device
-// agree to the bit. Different libm implementations do not.
+// The rotation of a rotary position by an angle, as its cosine and sine. They are computed from sums and products with
+// explicit roundings, so host and device agree to the bit; different libm implementations would not.
 //
-//   angle = position · base^(−i/half)          position = 32·c + f:   turn(position) = turn(32·c) · turn(f)
-//                                              so tables over c and over f < 32 serve a whole sequence
+//   pair i of `half` pairs:  angle = position · base^(−i/half)
+//   position = 32·c + f:     rotation(position) = rotation(32·c) · rotation(f), so tables over c and over f < 32
+//                            serve a whole sequence
 //
 //              greatest error         where
 //   turn       1.8e-16 absolute       angles up to 10⁷
@@ -41,8 +42,8 @@ namespace parts {
   return e * std::bit_cast<double>((static_cast<std::int64_t>(n) + 1023) << 52);
 }
 
-// Subtracts a multiple n of π/2, in three parts; the products of n with the first two are exact. Then cos r = 1 −
-// r²/(1·2)·(1 − r²/(3·4)·…) and sin r = r·(1 − r²/(2·3)·(1 − r²/(4·5)·…)).
+// r = angle − n·π/2, with π/2 as the sum of three parts; the products of n with the first two parts are exact. Then cos r =
+// 1 − r²/(1·2)·(1 − r²/(3·4)·…) and sin r = r·(1 − r²/(2·3)·(1 − r²/(4·5)·…)).
 [[gnu::always_inline]] constexpr Turn turn(double angle) {
   const double n = parts::nearest(angle * 0x1.45f306dc9c883p-1);
   const double high = __builtin_fma(n, -0x1.0b4611a6p-34, __builtin_fma(n, -0x1.921fb544p+0, angle));

@@ -1,4 +1,4 @@
-// The inner matrix product of the kernels here: eight rows of c, one or two vector registers wide, in f32.
+// The inner matrix product of the attention kernels: eight rows of c, one or two vector registers wide, in f32.
 //
 //   c[i][j] = fma(a[i][k], b[k][j], c[i][j])      k ascends, one chain of roundings for each element
 //
@@ -18,7 +18,7 @@
 namespace chorale::tile {
 
 inline constexpr std::int64_t rows = 8;      // per product
-inline constexpr std::int64_t columns = 16;  // b and c have a multiple of so many columns
+inline constexpr std::int64_t columns = 16;  // the number of columns of b and c is a multiple of this
 
 #if defined(__AVX512F__)
 inline constexpr int lanes = 16, registers = 2;
@@ -44,7 +44,7 @@ struct Sum {
   std::int64_t row;
 };
 
-// Intrinsics: GCC 12 would find the FMA by itself but often keeps the sums in memory.
+// a·b + c, by intrinsics: without them, GCC 12 also uses FMA instructions but often keeps the sums in memory.
 inline Register fused(float a, Register b, Register c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(_mm512_set1_ps(a), b, c);

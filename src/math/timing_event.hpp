@@ -1,5 +1,5 @@
 // Timestamps in the work of a queue. On the host a TimingEvent is a clock reading; on a device it is an event in the stream,
-// and nobody waits for it. Its time is read once the host has waited for a later event anyway.
+// and the host does not wait for it. The event's time is read once the host has waited for a later event anyway.
 //
 //   const TimingEvent begun = record_event(queue, clock);   …   const TimingEvent last = record_event(queue, clock);
 //   …                                                        the host waits for the work before `last`
@@ -22,8 +22,8 @@ TimingEvent record_event(const Queue& queue, const Clock& clock);
 
 struct CompletedEvent {
   TimingEvent event;
-  double at = 0;
-  double seconds(const TimingEvent& other) const;  // of another completed event
+  double at = 0;                                   // when the event was complete, on the host's clock
+  double seconds(const TimingEvent& other) const;  // the time of another completed event, on the host's clock
 };
 
 }  // namespace chorale

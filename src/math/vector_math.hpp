@@ -1,16 +1,16 @@
-// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorises loops over them. Every
-// rounding is explicit (fma is written out, and nothing is left to contract). So a value has the same bits in a vector,
-// in a loop's tail and alone, on every machine; libm promises none of this. constexpr lets nvcc compile the functions for
-// the device too.
+// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. Every
+// rounding is explicit: FMAs are written out, so the compiler has nothing left to contract. So a value has the same bits in
+// a vector, in a loop's tail and alone, on every machine; libm promises none of this. constexpr lets nvcc compile the
+// functions for the device too.
 //
 //              greatest error   where
-//   exp        1.04 ulp         everywhere; below −103.98 it is 0, above 88.72 infinity, and subnormal in between
+//   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from there to −87.34, infinity above 88.72
 //   tanh       2.58 ulp         everywhere; sign of zero kept
 //   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
 //   log        0.79 ulp         everywhere, subnormals too; log 0 = −infinity, NaN for negative numbers
 //
-// NaN gives NaN. Cost: about 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. References and f64 use the functions
-// of std.
+// NaN gives NaN. Cost: about 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. The references and f64 use std::exp
+// and the like.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -21,8 +21,8 @@ namespace chorale::math {
 
 namespace parts {
 
-// e^x = 2^n · (1 + tail) with |r| ≤ ln 2 / 2. Adding 1.5·2^23 rounds x/ln 2 to the integer n, which is then in the sum's
-// last bits.
+// e^x = 2^n · e^r with |r| ≤ ln 2 / 2, and e^r = 1 + tail. Adding 1.5·2^23 rounds x/ln 2 to the integer n, which is then in
+// the last bits of the sum.
 struct Exponential {
   float tail;       // e^r − 1
   std::uint32_t n;  // two's complement

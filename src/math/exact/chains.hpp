@@ -1,8 +1,8 @@
 // Products as chains: every element of a·b is one sequence of fused multiply-adds over ascending k, starting from zero. A
-// tile of elements is computed at once, its columns in vector registers. k is never vectorised, so an element's bits
+// tile of elements is computed at once, its columns in vector registers. k is never vectorized, so an element's bits
 // depend only on its row of a and its column of b, not on the tile, the split or the thread.
 //
-//                   b  [k][columns of a tile]            Both are first packed into panels, padded with zeros, so one
+//                   b  [k][columns of a tile]            a and b are packed into panels, padded with zeros, so one
 //                      ┌────────┐                        kernel without edge cases reads them in order. 24 accumulators,
 //                      │        │                        4 vectors of b and one element of a fit AVX-512's 32 registers.
 //   a [k][rows]  ┌──┐  │        │                        k is cut into pieces so that b's panel and a's rows stay in the
@@ -41,7 +41,8 @@ inline void extend(Tile& tile, const float* a, const float* b, std::int64_t leng
   std::memcpy(tile, sum, sizeof sum);
 }
 
-// Packs one panel [length][width] of `count` ≤ width rows (or columns) from `first`.
+// Packs one panel [length][width]: `count` ≤ width rows of a (or columns of b) from `first`, `length` values of k from
+// `start`.
 template <std::int64_t width>
 void pack(const Side& side, std::int64_t first, std::int64_t count, std::int64_t start, std::int64_t length, float* panel) {
   if (count < width) std::fill_n(panel, length * width, 0.0f);
@@ -68,8 +69,8 @@ struct Place {
   std::int64_t start, length;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and piece of k; pieces ascend. A piece is a multiple of
-// `block`; the last may be shorter.
+// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. The length of a
+// piece is a multiple of `block`; the last piece may be shorter.
 template <class Finish>
 void each_tile(const Side& a, const Side& b, const Part& part, std::int64_t depth, std::int64_t block, Finish finish) {
   struct alignas(64) Line {

@@ -18,14 +18,14 @@ void require_f32(DType dtype, const char* what) {
               "compute in f32, or use fast numerics (--numerics fast)");
 }
 
-// Check the types of inputs (values) and of accumulators (sums). Another float type is the user's choice, so it is a
-// usage error.
+// Inputs (values) must be f32, accumulators (sums) i64. The user chooses the type of the values, so a wrong one is a usage
+// error.
 void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
 void require_sums(const Tensor& tensor, const char* what) {
   require(tensor.dtype() == DType::i64, "{} holds exact sums: it must be i64, not {}", what, name_of(tensor.dtype()));
 }
 
-// False if any tensor is phantom: then there is nothing to compute. A null tensor is ignored.
+// False if any tensor is phantom (has no storage): then there is nothing to compute. Null pointers are ignored.
 bool all_real(std::initializer_list<const Tensor*> tensors) {
   const Device device = (*tensors.begin())->device();
   for (const Tensor* tensor : tensors) {
@@ -101,7 +101,7 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& sit
   if (all_real({&dy, &db})) kernels_->add_columns(dy, db, site, queue);
 }
 
-// The mean of an RMS norm is 0, so one formula serves both kinds.
+// In an RMS norm the stored mean is 0, so one formula serves both kinds of norm.
 void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                        const Tensor* dshift, SumSite& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);

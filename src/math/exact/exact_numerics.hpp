@@ -1,10 +1,10 @@
-// Numerics whose losses, gradients and weights have the same bits on every layout of ranks, threads and micro-batches.
-// Collectives and the order of sums do not matter. Two rules suffice:
+// Numerics whose losses, gradients and weights have the same bits on every layout of ranks, threads and micro-batches, with
+// every algorithm of a collective. Two rules suffice:
 //
 //   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
 //     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
-//     integers (fixed_point.hpp), on the wire too.
-//   - A sum that is whole on every rank is one chain.
+//     integers (fixed_point.hpp), also by the collectives.
+//   - A sum whose addends are all on every rank that computes it is one chain.
 //
 // This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give the same bits on both.
 //

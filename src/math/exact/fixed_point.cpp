@@ -20,7 +20,7 @@ Range range_of(SumOf sum) {
     case SumOf::input_gradients: return {40, 13};
     case SumOf::weight_gradients: return {36, 14};
     case SumOf::token_gradients: return {36, 12};
-    case SumOf::exponentials: return {44, 0};  // they are at most 1
+    case SumOf::exponentials: return {44, 0};  // exponentials are at most 1
     case SumOf::losses: return {30, 12};
   }
   __builtin_unreachable();

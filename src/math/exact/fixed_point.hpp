@@ -5,8 +5,8 @@
 //
 // e follows from the configuration alone: the kind of the sum and the largest possible number n of addends. e = min(cap,
 // 62 − ⌈log₂ n⌉ − R), where addends are expected below 2^R. No addend may exceed 2^62/n units; then no partial sum
-// overflows, in any order. Each site records its largest |y| as bits, which compare like the numbers, with Inf and NaN on
-// top.
+// overflows, in any order. Each site (SumSite, a place in the model where sums are made) records the bits of its largest
+// |y|. These bits compare like the numbers, with Inf and NaN on top.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30
@@ -27,9 +27,9 @@ int exponent(const SumSite& site);
 double unit(const SumSite& site);             // 2^-e
 double greatest_addend(const SumSite& site);  // 2^62/n, in units
 
-// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and lower 32
-// bits are rounded by adding 1.5·2^52, which leaves them in the sum's last bits. Both forms agree below 2^62; larger
-// values exceed the site's limit and are reported.
+// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and the lower 32
+// bits are rounded separately: adding 1.5·2^52 leaves the integer in the last bits of the sum. Both forms agree below 2^62;
+// larger values exceed the site's limit and are reported.
 [[gnu::always_inline]] inline std::int64_t nearest_integer(float y) {
 #ifdef __AVX512DQ__
   const double rounded =
@@ -44,7 +44,8 @@ double greatest_addend(const SumSite& site);  // 2^62/n, in units
 #endif
 }
 
-// A wrapping sum: signed overflow would be undefined. A site beyond its limit is reported and its sums are not used.
+// A wrapping sum, because signed overflow would be undefined. If an addend exceeds its site's limit, check() throws and the
+// sums are not used.
 [[gnu::always_inline]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }

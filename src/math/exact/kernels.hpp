@@ -3,7 +3,7 @@
 // are on one device.
 //
 // All implementations compute the same addends by the same operations in the same order and round them to integer units
-// (fixed_point.hpp). They may add those in any order, so they agree to the bit.
+// (fixed_point.hpp). The order in which the integers are added does not matter, so all implementations agree to the bit.
 #pragma once
 #include "src/math/numerics.hpp"
 
@@ -28,7 +28,7 @@ class Kernels {
 
   // One chain over the whole depth per element, then the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
-  // sums = Σ over blocks of depth, one chain each; with `onto`, sums += that.
+  // sums = Σ over blocks of the depth, one chain per block; with `onto`, the result is added to the existing sums.
   virtual void sum_blocks(const Operands& operands, std::int64_t block, bool onto, const Tensor& sums, SumSite& site,
                           const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;

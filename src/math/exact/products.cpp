@@ -2,7 +2,7 @@
 //
 //   product           one chain over all of K, then the bias
 //   partial_product   one chain per block of K, rounded to integer units; the blocks are added
-//   add_outer         the same over blocks of tokens, added to the existing sums
+//   add_outer         one chain per block of tokens, rounded likewise; the blocks are added to the existing sums
 //
 // Rounding costs as much as 12 multiply-adds, so blocks of 64 cost a sixth more than f32, blocks of 256 a twentieth more.
 #include "src/math/exact/chains.hpp"
@@ -12,7 +12,7 @@
 namespace chorale::exact {
 namespace {
 
-// Threads split the rows of tiles, or the columns if there are few rows, as when one token is generated.
+// Threads split the rows of the tiles. If there are few rows, as when one token is generated, they split the columns.
 struct Cut {
   const Operands& whole;
   bool by_rows;

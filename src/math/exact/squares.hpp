@@ -1,9 +1,9 @@
 // ‖g‖² in fixed point. The squares span too many powers of two for 64 bits, so q = |g|·2^40 is rounded to an integer and
 // q² is summed in 128 bits. Small elements count beside large ones, and the order of the sum does not matter.
 //
-// The norm may be up to 2^18. A sum saturates at that limit. Squares are never negative, so it does so in every order.
-// The sums of a thousand ranks still fit in 128 bits. `root` then throws on every rank. A NaN counts as an element above
-// the limit.
+// The norm may be up to 2^18. A sum of squares saturates at the square of that limit. Squares are never negative, so the sum
+// saturates in every order. The saturated sums of a thousand ranks still fit in 128 bits, and `root` throws on every rank. A
+// NaN counts as an element above the limit.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ inline constexpr double greatest_norm = 0x1p18, units_of_norm = 0x1p40;
 inline constexpr double greatest_element = greatest_norm * units_of_norm;
 inline constexpr __int128 greatest_square_sum = static_cast<__int128>(1) << 116;  // (2^18·2^40)²
 
-// q of an element, on the host and on a device.
+// q of an element; the same code runs on the host and on a device.
 template <class T>
 constexpr std::int64_t whole_element(T gradient, double scale) {
   const float g = static_cast<float>(static_cast<double>(gradient) * scale);

@@ -1,8 +1,8 @@
 // Exact sums of single numbers: one token's contribution to a bias, a norm or a row of a table; one exponential; one
-// loss. Each is rounded by itself, so the split of tokens into batches, micro-batches and ranks does not matter.
+// loss. Each number is rounded on its own, so the split of tokens into batches, micro-batches and ranks does not matter.
 //
-// Threads split the columns (of gradients) or the rows (of exponentials), so no two add to the same sum. Memory-bound:
-// reads 4 bytes an element; the sums of a few thousand columns stay in the L1 cache.
+// Threads split the columns (of gradients) or the rows (of exponentials), so no two threads add to the same sum.
+// Memory-bound: reads 4 bytes an element; the sums of a few thousand columns stay in the L1 cache.
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/vector_math.hpp"

@@ -3,7 +3,7 @@
 //
 //   s_j = q·k_j/√width,  j ≤ query        p = softmax(s)        o = Σ_j f_j·p_j·v_j        lse = log Σ_j exp(s_j)
 //
-// f_j is the dropout factor of a probability: 0 or 1/(1 − p). Backward, with dp_j = f_j·(do·v_j):
+// f_j is the dropout factor of p_j: 0 or 1/(1 − dropout probability). Backward, with dp_j = f_j·(do·v_j):
 //
 //   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)   dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
 #pragma once
@@ -109,7 +109,7 @@ void attention_backward(const T* dout, const T* qkv, const T* out, const T* lse,
   });
 }
 
-// `samples` of `tokens` new rows each; the caches already hold their keys and values.
+// `samples` samples of `tokens` new rows each; the caches already hold the keys and values of the new rows.
 template <class T>
 void attention_cached(const T* qkv, std::int64_t samples, std::int64_t tokens, const AttentionShape& shape, const T* keys,
                       const T* values, std::int64_t capacity, std::int64_t past, T* out) {
