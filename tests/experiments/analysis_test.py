@@ -1,4 +1,5 @@
-"""experiments/analysis/*.py: well-formed pictures of a record's values, for runs and suites; a count of false alarms."""
+"""Tests experiments/analysis/*.py. The pictures are well-formed and show a record's values, for runs and suites. False
+alarms are counted."""
 import os
 import re
 import sys

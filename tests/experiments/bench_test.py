@@ -45,7 +45,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
         self.assertEqual({row["root"] for row in rows if row["op"] == "all_to_all"}, {-1})
         self.assertIn("skipped: all_gather recursive_doubling on threads: does not fit 3 ranks\n", result.stderr)
-        for row in rows:  # the bytes sent are those of the schedules
+        for row in rows:  # the bytes sent equal those of the schedules
             self.assertEqual(row["bytes_sent"], row["bytes_predicted"], row)
 
     def test_a_row_says_everything(self):
@@ -59,7 +59,7 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(row["time_us"], row["ci_high"])
             self.assertLessEqual(row["ci_high"], row["p95"])
             self.assertAlmostEqual(row["algbw"] * row["time_us"], (1 << 20) / 1e3, delta=1)
-            self.assertEqual(row["busbw"], row["algbw"])  # 2 (p − 1) / p is 1
+            self.assertEqual(row["busbw"], row["algbw"])  # for two ranks, the factor 2 (p − 1) / p is 1
             self.assertGreater(row["predicted_us"], 0)
             self.assertGreater(row["ceiling_us"], 0)
             self.assertEqual(row["oversubscribed"], int(len(os.sched_getaffinity(0)) < 2))
@@ -99,7 +99,7 @@ class Bench(unittest.TestCase):
                 self.assertEqual(record.attrs["status"].decode().rstrip("\0"), "ok")
             series = xarray.open_dataset(file, group="series", engine="netcdf4")
             samples = xarray.open_dataset(file, group="samples", engine="netcdf4")
-            self.assertEqual(series.sizes["row"], 6)  # two sizes: all_reduce both ways, broadcast in place
+            self.assertEqual(series.sizes["row"], 6)  # two sizes: all_reduce in and out of place, broadcast in place
             self.assertEqual(samples.sizes["sample"], 6 * 3 * 2)
             slowest = samples.time.to_series().groupby([samples.series.values, samples.repetition.values]).max()
             for row in range(6):
@@ -165,7 +165,7 @@ class Bench(unittest.TestCase):
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
                     self.assertEqual(list(run["series/bytes"]),
-                                     [row["bytes"] for row in rows])  # the same rows in any order of measurement
+                                     [row["bytes"] for row in rows])  # in one order, however they were measured
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -243,7 +243,7 @@ class Bench(unittest.TestCase):
                 self.assertGreaterEqual(choice["ratio"], 1, choice)
                 self.assertNotEqual(choice["runner_up"], choice["algorithm"])
             self.assertIn("times as long", result.stdout)
-            self.assertEqual(start([*command, "broadcast"]).returncode, 0)  # adds to it
+            self.assertEqual(start([*command, "broadcast"]).returncode, 0)  # adds to the table
             self.assertEqual({choice["op"] for choice in load(table)["choices"]}, {"all_reduce", "all_gather", "broadcast"})
             with open(table, "w") as broken:
                 broken.write("{}")
@@ -263,7 +263,8 @@ class Bench(unittest.TestCase):
                 def text():
                     with open(said) as stream:
                         return stream.read()
-                # No question has twenty algorithms, so one at least is answered.
+                # A question is a collective and a size. None has twenty algorithms, so after twenty rows one question is
+                # answered.
                 until(lambda: any(int(done) >= 20 for done in re.findall(r"bench \w+  (\d+)/", text())), process)
                 process.send_signal(signal.SIGINT)
                 finish(process)
@@ -274,7 +275,7 @@ class Bench(unittest.TestCase):
                 choices = load(table)["choices"]
                 asked = [(choice["op"], choice["in_place"], choice["bytes"]) for choice in choices]
                 self.assertEqual(len(set(asked)), len(asked))
-                self.assertIn(("all_reduce", False, 4), asked)  # from before
+                self.assertIn(("all_reduce", False, 4), asked)  # from the first call of tune
                 self.assertGreater(len(asked), 2)
                 for choice in choices:
                     self.assertLessEqual(choice["ratio_low"], choice["ratio"])

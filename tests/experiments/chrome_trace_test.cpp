@@ -1,4 +1,4 @@
-// The trace file is valid JSON with any names, adjacent spans stay adjacent, and omitted events are reported.
+// The trace file is valid JSON whatever the names in it, adjacent spans stay adjacent, and omitted events are reported.
 #include "experiments/train/chrome_trace.hpp"
 
 #include <nlohmann/json.hpp>

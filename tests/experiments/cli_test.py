@@ -80,7 +80,7 @@ class CommandLine(unittest.TestCase):
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            for name in sorted(names, key=lambda name: name == "compare"):  # last: the others need a training run as latest
+            for name in sorted(names, key=lambda name: name == "compare"):  # compare comes last: it moves `latest`
                 example = start([chorale, name, "--help"]).stdout.splitlines()[0]
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
@@ -133,11 +133,12 @@ class CommandLine(unittest.TestCase):
         for setting, polls in ((), "500"), (["OMP_WAIT_POLICY=passive"], "0"), (["GOMP_SPINCOUNT=77"], "77"):
             result = start([*command, *setting, chorale, "info"])
             self.assertEqual(result.returncode, 0, result.stderr)
-            # The library prints its settings each time it is loaded. The last output is from the process that does the work.
+            # The OpenMP library prints its settings each time it is loaded. The last output is from the process that does
+            # the work.
             self.assertEqual(re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1], polls)
 
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
-        # As if srun started three ranks that our MPI cannot connect: each is alone.
+        # As if srun had started three ranks that MPI cannot connect: each rank sees a world of size 1.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("3 processes were launched, but each sees a world of size 1", result.stderr)

@@ -61,7 +61,7 @@ class Compare(unittest.TestCase):
             trained = summary.command.values == "train"
             self.assertTrue((summary.tokens_per_s.values[trained] > 0).all())
             self.assertTrue((summary.layout.values == "tp2").sum() == 2)
-        with h5py.File(file) as record:  # it contains each run's own record, value by value
+        with h5py.File(file) as record:  # the suite's record contains each run's own record, value by value
             for run in glob.glob(f"{self.folder}/latest/*-r1/run.h5"):
                 name = os.path.basename(os.path.dirname(run))
                 with h5py.File(run) as alone:
@@ -175,7 +175,7 @@ class Compare(unittest.TestCase):
                     done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
                 with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="ranks") as who:
                     pids = [int(pid) for pid in who.pid.values]
-            except (OSError, KeyError, ValueError):  # not there yet
+            except (OSError, KeyError, ValueError):  # the record is not there yet
                 return None
             return (done, pids) if len(done) >= 3 else None
 
@@ -187,7 +187,7 @@ class Compare(unittest.TestCase):
 
     def test_what_a_kill_left_undone_is_done_later(self):
         process, done, pids = self.interrupted(small, "--repetitions", "3")
-        for pid in pids:  # otherwise it might finish too early
+        for pid in pids:  # otherwise the comparison might finish too early
             os.kill(pid, signal.SIGSTOP)
         running = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
         self.assertEqual(running.returncode, 2, running.stderr)
@@ -207,7 +207,7 @@ class Compare(unittest.TestCase):
         result = ranks(2, chorale, "compare", "--resume", whole)
         self.assertEqual(result.returncode, 0, result.stderr)
         kept = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done[1:]}
-        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # not run again
+        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # these runs were not repeated
         with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
             self.assertEqual(list(summary.status.values), ["ok"] * 15)  # three repetitions, as originally requested
         with h5py.File(f"{whole}/run.h5") as record:

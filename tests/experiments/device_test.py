@@ -1,5 +1,5 @@
 """`--device cuda` for a user: the same training, checkpoints and texts as on the host, under every strategy. Without a GPU,
-an emulated one is used. The host cannot access its memory, so a step that reads device memory directly crashes."""
+an emulated one is used. The host cannot access the emulated GPU's memory, so host code that does so crashes."""
 import glob
 import json
 import os
@@ -34,7 +34,7 @@ class Device(unittest.TestCase):
         self.folder = holder.name
 
     def train(self, device, *words, processes=1, steps=3, **environment):
-        """The folder of a run, and its losses and gradient norms."""
+        """Trains, and returns the folder of the run and its losses and gradient norms."""
         folder = os.path.join(self.folder, device)
         result = ranks(processes, chorale, "train", *small, "--train-iters", str(steps), "--device", device, *words,
                        "--run-dir", folder, **plugin, **environment)
@@ -51,7 +51,7 @@ class Device(unittest.TestCase):
         for way in ways:
             device = self.train("cuda", *words, *way, processes=processes)
             for a, b in zip(host[1], device[1]):
-                both_overflowed = np.isnan(a) and np.isnan(b)  # while f16 finds its scale
+                both_overflowed = np.isnan(a) and np.isnan(b)  # while f16 searches for its loss scale
                 self.assertTrue(both_overflowed or abs(a - b) < tolerance * abs(a),
                                 f"{words} {way}: {host[1]} on the host, {device[1]} on the device")
         return host[0], device[0]
@@ -121,7 +121,7 @@ class Device(unittest.TestCase):
             with xarray.open_dataset(f"{run}/run.h5") as record:
                 self.assertIn(place, str(record.device.values))
                 self.assertEqual("memory registered with NCCL" in str(record.device.values), backend == "nccl")
-                self.assertEqual(str(record.backends.values), backend)  # --backend auto
+                self.assertEqual(str(record.backends.values), backend)  # chosen by --backend auto
 
     def test_what_products_work_in_is_planned_and_counted(self):
         held = {}
@@ -146,7 +146,7 @@ class Device(unittest.TestCase):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
                 "--run-dir", self.folder]  # a replica needs 25.6 MiB
         foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* its "
-                    r"share of the GPU's free memory is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share it
+                    r"share of the GPU's free memory is 20\.0 MiB\n  try (\S+?),? .*\n")  # two ranks share the GPU
         too_late = (r"error: memory refused: .* for \w+\n  cuda:0 memory: Cannot allocate memory, .* free; "
                     r"requested \d+ bytes, "
                     r"held now: params .*\n  try (\S+?),? .*\n  rank \d of 2 ")
@@ -165,7 +165,7 @@ class Device(unittest.TestCase):
         stale = pathlib.Path(self.folder, "stale.so")
         stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
         for library, words in ((stale, "the CUDA plugin was built from different sources (make all builds it)"),
-                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no build mark
+                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # without a build mark
                                ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
             for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))

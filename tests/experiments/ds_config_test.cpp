@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of training with a DeepSpeed file.
+// The options of `chorale train`, resolved with a DeepSpeed file.
 struct Fields {
   explicit Fields(const std::string& json, Words arguments = {}, const Words& variables = {}) {
     const std::string file = (folder.path() / "ds.json").string();
@@ -48,7 +48,7 @@ std::string refused(const std::string& json, std::int64_t replicas = 1) {
 
 }  // namespace
 
-TEST_CASE("a DeepSpeed file becomes our settings, each with its key") {
+TEST_CASE("a DeepSpeed file sets our options, and each names its key as the origin") {
   const Fields f(R"({
     "train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4,
     "gradient_clipping": 0.5, "steps_per_print": 50, "wall_clock_breakdown": true,
@@ -70,11 +70,12 @@ TEST_CASE("a DeepSpeed file becomes our settings, each with its key") {
   CHECK((f.flags.steps() == 500 && o.rate.warmup_style == "linear"));
   CHECK((o.rate.minimum == Approx(2e-5) && o.rate.first == Approx(5e-5)));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
-  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // no effect in stage 2
+  CHECK(
+      (o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // both keys have no effect in stage 2
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
-  CHECK_THAT(f.options.toml(), !says("ds.json"));  // its settings are written as our own
+  CHECK_THAT(f.options.toml(), !says("ds.json"));  // written as Chorale's own options
 }
 
 TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
@@ -127,9 +128,10 @@ TEST_CASE("DeepSpeed's schedulers have its formulas and defaults, and their rate
   CHECK((said.peak == 0.5 && said.first == 0.1 && said.warmup == 7 && said.at(8) == 0.5));
   const LearningRate falling =
       rate(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_num_steps": 10}})");
-  CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));  // its own default, not the optimizer's rate
+  CHECK((falling.peak == 0.001 && falling.steps == 90 &&
+         falling.at(91) == 0));  // the scheduler's own default, not the optimizer's rate
   const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
-  CHECK((cosine.peak == 3 && cosine.minimum == Approx(3e-4)));  // a share of whatever the rate is
+  CHECK((cosine.peak == 3 && cosine.minimum == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--train-iters", "10"}).steps == 90);
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": "auto"}})", {"--train-iters", "30"}).steps == 30);
 }

@@ -1,4 +1,5 @@
-// Presets of training: their shapes, and values that follow from options given in addition.
+// The presets of `chorale train`: the shapes that they set, and values that change if other options are given with the
+// preset.
 #include "experiments/train/flags.hpp"
 
 #include "src/base/settings.hpp"
@@ -29,5 +30,6 @@ TEST_CASE("a preset has the shape of its row in the table") {
 TEST_CASE("an option given with a preset changes the values that follow from it") {
   CHECK(shape_of({"--preset", "nano", "--num-attention-heads", "12"}).groups == 12);
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
-  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);  // this preset sets its groups
+  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups ==
+        2);  // nano-llama sets the number of groups itself
 }

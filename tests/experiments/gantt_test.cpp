@@ -1,11 +1,11 @@
-// What a run says about its measured pipeline.
+// The text that a run prints about its measured pipeline.
 #include "experiments/train/gantt.hpp"
 
 #include "tests/catch.hpp"
 
 using namespace chorale;
 
-TEST_CASE("a pipeline that took much longer than its schedule says what else it may have waited for") {
+TEST_CASE("a run whose pipeline took much longer than its schedule prints a likely reason") {
   const auto timeline = [](double waits) {
     const PipelineAction forward{.kind = Pass::forward}, backward{.kind = Pass::backward};
     return PipelineTimeline{1, 1, {{0, forward, 0, 0.01}, {0, backward, 0.01 + waits, 0.02 + waits}}};

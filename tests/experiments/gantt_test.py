@@ -13,14 +13,15 @@ micro_batches = 4
 
 
 def planned(schedule, stages, chunks):
-    """The actions of each stage: "F0 F1 B0 …"."""
+    """Returns the actions of each stage, as in "F0 F1 B0 …"."""
     shown = start([chorale, "show", "pipeline", schedule, "--stages", str(stages), "--micro-batches", str(micro_batches),
                    "--chunks", str(chunks), "--steps"])
     return re.findall(r"(?m)^stage +\d+  (.*)$", shown.stdout)
 
 
 class Event:
-    """An action of a rank. Ranks of one host share a clock, so times without the estimated offset compare exactly."""
+    """An action of a rank. All ranks run on one host and share its clock, so the estimated clock offsets are taken off
+    again."""
 
     def __init__(self, table, offsets, i):
         self.rank, self.stage, self.micro_batch, self.chunk = (int(table[c][i])
@@ -53,7 +54,7 @@ class Gantt(unittest.TestCase):
             mine = sorted((e for e in events if e.rank == rank), key=lambda e: e.begins)
             self.assertEqual(" ".join(e.label(chunks) for e in mine), lists[mine[0].stage], f"rank {rank}")
             for one, other in zip(mine, mine[1:]):
-                self.assertLessEqual(one.ends, other.begins, "one thing at a time")
+                self.assertLessEqual(one.ends, other.begins, "a rank runs one action at a time")
 
     def check_causes(self, events, count, stages, chunks):
         last = stages * chunks - 1

@@ -1,4 +1,5 @@
-"""Packs the bundle for a machine with a GPU and runs it on the emulated GPU: failing parts, missing time, an old driver."""
+"""Packs the bundle of checks for a machine with a GPU, and runs it on the emulated GPU with failing parts, too little time
+and an old driver."""
 import os
 import re
 import tempfile

@@ -120,8 +120,9 @@ class HuggingFace(unittest.TestCase):
                 losses[layout] = list(file["train/loss"])
         self.assertEqual(len({str(of_layout) for of_layout in losses.values()}), 1, losses)
 
-    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of them, four times over. No rank reads all
-    # weights: that would take 49 MiB more, and as many pages of the mapped file.
+    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of them, four times: the values, gradients
+    # and two moments. If a rank read all weights, it would need 49 MiB more, and as much again for the pages of the mapped
+    # file.
     def test_weights_are_read_within_the_memory_of_a_rank(self):
         shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
                  "--seq-length", "16"]
@@ -145,7 +146,7 @@ class HuggingFace(unittest.TestCase):
         self.done("data", "tokenize", book, "--tokenizer", vocabulary)
         run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size",
                          "280", "--train-iters", "1")
-        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # text: the run has its tokenizer
+        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # the run has a tokenizer
         again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
         model = f"{self.folder}/model"
         self.assertIn("with the tokenizer of",

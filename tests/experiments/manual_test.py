@@ -1,4 +1,5 @@
-"""The man page and the shell completion, generated from the options, are complete and free of warnings and work in bash."""
+"""The man page and the shell completion are generated from the options. Both are complete, the page is free of warnings,
+and the completion works in bash."""
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ from programs import chorale, start
 
 
 def words_of(command):
-    """The options named in a command's help."""
+    """Returns the options that a command's help names."""
     return re.findall(r"(?m)^  (--[\w-]+)", start([chorale, command, "--help"]).stdout)
 
 
@@ -22,7 +23,7 @@ class Manual(unittest.TestCase):
         cls.script = start([chorale, "completion", "bash"]).stdout
 
     def complete(self, *words):
-        """The completions that bash offers for the last word."""
+        """Returns the completions that bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         program = (f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; '
                    'printf "%s\\n" "${COMPREPLY[@]}"')

@@ -1,4 +1,4 @@
-// Megatron's names on the command line, in the environment and in a config file: which options they set, and refusals.
+// Megatron's names on the command line, in the environment and in a config file: the options that they set, and the errors.
 #include "experiments/train/megatron_flags.hpp"
 
 #include <fstream>

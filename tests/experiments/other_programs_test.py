@@ -26,7 +26,7 @@ class OtherPrograms(unittest.TestCase):
         return result.stderr
 
     def rows(self, name):
-        """The learning rate and the loss of each step."""
+        """Returns the learning rate and the loss of each step."""
         with open(f"{self.folder}/{name}/latest/metrics.jsonl") as lines:
             rows = [json.loads(line) for line in lines]
         return [(row["lr"], row["loss"]) for row in rows if "lr" in row]

@@ -1,4 +1,5 @@
-"""The peak behind MFU: measured once per machine, again if a step was faster; and the report of a busy machine."""
+"""The peak FLOP rate that MFU refers to is measured once per machine, and again if a step was faster. A busy machine is
+reported."""
 import glob
 import json
 import os
@@ -41,8 +42,8 @@ class Peak(unittest.TestCase):
 
     def test_equal_runs_have_equal_peaks_on_one_rank_and_on_two(self):
         _, first = self.train("--threads", "2")
-        self.edit(busy=False)  # otherwise a machine that is now quiet would be measured again
-        for words, processes in ((["--threads", "2"], 1), ([], 2)):  # both use the same cores
+        self.edit(busy=False)  # otherwise the peak would be measured again if the machine is quiet now
+        for words, processes in ((["--threads", "2"], 1), ([], 2)):  # both runs use the same cores
             said, again = self.train(*words, processes=processes)
             self.assertEqual(again["flops"], first["flops"])
             self.assertIn(f"matrix products reach {again['flops'] / 1e9:.0f} GFLOP/s in f32 by ", said)

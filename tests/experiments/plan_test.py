@@ -1,4 +1,4 @@
-"""`chorale plan`: its ranks, its algorithms, and the table of all layouts."""
+"""`chorale plan` for a user: the number of ranks it assumes, the algorithms it chooses, and the table of all layouts."""
 import json
 import os
 import re

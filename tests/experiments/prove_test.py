@@ -1,4 +1,4 @@
-"""`chorale prove` for a user: the matrix, its record, its exit codes, and that it finds a real difference."""
+"""`chorale prove` for a user: the table of layouts, its record and its exit codes. A real difference is found."""
 import os
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Checks docs/records.md against real records: it names all their contents, and its examples run unchanged."""
+"""Checks docs/records.md against real records: the page describes all their contents, and its examples run unchanged."""
 import os
 import re
 import sys
@@ -41,7 +41,8 @@ class Records(unittest.TestCase):
         return found
 
     def section(self, group):
-        """The section of a group. A group of a run in a suite has the section of a single run's record."""
+        """Returns the page's section on a group. Groups of a run in a suite are described by the section on a single run's
+        record."""
         group = re.sub(r"^/runs(/[^/]+)?", "", group) or "/"
         found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
         self.assertTrue(found, f"{group} has no section")

@@ -124,7 +124,7 @@ class Report(unittest.TestCase):
         return page
 
     def rows(self, page, figure):
-        """The table of a figure, one dict per row."""
+        """Returns the table of a figure, one dict per row."""
         section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
         table = [[html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
                  for row in re.findall(r"<tr>.*?</tr>", section, re.S)]
@@ -144,7 +144,7 @@ class Report(unittest.TestCase):
         return copy
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """A record of launches with given medians: about a microsecond times `slower`. `apart`: in another session."""
+        """Makes a record of launches whose medians are about a microsecond times `slower`. `apart`: in another session."""
         def change(file):
             if apart:
                 file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # fixed length

@@ -12,7 +12,7 @@ scripts = sorted(glob.glob("examples/slurm/*.sbatch"))
 
 
 def stand_in(path):
-    """A program that records its arguments."""
+    """Writes a program that records its arguments."""
     with open(path, "w") as file:
         file.write('#!/bin/bash\necho "$(basename "$0")" "$@" >> "$CALLS"\n')
     os.chmod(path, 0o755)

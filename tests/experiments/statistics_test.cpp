@@ -1,5 +1,6 @@
-// Medians and comparisons of blocks, checked against published tables and with simulated measurements that have launch
-// effects. False alarms must stay at the promised rate, and real differences must be found.
+// Medians, and comparisons of blocks (a block is a launch or a repetition). They are checked against published tables and
+// with simulated measurements whose launches differ. False alarms must stay at the promised rate, and real differences must
+// be found.
 #include "experiments/statistics.hpp"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ class Machine {
   explicit Machine(unsigned seed) : random_(seed) {}
   double gauss(double deviation) { return deviation * normal_(random_); }
 
-  // The median of a launch's calls, all slowed by the factor `slower`.
+  // Simulates a launch whose calls all take `slower` times as long. Returns the median of the calls.
   double launch(double slower = 1) {
     const double effect = gauss(0.06);
     double mood = 0;
@@ -53,7 +54,7 @@ class Machine {
   std::normal_distribution<double> normal_;
 };
 
-// The fraction of trials that succeed.
+// Returns the fraction of trials that succeed.
 template <class Trial>
 double share(int trials, Trial&& trial) {
   int found = 0;
@@ -66,7 +67,7 @@ bool finds_one(std::vector<double> p) {
   return std::ranges::any_of(p, [](double value) { return value < significant; });
 }
 
-// At most one in twenty, plus three standard deviations for this number of trials.
+// The rate may be one in twenty, plus three standard deviations for this number of trials.
 void check_one_in_twenty(double rate, int trials) {
   const double open = 3 * std::sqrt(significant * (1 - significant) / trials);
   INFO(rate << " of " << trials);
@@ -88,7 +89,8 @@ TEST_CASE("medians and their intervals match the tables of order statistics") {
   const std::vector<double> three{3, 1, 2};
   CHECK((summarize(three).median == 2 && summarize(three).ci_low == 1 && summarize(three).ci_high == 3));
   const std::vector<double> six{1, 2, 3, 4, 5, 6}, five{1, 2, 3, 4, 5}, one{7};
-  CHECK((summarize(six).has_interval && !summarize(five).has_interval));  // 1 − 2/2⁶ and 1 − 2/2⁵
+  CHECK((summarize(six).has_interval &&
+         !summarize(five).has_interval));  // the range covers the median with 1 − 2/2⁶ = 97 %, but 1 − 2/2⁵ = 94 %
   CHECK((summarize(one).median == 7 && summarize(one).p95 == 7));
 }
 

@@ -308,7 +308,7 @@ class Train(unittest.TestCase):
         self.assertTrue(any(found.values()), found)
         self.refused(*words, "1M", "--layout", "dp1", says=["a rank has too little memory for its params", "start "])
 
-    # 2.6 TiB of states. If a rank began to allocate them, the kernel would kill it without a message.
+    # The states need 2.6 TiB. If a rank began to allocate them, the kernel would kill the rank without a message.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
         with open(f"{self.folder}/config.json", "w") as file:  # a model folder without weights
             json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96,
@@ -344,7 +344,7 @@ class Train(unittest.TestCase):
                             ("tp2 --partition-activations", "recompute = none"),
                             ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
-                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO is not recommended here
+                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO is not suggested here
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",

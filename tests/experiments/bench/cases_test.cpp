@@ -47,8 +47,8 @@ TEST_CASE("the grid has every possible case once, and a line for each impossible
     fitting += fits(algorithm, Problem::even(algorithm.what, 3, 3)) ||
                fits(algorithm, Problem::even(algorithm.what, 3, 3, 0, true));
   CHECK(seen.size() == fitting + std::size(collective_names));
-  // all_reduce, reduce_scatter: 7 types × 5 operators × 2; reduce × 3 roots; all_gather, all_to_all; broadcast; gather,
-  // scatter; barrier
+  // all_reduce, reduce_scatter: 7 types × 5 operators, in and out of place. reduce: 70 × 3 roots. all_gather, all_to_all: 7
+  // types, in and out of place. broadcast, gather, scatter: 7 types × 3 roots. barrier: 1.
   CHECK(native == 70 + 70 + 210 + 14 + 14 + 21 + 21 + 21 + 1);
   CHECK(std::count(grid.skipped.begin(), grid.skipped.end(), "all_gather recursive_doubling on mpi: does not fit 3 ranks") ==
         1);
@@ -74,7 +74,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
 }
 
-TEST_CASE("after a tenth of the cases the time to go is known, and tune measures a question in a row") {
+TEST_CASE("after a tenth of the cases the remaining time is known, and tune measures the cases of one question in a row") {
   Wanted wanted;
   wanted.ops = wanted.algorithms = {"all"};
   wanted.begin = 8, wanted.end = 16 << 20, wanted.factor = 16;
@@ -82,7 +82,7 @@ TEST_CASE("after a tenth of the cases the time to go is known, and tune measures
   const auto seconds = [&](std::size_t c) {
     return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;
   };
-  // What the first tenth foretells, divided by what all of them take.
+  // The total time predicted from the first tenth of the cases, divided by the real total time.
   const auto foretold = [&](const std::vector<std::size_t>& turns) {
     double all = 0, tenth = 0;
     for (std::size_t turn = 0; turn < turns.size(); ++turn) {

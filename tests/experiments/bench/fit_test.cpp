@@ -20,12 +20,12 @@ TEST_CASE("the fit recovers the prices from the times that they produce") {
   CHECK(bench::fit({}, usual).price.alpha == 0);
 }
 
-TEST_CASE("sums are never free: a gamma that does not show keeps its usual ratio to beta") {
+TEST_CASE("sums are never free: a gamma that the samples do not show keeps its usual ratio to beta") {
   const Price usual{1e-6, 4e-10, 2e-10};
   std::vector<Observed> samples;
   for (const double messages : {1.0, 2.0, 6.0})
     for (double bytes = 8; bytes < 1e8; bytes *= 10)
-      for (const double reduced : {0.0, bytes})  // sums that take less time than copies, as noise may have it
+      for (const double reduced : {0.0, bytes})  // because of noise, sums seem to take less time than copies
         samples.push_back({{messages, bytes, reduced}, 2e-6 * messages + 1e-10 * bytes - 2e-11 * reduced});
   for (const bool sums : {true, false}) {
     for (Observed& sample : samples)

@@ -1,4 +1,4 @@
-// How many calls a benchmark makes when the machine becomes busy. Time passes only in the barrier.
+// The number of calls that a benchmark makes when the machine becomes busy. In these tests, time passes only in barriers.
 #include "experiments/bench/measure.hpp"
 
 #include "collectives/backends/threads.hpp"
@@ -8,7 +8,7 @@ using namespace chorale;
 
 namespace {
 
-// One rank. From the tenth on, barriers take 40 ms.
+// A team of one rank. From the tenth barrier on, each takes 40 ms.
 struct BusyTeam final : bench::Team {
   explicit BusyTeam(Clock& clock) : clock(clock) {}
   int rank() const override { return 0; }
@@ -37,7 +37,7 @@ TEST_CASE("a row takes about half a second, also when its warm-up was quicker th
   const bench::Series series = busy.row();
   CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // of 2000
   CHECK(series.wrong == 0);
-  CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // as the user said
+  CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number that the user gave
 }
 
 TEST_CASE("a row that is told to stop ends within a tenth of a second") {

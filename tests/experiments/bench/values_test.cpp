@@ -34,7 +34,7 @@ std::vector<Bytes> inputs_of(const Values& values, DType dtype, std::int64_t cou
   return all;
 }
 
-// One contribution after the other, rounded to the type each time: the least exact order.
+// Adds one contribution after the other and rounds to the type each time, which is the least exact way.
 Vector reduced(const Values& values, DType dtype, std::int64_t count, const std::vector<int>& order) {
   const auto inputs = inputs_of(values, dtype, count);
   Vector out(dtype, count);
@@ -66,7 +66,8 @@ TEST_CASE("benchmark sums are exact in every type, operator and order, and a mis
         CHECK(values.wrong(0, right.slice, 0) == 0);
         Values later = values;
         later.round = 6;
-        const bool settled = ranks > 7 && (op == Redop::min || op == Redop::max);  // many ranks often share their extreme
+        const bool settled =
+            ranks > 7 && (op == Redop::min || op == Redop::max);  // with many ranks, several often hold the extreme
         const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;  // averages are then mostly 0
         if (!settled && !coarse) CHECK(later.wrong(0, right.slice, 0) > count / 8);
         if (ranks == 1 || settled || coarse) continue;

@@ -37,7 +37,7 @@ TEST_CASE("the next repetition is expected to take as long as the longest so far
 TEST_CASE("a comparison predicts the number of runs within its budget") {
   VirtualClock clock;
   Pace pace(100, clock);
-  CHECK(pace.expected(0, 18, 3) == 3);  // nothing is known yet
+  CHECK(pace.expected(0, 18, 3) == 3);  // no run has ended, so nothing is known
   clock.sleep(10);
   CHECK(pace.expected(1, 18, 3) == 9);  // 10 s each: three repetitions of 30 s
   clock.sleep(90);

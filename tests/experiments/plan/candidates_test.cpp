@@ -1,5 +1,5 @@
-// The table of layouts: a row has the costs of a complete plan, and a layout that is called no better than another is no
-// better.
+// The table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival, a layout
+// that is at least as good in every cost; the tests check that it is.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ TEST_CASE("layouts with uncounted bytes are not compared") {
   for (const Candidate& c : choices.rows) CHECK(c.rival.empty());
 }
 
-TEST_CASE("on real layouts, a layout called no better is no better") {
+TEST_CASE("on real layouts, a rival is at least as good") {
   std::vector<Candidate> all;
   for (const Layout& layout : layouts_of(8)) all.push_back(weigh({.options = options_on(layout), .layout = layout}));
   const std::size_t many = all.size();

@@ -88,7 +88,7 @@ TEST_CASE("few comparisons of equal records with many cases raise an alarm") {
   };
   int alarms = 0;
   for (int trial = 0; trial < 400; ++trial) alarms += !slower(compare(record("a"), record("b")).differences, 0.05).empty();
-  CHECK(alarms <= 20);  // one in twenty differs by chance, half of these are slower: 10, plus three deviations 19.5
+  CHECK(alarms <= 20);  // 400 / 20 differ by chance, half of them are slower: 10; three standard deviations: 9.5
 }
 
 TEST_CASE("a tenth of the steps is warm-up, but never all of them") {

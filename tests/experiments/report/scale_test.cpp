@@ -1,4 +1,4 @@
-// Axes: round ticks within the range, distinct labels, and values that have no place.
+// Axes: round ticks within the range, distinct labels, and values that cannot be placed.
 #include "experiments/report/scale.hpp"
 
 #include <cmath>
