@@ -4,7 +4,7 @@
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
-// TEST_JOURNAL=file rank 0 appends lines to it: begin NAME · alive · end passed 0.123 NAME (or failed)
+//   TEST_JOURNAL=file                 rank 0 appends lines to it: begin NAME · alive · end passed 0.123 NAME (or failed)
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>

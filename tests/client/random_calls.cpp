@@ -1,7 +1,7 @@
 // A user program that makes random calls, checks every element, and prints how many calls there were.
 //
 //   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
-// mpirun -np 3 ./random_calls shm 7 40 [MOST] backend, seed, rounds; most elements per call (2,500,000)
+//   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; most elements per call (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //

@@ -3,7 +3,7 @@
 // that carries the letters is replaced, so the test chooses what happens next.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
-// rank 1 join ── call ── leave ── join ── call ──▶ a rank that waits in a call may ask, or read a letter
+//   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read a letter
 //
 // Many orders lead to the same state, and each state is explored once.
 #pragma once

@@ -40,7 +40,8 @@ struct Case {
   Tensor qkv, dout, out, lse, dqkv;
 };
 
-// The reference in double, on the inputs of the case; the backward pass uses the case's own out.
+// The results of the reference in double, on the inputs of the case. The reference's backward pass uses the reference's
+// `out`.
 struct Truth {
   explicit Truth(const Case& c) {
     const std::vector<double> qkv = doubles(c.qkv), dout = doubles(c.dout);
@@ -54,7 +55,7 @@ struct Truth {
   std::vector<double> out, lse, dqkv;
 };
 
-// One group's part of a tensor [rows, groups, …]: `rows` rows from `first`.
+// Copies one group's part of a tensor [rows, groups, …]: `rows` rows, beginning with row `first`.
 Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
             std::int64_t group) {
   const std::int64_t bytes = whole.bytes() / whole.dim(0) / groups;
@@ -66,7 +67,7 @@ Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t ro
   return t;
 }
 
-// Shapes that end at every edge of a tile, a register or a group.
+// Calls f with shapes that end within, at and just beyond a tile, a register and a group.
 template <class F>
 void for_each_shape(F&& f) {
   for (const std::int64_t tokens : {1, 2, 17, 63, 64, 65, 130})

@@ -1,5 +1,5 @@
-// Shared by tests of kernels: random tensors, bitwise equality, the distance between two tensors, refusals, and gradients
-// by central differences.
+// Shared by tests of kernels: random tensors, bitwise equality, the distance between two tensors, the text of an error, and
+// gradients by central differences.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-// Host memory, its ledger, and tensors in it.
+// Host memory with a ledger, and functions that make tensors in it.
 struct Desk {
   HostMemory memory;
   Ledger ledger;
@@ -63,7 +63,7 @@ inline double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
-// ‖a − b‖ / ‖b‖; infinite if anything is NaN.
+// Returns ‖a − b‖ / ‖b‖, or infinity if any element is NaN.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double sum = 0;
@@ -73,7 +73,7 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   return off == 0 ? 0 : whole == 0 ? INFINITY : off / whole;
 }
 
-// The text of the error that a call throws; "" if it throws none.
+// Returns the text of the error that the call throws, or "" if it throws none.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();
@@ -83,7 +83,7 @@ inline std::string refusal(const std::function<void()>& call) {
   return "";
 }
 
-// The gradient of f at x by central differences.
+// Returns the gradient of f at x by central differences.
 inline std::vector<double> numerical_gradient(const std::function<double(const std::vector<double>&)>& f,
                                               std::vector<double> x, double step = 1e-5) {
   std::vector<double> gradient(x.size());

@@ -7,8 +7,9 @@ using namespace chorale;
 
 namespace {
 
-// The loss and gradient of rows whose columns are split into parts, as between ranks: maxima reduced by MAX, sums and
-// hits by addition.
+// The losses and gradients of rows of logits whose columns are split into parts, as tensor-parallel ranks split the
+// vocabulary. The parts' maxima are reduced by max; their sums of exponentials and their `hits` (the logit of the target,
+// or 0) are added.
 struct Parts {
   Desk desk;
   std::vector<Tensor> logits;

@@ -8,7 +8,7 @@ using namespace chorale;
 TEST_CASE("dropout: random bits are the same in bulk and one by one") {
   const Random random{.seed = 0x123456789abcdef0u, .step = 5, .site = 9};
   for (const std::uint64_t first :
-       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // the counter carries into its upper half
+       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // here the counter carries into its upper half
     for (const std::size_t count : {1u, 4u, 255u, 256u, 257u, 700u}) {
       std::vector<std::uint32_t> bits(count);
       random.fill_bits(first, bits);
@@ -37,7 +37,7 @@ TEST_CASE("dropout: the fast kernels give the reference's values, with the same 
         reference::dropout<double>(in.data(), nullptr, drop, nullptr, wanted.data(), width, 0, rows);
         const auto values = doubles(y);
         CHECK(distance(values, wanted) <= tolerance(dtype));
-        // Exactly the same mask.
+        // The masks must be exactly the same.
         for (std::size_t i = 0; i < values.size(); ++i) REQUIRE((values[i] == 0) == (wanted[i] == 0));
         add_residual(x, &bias, drop, around, y, {1});
         reference::dropout(in.data(), b.data(), drop, rest.data(), wanted.data(), width, 0, rows);

@@ -27,7 +27,7 @@ Tensor ids_of(Desk& desk, std::int64_t rows, std::uint64_t below) {
   return ids;
 }
 
-// The result of `work` on a fresh copy of a tensor with 1 thread; 2 and 3 threads must give the same bits.
+// Runs `work` on a fresh tensor with 1, 2 and 3 threads, which must give the same bits. Returns the result.
 std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
                                          const std::function<void(const Tensor&, const Queue&)>& work) {
   std::vector<double> first;
@@ -109,7 +109,7 @@ TEST_CASE("exponentials are summed row by row, with the same bits on any number 
             [&] { return desk.filled({rows}, sum_type(dtype), NAN); },
             [&](const Tensor& sums, const Queue& q) { numerics->sum_exponentials(logits, maxima, sums, site, q); });
         REQUIRE(distance(fast, wanted) < tolerance(dtype));
-        // A single row has the bits that it has among others.
+        // A row alone has the same bits as among others.
         const Tensor alone = desk.empty({1}, sum_type(dtype));
         numerics->sum_exponentials(logits.narrow(rows - 1, 1), maxima.narrow(rows - 1, 1), alone, site, {});
         REQUIRE(doubles(alone)[0] == fast.back());
@@ -145,7 +145,7 @@ TEST_CASE("losses and squares are summed in f64") {
   CHECK_NOTHROW(numerics->check(site));
 }
 
-TEST_CASE("in fast numerics a partial product is a product, and settle copies it if needed") {
+TEST_CASE("in fast numerics a partial product is the product, and settle copies it if needed") {
   const auto numerics = fast_numerics();
   Desk desk;
   SumSite site;
@@ -174,7 +174,7 @@ TEST_CASE("in fast numerics a partial product is a product, and settle copies it
   }
 }
 
-TEST_CASE("fast numerics skips phantoms and refuses tensors that do not fit") {
+TEST_CASE("fast numerics computes nothing for phantom tensors and refuses tensors that do not fit") {
   PhantomMemory nothing;
   Ledger ledger;
   Allocator allocator(nothing, ledger);

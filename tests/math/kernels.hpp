@@ -1,5 +1,5 @@
-// Shared by tests of row and element kernels, besides checks.hpp: their types, tolerances against the reference in
-// double, and sizes that are no multiple of a vector.
+// Shared by tests of kernels for rows and elements, in addition to checks.hpp: their types, the tolerances relative to the
+// reference in double, and sizes that are not multiples of a SIMD vector.
 #pragma once
 #include <cstring>
 
@@ -32,7 +32,7 @@ inline void put(const Tensor& tensor, std::int64_t i, double value) {
   });
 }
 
-// A benchmark's name, with the bytes it moves.
+// The name of a benchmark, with the bytes that it reads and writes.
 inline std::string moving(const char* kernel, const Tensor& x, std::int64_t bytes) {
   return std::string(kernel) + " " + name_of(x.dtype()) + " " + to_string(x.shape()) + ", " + std::to_string(bytes / 1000) +
          " kB";

@@ -79,7 +79,7 @@ TEST_CASE("optimizer steps: the first step of AdamW by hand, and NaN in a gradie
   last.decays = false;
   adamw(adam, std::array{first, last}, {});
   CHECK(w.values<float>()[0] ==
-        Approx(2 - 1e-2 * (-1 + 0.1 * 2)));  // m·c₁ = g and v·c₂ = g²: a step by the sign, plus decay
+        Approx(2 - 1e-2 * (-1 + 0.1 * 2)));  // m·c₁ = g and v·c₂ = g², so the step is rate · sign(g), plus decay
   CHECK(std::isnan(w.values<float>()[1]));
   CHECK(w.values<float>()[2] == Approx(2 + 1e-2));
 
@@ -113,7 +113,7 @@ TEST_CASE("optimizer steps: 16-bit values are rounded to nearest from their mast
   }
 }
 
-TEST_CASE("optimizer steps: stochastic rounding picks each neighbour with probability by distance") {
+TEST_CASE("optimizer steps: stochastic rounding picks the nearer neighbor with the higher probability") {
   const float low = 1, high = 1 + 0x1p-7f;
   for (const float share : {0.0f, 0.25f, 0.6f}) {
     const float value = low + share * (high - low);
@@ -133,7 +133,7 @@ TEST_CASE("optimizer steps: stochastic rounding picks each neighbour with probab
 TEST_CASE("optimizer steps: bf16 without masters follows small updates on average, identically on any slab") {
   constexpr std::int64_t rows = 40, columns = 130;
   const SgdStep plain{.rate = 1, .momentum = 0, .decay = 0};
-  constexpr double smaller = 0x1p-12;  // less than half of 2^-7, the last place of 1
+  constexpr double smaller = 0x1p-12;  // less than half of 2^-7, the unit in the last place of 1
   Desk desk;
   const auto updated = [&](Places places, std::int64_t count, int steps, int threads) {
     const Tensor w = desk.filled({count}, DType::bf16, 1), m = desk.filled({count}, DType::f32, 0);
@@ -171,7 +171,7 @@ TEST_CASE("optimizer steps: casts round once, to nearest, ties to even") {
       CHECK(distance(doubles(y), doubles(x)) <= std::max(tolerance(to), 1e-7));
       CHECK(same_bits(y, again));
     }
-  // Just above and below the midpoint of two neighbours, closer to it than a float can represent.
+  // Just above and below the midpoint of two bf16 neighbors, nearer to the midpoint than f32 can represent.
   const double above = 1 + 0x1p-8 + 0x1p-40, middle = 1 + 0x1p-8, below = 1 + 0x3p-8 - 0x1p-40;
   const double numbers[] = {above, middle, below, -above, -middle, -below, 1e300, -1e300, 1e-300, -1e-300, NAN, -0.0};
   const float wanted[] = {1 + 0x1p-7f, 1,         1 + 0x1p-7f, -1 - 0x1p-7f, -1,  -1 - 0x1p-7f,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
-// The tolerance of a result: that of its stored type, or of f32 sums.
+// The tolerance of a result depends on the type in which it is stored; sums are at least f32.
 double tolerance(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
@@ -77,7 +77,7 @@ TEST_CASE("outer products accumulate in f32 for every type") {
       }
 }
 
-TEST_CASE("one product object serves many addresses, and a matrix's columns may span several dims") {
+TEST_CASE("one Products object serves many addresses, and a matrix's columns may span several dims") {
   Desk desk;
   Products products;
   for (int place = 0; place < 3; ++place) {
@@ -103,7 +103,7 @@ TEST_CASE("a product of 16-bit numbers is rounded once") {
   }
 }
 
-TEST_CASE("products of phantoms are checked but not computed") {
+TEST_CASE("products of phantom tensors are checked but not computed") {
   PhantomMemory nothing;
   Ledger ledger;
   Allocator allocator(nothing, ledger);
@@ -159,7 +159,7 @@ TEST_CASE("how fast products are", "[!benchmark]") {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype), product_peak(dtype, 1, {}) * 1e-9);
     for (const auto [name, m, k, n] : nano) {
-      const bool tied = std::string(name) == "head";  // [N,K], like the embedding table
+      const bool tied = std::string(name) == "head";  // its weights are [N,K], like the embedding table
       const Tensor x = desk.random({m, k}, dtype), y = desk.random({m, n}, dtype), dx = desk.empty({m, k}, dtype);
       const Tensor w = desk.random(tied ? Shape{n, k} : Shape{k, n}, dtype);
       const Tensor dw = desk.filled(w.shape(), DType::f32, 0);

@@ -39,7 +39,7 @@ const Function functions[] = {
     {"log", one<math::log>, [](double x) { return std::log(x); }, 0.0f, infinity, 0.79, loop<math::log>},
 };
 
-// In units in the last place of the exact value; all subnormals have the same unit.
+// Returns the error in units in the last place of the exact value. All subnormals have the same unit.
 double ulps_off(float value, double exact) {
   if (static_cast<float>(exact) == value) return 0;
   int exponent = 0;
@@ -47,7 +47,7 @@ double ulps_off(float value, double exact) {
   return std::abs(value - exact) / std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-// Floats of every exponent and both signs: their bits in steps of a prime.
+// Returns floats of every exponent and both signs within the range; their bit patterns go up in steps of a prime.
 std::vector<float> floats(float from, float to) {
   std::vector<float> all;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 65521) {

@@ -11,7 +11,7 @@ struct Blas::Library {};
 Blas::Blas() = default;
 Blas::~Blas() = default;
 
-std::int64_t Blas::workspace_bytes() { return 4096; }  // not needed, but the memory accounts should show some
+std::int64_t Blas::workspace_bytes() { return 4096; }  // no bytes are needed, but tests of memory accounts want some
 
 void Blas::run(const Matmul& p, const void* x, const void* w, const void* bias, void* y, const Queue&) {
   emulation::advance();

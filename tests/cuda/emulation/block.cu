@@ -1,5 +1,6 @@
-// Fibers and what they wait for. A switch saves the registers that the System V ABI of x86-64 requires a function to
-// preserve, and swaps stacks. It takes a few nanoseconds; swapcontext makes two system calls.
+// Runs the threads of a block as fibers. A switch between fibers saves the registers that the System V ABI of x86-64
+// requires a function to preserve, and swaps stacks. A switch takes a few nanoseconds, while swapcontext makes two system
+// calls.
 #include "tests/cuda/emulation/block.hpp"
 
 #include <sys/mman.h>
@@ -61,10 +62,10 @@ void copy_now(const Copy& copy) {
 }
 
 struct Fiber {
-  std::vector<Copy> copies;  // not yet waited for
+  std::vector<Copy> copies;  // copies that were started but not waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
-  bool odd = false;  // which half of the exchange is next, so that early lanes do not overwrite what others still read
+  bool odd = false;  // the half of `exchanged` to use next; early lanes must not overwrite data that other lanes still read
 };
 
 struct Block {
@@ -73,7 +74,7 @@ struct Block {
   unsigned threads = 0, current = 0;
   // Every second block starts with its last thread, so that a missing barrier shows in one of the two.
   bool backwards = false;
-  bool last_first = false;  // every second grid starts with its last block: no block may depend on another's results
+  bool last_first = false;  // every second grid starts with its last block, so a block that needs another's results shows
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -81,7 +82,7 @@ struct Block {
   alignas(1024) std::byte shared[most_shared_bytes];
 };
 
-// One per host thread that launches kernels, kept to the end.
+// Each host thread that launches kernels has one Block, which is kept until the thread ends.
 thread_local std::unique_ptr<Block> block;
 
 [[noreturn]] void fail(const char* what) {
@@ -98,7 +99,7 @@ void wait_for(Waits what) {
 void enter() {
   (*block->kernel)();
   wait_for(Waits::ended);
-  fail("an ended thread continued");
+  fail("a thread that had ended was resumed");
 }
 
 void start(unsigned thread) {
@@ -119,7 +120,7 @@ void resume(unsigned thread) {
   chorale_emulation_switch(&block->scheduler, block->fibers[thread].stack_pointer);
 }
 
-// Runs a warp until all its lanes have ended or wait for the block; returns which.
+// Runs a warp until all its lanes have ended or all wait for the block. Returns Waits::ended or Waits::block.
 Waits run_warp(unsigned first) {
   for (;;) {
     for (unsigned lane = 0; lane < warp; ++lane) resume(first + (block->backwards ? warp - 1 - lane : lane));
@@ -171,11 +172,13 @@ std::byte* shared_memory() { return block->shared; }
 
 void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel) {
   if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max())
-    throw std::invalid_argument("a grid of " + std::to_string(blocks) + " blocks");
+    throw std::invalid_argument("a grid must have 1 to 2^31 - 1 blocks; this one has " + std::to_string(blocks) + " blocks");
   if (threads == 0 || threads > most_threads || threads % warp != 0)
-    throw std::invalid_argument("a block of " + std::to_string(threads) + " threads");
+    throw std::invalid_argument("a block must have 1 to 32 whole warps of 32 threads; this one has " +
+                                std::to_string(threads) + " threads");
   if (shared_bytes > most_shared_bytes)
-    throw std::invalid_argument("a block with " + std::to_string(shared_bytes) + " bytes of shared memory");
+    throw std::invalid_argument("a block has at most 227 KiB of shared memory; this one asks for " +
+                                std::to_string(shared_bytes) + " bytes");
   if (!block) {
     block = std::make_unique<Block>();
     void* stacks = mmap(nullptr, most_threads * stack_bytes, PROT_READ | PROT_WRITE,

@@ -16,10 +16,11 @@ inline constexpr std::size_t most_shared_bytes = 227 << 10;
 
 // Runs kernel() for every thread of every block. Throws if a GPU would refuse the launch.
 void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& kernel);
-std::byte* shared_memory();  // of the running block, poisoned at its start
+std::byte* shared_memory();  // of the running block; all bytes are 0xff (NaN) when the block starts
 
-// Copies of this thread into shared memory; a null `from` writes zeros. In every second block a copy happens at the wait,
-// in the others at once. This reveals a forgotten wait, and a copy to a place that is still being read.
+// Asynchronous copies of this thread into shared memory. A null `from` writes zeros. In every second block the bytes are
+// copied at wait_for_copies(), in the others at once. This reveals a forgotten wait, and a copy to memory that is still
+// being read.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void wait_for_copies();
 

@@ -1,6 +1,6 @@
-// The part of CUDA that we use, on the host. The threads of a block are fibers on one thread, and blocks run one after
-// another. Streams are in streams.hpp. g++ compiles the device sources with this folder before CUDA's, so the tests need no
-// GPU. The emulation is stricter than a GPU:
+// Emulates on the host the part of CUDA that Chorale uses. The threads of a block are fibers of one host thread, and blocks
+// run one after another. Streams are in streams.hpp. g++ compiles the device sources with this folder in place of CUDA's
+// headers, so the tests need no GPU. The emulation is stricter than a GPU:
 //
 //   memory   cudaMalloc and dynamic shared memory are poisoned: every float is NaN, so reads of unwritten memory show. The
 //            host cannot access device memory while no kernel runs. cudaFree checks a guard after each block.
@@ -33,7 +33,7 @@ void __syncthreads();
 void __syncwarp();
 
 namespace emulation {
-// Returns what all lanes of this warp contributed, once all have called it.
+// Waits until all lanes of this warp have called it; returns what they contributed, most_exchanged bytes per lane.
 const void* exchange(const void* mine, std::size_t bytes);
 inline constexpr std::size_t most_exchanged = 64;
 inline unsigned lane() { return threadIdx.x % 32; }
@@ -56,7 +56,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline long long __float2ll_rn(float value) { return std::llrint(static_cast<double>(value)); }
 template <class T>
-T atomicAdd(T* place, T value) {  // only one thread runs at a time
+T atomicAdd(T* place, T value) {  // not atomic here, because only one fiber runs at a time
   return std::exchange(*place, *place + value);
 }
 template <class T>

@@ -1,4 +1,4 @@
-// One inaccessible address range. Freed blocks are kept by size and reused.
+// Device memory is one address range, which is normally inaccessible. Freed blocks are kept by size and reused.
 //
 //   [ block ][ guard ]      the guard is checked when the block is freed
 #include "tests/cuda/emulation/far.hpp"
@@ -30,8 +30,8 @@ struct Far {
   std::byte* start = reserved();
   std::size_t used = 0;
   int open = 0;
-  std::map<std::size_t, std::vector<std::byte*>> free;  // by size
-  std::map<void*, std::size_t> lent;                    // bytes requested
+  std::map<std::size_t, std::vector<std::byte*>> free;  // freed blocks by size
+  std::map<void*, std::size_t> lent;                    // block → bytes requested
 
   std::size_t left() const;
   const bool is_open = std::getenv("EMULATED_OPEN") != nullptr;
@@ -40,7 +40,7 @@ struct Far {
     mprotect(start, (used + huge_page - 1) / huge_page * huge_page, is_open ? PROT_READ | PROT_WRITE : how);
   }
 
-  // Uses huge pages, so that only few must be opened and closed.
+  // Uses huge pages, so that protect() changes only few pages.
   static std::byte* reserved() {
     void* const place = mmap(nullptr, most_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) / huge_page * huge_page;

@@ -1,5 +1,6 @@
-// The emulated device's memory. The host can access it only while a kernel or a copy runs; any other access is a fault
-// that ends the program. EMULATED_OPEN in the environment leaves it open, for libraries that access a device themselves.
+// The emulated device's memory. The host can access it only while a kernel or a copy runs; any other access is a fault that
+// ends the program. If EMULATED_OPEN is set in the environment, the host can always access the memory; this serves tests of
+// CUDA-aware libraries, which access device memory themselves.
 #pragma once
 #include <cstddef>
 
@@ -9,9 +10,9 @@ void* take(std::size_t bytes);  // aligned to 256, poisoned; null if out of memo
 void give_back(void* place);
 bool is_far(const void* place);
 std::size_t total_bytes();  // 4 GiB, or EMULATED_BYTES
-std::size_t free_bytes();   // minus EMULATED_BYTES_OF_OTHERS, which appear as soon as something was allocated here
+std::size_t free_bytes();   // less EMULATED_BYTES_OF_OTHERS, which count only after this process has allocated something
 
-// The memory is open to this process while an Open lives.
+// The host can access the memory as long as an Open exists.
 class Open {
  public:
   Open();

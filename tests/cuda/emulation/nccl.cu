@@ -1,5 +1,5 @@
-// NCCL's calls as messages on MPI_COMM_WORLD, which nothing else uses. Both ends copy a message to the host, because any MPI
-// call may move bytes, also while the device's memory is closed.
+// NCCL's calls as messages on MPI_COMM_WORLD, on which no other code sends messages. Both ends of a message use a copy in
+// host memory, because any MPI call may move the bytes, also while the host cannot access device memory.
 #include <nccl.h>
 
 #include <cstring>
@@ -35,20 +35,20 @@ struct Id {
   int maker, number;
 };
 
-// Messages that were started together, and what to do when all are complete.
+// Messages that were started together, and the functions to call when all are complete.
 struct Exchange {
   struct Line {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;  // ends with a byte: whether this end's buffer is registered
+    std::vector<std::byte> copy;  // the message and one more byte: whether the sender's buffer is registered
     std::byte registered;
   };
   std::vector<Line> lines;
   std::vector<std::function<void()>> then;
 };
 
-struct Calls {  // between ncclGroupStart and ncclGroupEnd
+struct Calls {  // collected between ncclGroupStart and ncclGroupEnd
   int depth = 0;
   EmulatedComm* comm = nullptr;
   cudaStream_t stream = nullptr;
@@ -153,7 +153,7 @@ class EmulatedComm {
   // (Otherwise Open MPI 4.1 would write a long message past the end of a short buffer.)
   int tag_of(int bytes) const { return tag_ + most_comms * (bytes % 4093); }
 
-  // Receives can be cancelled in MPI. Sends are abandoned, and their data are kept.
+  // MPI can cancel receives. Sends are abandoned, and their data are never freed.
   bool forget(const std::shared_ptr<Exchange>& exchange, std::vector<MPI_Request>& requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (requests[i] == MPI_REQUEST_NULL) continue;
@@ -174,7 +174,7 @@ class EmulatedComm {
   std::vector<MPI_Request> set_up_;
   bool has_told_ = false, is_connected_ = false;
   std::shared_ptr<Exchange> exchange_;
-  cudaStream_t pending_ = nullptr;  // the stream of an exchange that was started, but not yet put into it
+  cudaStream_t pending_ = nullptr;  // the stream into which the started exchange will be put
   std::vector<std::shared_ptr<Exchange>> given_up_;
   int polls_ = 0;
 };
@@ -183,7 +183,7 @@ bool emulation::is_at_work(ncclComm_t comm) { return comm->is_at_work(); }
 
 namespace {
 
-// A single call, or one within a group.
+// Adds a call to the current group, or makes it a group of its own.
 template <class Add>
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   ncclGroupStart();
@@ -192,7 +192,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   return ncclGroupEnd();
 }
 
-// `buffer`: the caller's buffer, if the message does not go there directly.
+// `buffer`: the caller's buffer, if `place` is only a temporary one.
 ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream,
                      const void* buffer = nullptr) {
   const std::byte registered{is_registered(comm, buffer ? buffer : place)};
@@ -232,7 +232,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
-// It is not deleted: messages may still arrive for it.
+// The communicator is not deleted, because messages may still arrive for it.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
   forget_all(comm);

@@ -1,6 +1,6 @@
-// The part of NCCL that its backend uses, emulated over MPI, and as strict as NCCL itself. A call stays in progress
-// (ncclInProgress) until it was polled a few times. Meanwhile another call is refused. A group of messages completes only
-// when each has met its counterpart, so wrong groups hang.
+// The part of NCCL that the backend nccl uses, emulated over MPI and as strict as NCCL itself. A call stays in progress
+// (ncclInProgress) until it has been polled a few times. Until then, another call is refused. A group of messages completes
+// only when each message has met its counterpart, so wrong groups hang.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,4 +1,4 @@
-// A list of the lent memory, against which every call is checked.
+// Keeps a list of the lent memory and checks every call by it.
 #include "tests/cuda/emulation/nccl_memory.hpp"
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 struct Lent {
   std::size_t bytes;
-  std::map<ncclComm_t, void*> known_to;  // and the registration's handle
+  std::map<ncclComm_t, void*> known_to;  // communicators that have registered the block, and the registrations' handles
 };
 struct Memory {
   std::map<const std::byte*, Lent> lent;
@@ -60,8 +60,8 @@ void forget_all(ncclComm_t comm) {
 
 using namespace emulation;
 
-// The number of communicators with which the block at this address is registered; for a null address, all registrations
-// ever made.
+// Returns the number of communicators with which the block at this address is registered, or, for a null address, the
+// number of registrations since the start.
 extern "C" std::int64_t chorale_emulated_registrations(const void* place) {
   if (!place) return memory().registrations;
   const Lent* const block = holding(place);

@@ -1,13 +1,13 @@
-// The memory that the emulated NCCL lends, and the communicators it is registered with. Real NCCL rarely notices these
-// mistakes, and they corrupt memory later. Here they end the program:
+// The memory that ncclMemAlloc of the emulated NCCL returns ("lends"), and the communicators with which it is registered.
+// Real NCCL rarely notices the mistakes below, which corrupt memory later. Here they end the program:
 //
-//   register     memory that was not lent, or goes beyond its end; or any memory while the communicator is at work,
-//                because its thread reads the same list
+//   register     memory that was not lent, or that extends beyond the lent block; or any memory while the communicator
+//                is at work, because its thread reads the same list
 //   deregister   memory that is not registered
 //   free         memory that is still registered with a communicator
 //   destroy      a communicator that still has registered memory
 //
-// A message's buffers must be registered on both ends or on neither.
+// The send buffer and the receive buffer of a message must both be registered, or neither.
 #pragma once
 #include <nccl.h>
 

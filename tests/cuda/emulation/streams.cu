@@ -1,4 +1,5 @@
-// Streams and events. Each recording of an event has a flag, which its task in the stream sets.
+// Streams and events. Each recording of an event has a flag, which is set by a task that the recording puts into the
+// stream.
 #include "tests/cuda/emulation/streams.hpp"
 
 #include <chrono>
@@ -23,7 +24,8 @@ namespace {
 
 struct Streams {  // static, like the emulated device's memory
   std::vector<cudaStream_t> made;
-  // Tasks of the default stream: copies from pinned memory and the events after them; if held, all tasks.
+  // Tasks of the default stream that have not run: copies from pinned memory and the events recorded after them; if the
+  // stream is held, all tasks.
   std::deque<Task> late;
   bool held = false;
   std::map<const std::byte*, std::size_t> pinned;  // address → bytes
@@ -90,7 +92,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   const bool is_pageable = !emulation::is_far(from) && !streams().is_pinned(from);
   const bool to_pageable =
-      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // in the default stream the caller waits anyway
+      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // in the default stream, the copy completes at once
   if (is_pageable || to_pageable) emulation::count_wait();
   put(stream, copy);
   return cudaSuccess;

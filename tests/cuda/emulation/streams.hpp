@@ -1,6 +1,6 @@
-// Streams of an emulated device. They run as late as a GPU's could, where that is cheap to emulate:
+// The streams of the emulated device. Where this is cheap to emulate, their tasks run as late as they could on a GPU:
 //
-//   a stream             [ kernel ][ messages ][ event ]   progresses only when polled; a task that is not yet complete
+//   a stream             [ kernel ][ messages ][ event ]   runs only in advance(); a task that is not yet complete
 //                                                          blocks the later ones
 //   the default stream   completes before each call returns, except copies from pinned memory, which wait until the next
 //                        call, so reusing pinned memory too early shows
@@ -18,10 +18,11 @@ namespace emulation {
 using Task = std::function<bool()>;  // returns true when complete; otherwise it is called again
 
 void put(cudaStream_t stream, Task task);
-void advance();  // runs all streams as far as they go
-// Sets the last error, which cudaGetLastError returns, also after the next launch.
+void advance();  // one sweep: in each stream, runs tasks until one is not complete
+// Stores the error that the next cudaGetLastError() returns, and returns the error. Later calls that succeed do not clear
+// it.
 cudaError_t remembered(cudaError_t error);
-void count_wait();  // `chorale_emulated_waits` returns the count
+void count_wait();  // counts one wait of the host; `chorale_emulated_waits` returns the count
 
 }  // namespace emulation
 

@@ -6,7 +6,7 @@ using namespace chorale;
 
 namespace {
 
-// Two samples: lengths within a tile, and one longer than a tile.
+// Sequence lengths: two within a tile, tested with two samples, and one longer than a tile, tested with one sample.
 constexpr std::int64_t lengths[] = {1, 19, 130};
 
 Dropout drops(double probability, std::int64_t tokens) {

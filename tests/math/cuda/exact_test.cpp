@@ -1,4 +1,5 @@
-// Exact numerics on a device have the host's bits, in every sum and in the largest addend of every site.
+// Exact numerics on a device have the host's bits, in every sum and in the largest addend that is noted for every SumSite
+// (a place in the model where a sum is formed).
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -7,7 +8,8 @@ using namespace chorale;
 
 namespace {
 
-// compare() for calls that raise a site's `highest`, which must be the same too.
+// Like gpu.compare(), for calls that raise `highest`, the site's largest addend. It must be the same on the host and the
+// device.
 template <class Call>
 void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call call) {
   const auto host = exact_numerics();
@@ -71,7 +73,7 @@ TEST_CASE("device: exact sums over tokens, exponentials and losses have the host
     const Tensor dy = desk.random({rows, width}, DType::f32), x = desk.random({rows, width}, DType::f32, 3);
     const Tensor stats = desk.random({rows, 2}, DType::f32), row = desk.random({rows}, DType::f32);
     const Tensor ids = desk.empty({rows}, DType::i32);
-    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, some are beyond the table
+    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, some are outside the table
     const auto sums = [&](Shape shape) { return begun(desk, std::move(shape)); };
     compare_sums(gpu, SumOf::token_gradients, {dy, sums({width})},
                  [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
@@ -120,8 +122,9 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
   SquareSum of_none{.exact = 17};  // a rank may have no gradients in the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
-  for (const float bad : {NAN, -INFINITY, 3e38f}) both(desk.filled({4096}, DType::f32, bad), 1);  // 2^128 without saturation
-  both(desk.filled({1024}, DType::f32, 8192), 1);  // the sum reaches the limit although no element does
+  for (const float bad : {NAN, -INFINITY, 3e38f})
+    both(desk.filled({4096}, DType::f32, bad), 1);  // without saturation, the sum of the last would reach 2^128
+  both(desk.filled({1024}, DType::f32, 8192), 1);   // the sum reaches the limit although no element does
 }
 
 TEST_CASE("device: check() names the site of an addend that is too large", "[gpu]") {

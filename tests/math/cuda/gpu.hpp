@@ -1,5 +1,5 @@
-// Shared by tests of device kernels. Each call is made twice: on host tensors and on copies of them on the device. Then
-// all tensors that were passed are compared, both those that a kernel should write and those that it should not touch.
+// Shared by tests of device kernels. Each call is made twice: on host tensors and on copies of them on the device. Then all
+// tensors that were passed are compared, both those that the call should write and those that it should not.
 //
 //   gpu.compare({x, y}, tolerance(dtype), [&](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
 //
@@ -14,7 +14,8 @@
 
 namespace chorale {
 
-// Bitwise equal, but any NaN matches any other: a GPU makes every NaN 7fff ffff, and a CPU keeps the payload.
+// Whether all elements are bitwise equal. Any NaN matches any other, since a GPU produces 7fff ffff and a CPU keeps the
+// payload.
 inline bool same_numbers(const Tensor& a, const Tensor& b) {
   bool same = a.bytes() == b.bytes();
   visit(a.dtype(), [&]<class T>(Type<T>) {
@@ -88,7 +89,8 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
-// f32 has the host's bits if all operations and their order are ours. The other types use the GPU's exp.
+// The tolerance of kernels that compute in the host's order. In f32 they have the host's bits, because functions such as
+// exp are Chorale's, too. The other types use the GPU's exp.
 inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
 
 // One size is longer than a block of threads, and some are not multiples of a thread's pack.

@@ -1,11 +1,11 @@
-// The speed of device kernels, each relative to its bound measured in the same minute. Bandwidth is relative to a copy
-// within the device; products and attention are relative to a product of 8192³. Tensors that fit in the L2 cache may
-// exceed 100 % of the copy.
+// The speed of device kernels, each relative to an upper bound that is measured in the same minute. Bandwidth is relative
+// to a copy within the device; products and attention are relative to a product of 8192³. Tensors that fit in the L2 cache
+// may exceed 100 % of the copy.
 //
 //   build/tests_run '[gpu][!benchmark]'
 //
-// Each kernel is enqueued many times between two events, so that the host's calls cost nothing; the best of five such
-// runs counts. On an emulated device the shapes are small and the ratios mean nothing.
+// Each kernel is enqueued many times between two events, so that the time of the host's calls does not show. The best of
+// five such runs counts. On an emulated device, shapes are small and ratios mean nothing.
 #include <fmt/format.h>
 #include <array>
 
@@ -133,7 +133,7 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
   const DType type = DType::bf16;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 
-  // NVIDIA specifies 989 TFLOP/s of bf16 for an H200; the peak here is what long products reach.
+  // NVIDIA specifies 989 TFLOP/s of bf16 for an H200; the peak here is the rate of a large product.
   const std::int64_t side = real ? 8192 : 32;
   const Tensor square = on_device({side, side}, type), result = on_device({side, side}, type);
   const double peak = bench.print("product of 8192³", 2.0 * static_cast<double>(side * side * side), 0, "GFLOP/s",
@@ -162,7 +162,7 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
     const Tensor qkv = on_device({rows, shape.columns()}, type), dqkv = gpu.empty(qkv.shape(), type);
     const Tensor out = gpu.empty({rows, shape.heads() * width}, type), dout = on_device(out.shape(), type);
     const Tensor lse = gpu.empty({rows, shape.heads()}, DType::f32);
-    // Operations below the diagonal, half of the full products; by convention the gradient counts 5/2 of that.
+    // Only operations below the diagonal count, half of the full products. By convention, the gradient counts 5/2 as many.
     const double operations = 2.0 * static_cast<double>(rows * sequence * shape.heads() * width);
     bench.print(fmt::format("attention {}×{}", heads, width), operations, peak, "GFLOP/s",
                 [&] { attention_forward(qkv, shape, none, out, lse, queue); });

@@ -52,7 +52,7 @@ TEST_CASE("device: sums of columns and table rows match the host's, with the sam
       CHECK(same_bits(gpu.fetched(desk, first), gpu.fetched(desk, second)));
 
       const Tensor ids = desk.empty({rows}, DType::i32), table = desk.random({20, width}, statistic_of(dtype));
-      // Some ids repeat, some are beyond the table.
+      // Some ids repeat, some are outside the table.
       for (std::int64_t row = 0; row < rows; ++row) put(ids, row, row * row % 31);
       gpu.compare({ids, dy, table}, 0, [](const auto& t, const Queue& queue) { add_rows(t[0], 3, t[1], t[2], queue); });
     }

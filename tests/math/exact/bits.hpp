@@ -1,4 +1,4 @@
-// Shared by tests of exact numerics: parts of matrices as ranks and micro-batches have them.
+// Shared by tests of exact numerics: cuts matrices as they are cut between ranks, and adds integer sums.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -29,7 +29,7 @@ inline Tensor transposed(Desk& desk, const Tensor& matrix) {
 
 inline Tensor zeros(Desk& desk, Shape shape) { return desk.filled(std::move(shape), DType::i64, 0); }
 
-// total += part, like a collective.
+// total += part, as an all-reduce adds.
 inline void add(const Tensor& total, const Tensor& part) {
   const auto to = total.values<std::int64_t>(), from = part.values<std::int64_t>();
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];

@@ -39,7 +39,7 @@ TEST_CASE("numbers are rounded to the nearest integer unit, ties to even, over t
     const float y =
         std::ldexp(static_cast<float>(random.uniform(2 * i)) - 0.5f, static_cast<int>(random.bits(2 * i + 1) % 64) - 1);
     all.push_back(y);
-    all.push_back(std::round(2 * y) / 2);  // often a tie
+    all.push_back(std::round(2 * y) / 2);  // many of these are ties
   }
   std::size_t wrong = 0;
   for (const float y : all) wrong += exact::nearest_integer(y) != std::llrint(static_cast<double>(y));
@@ -83,7 +83,7 @@ TEST_CASE("NaN and Inf are reported wherever they enter") {
   Desk desk;
   const auto exact = exact_numerics();
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // the last one overflows in units
+  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // the last one overflows when counted in the sum's units
   for (const float bad : special)
     for (const int threads : {1, 2}) {
       const Queue queue{threads};
@@ -112,11 +112,12 @@ TEST_CASE("a norm that is NaN or too large is refused on every rank") {
   CHECK_THROWS(exact->root(sum(262144.0f, 1)));
   CHECK_THROWS(exact->root(sum(NAN, 1)));
   CHECK_THROWS(exact->root(sum(-INFINITY, 3)));
-  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));                // the sum is too large although no element is
-  CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));  // it saturates; 4096 elements on each thread would wrap to 0
+  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));  // the sum is too large although no element is
+  CHECK((sum(8192.0f, 1024).exact ==
+         sum(3e38f, 8192).exact));  // both saturate; otherwise, 4096 elements on each thread would wrap to 0
 }
 
-TEST_CASE("exact numerics refuse what they do not support") {
+TEST_CASE("exact numerics refuse other types and rounding modes") {
   Desk desk;
   const auto exact = exact_numerics();
   CHECK(exact->gradient_type(DType::f32) == DType::i64);

@@ -9,7 +9,8 @@ using namespace chorale;
 
 namespace {
 
-// y[m,n] = Σ over blocks of k of the block's rounded chain, by definition.
+// y[m,n] by definition: for each block of k, a chain of fused multiply-adds in f32; each chain is rounded to an integer,
+// and the integers are added to y.
 void plain_blocks(const float* x, std::int64_t along, std::int64_t across, const float* w, std::int64_t m, std::int64_t n,
                   std::int64_t k, std::int64_t block, double scale, std::int64_t* y) {
   for (std::int64_t i = 0; i < m; ++i)
@@ -54,8 +55,8 @@ std::vector<double> product_in_double(const Tensor& x, const Tensor& w) {
 struct Size {
   std::int64_t m, k, n, block;
 };
-// Edges of tiles in every direction, short last blocks, and k longer than one piece, so that chains and sums are carried
-// over.
+// These sizes have edges of tiles in every direction and short last blocks. In some, k is longer than the piece that the
+// kernel packs at a time, so chains and sums are carried over to the next piece.
 constexpr Size sizes[] = {{1, 1, 1, 1},     {1, 33, 100, 8},    {3, 17, 31, 5},     {6, 64, 64, 64},   {7, 100, 65, 32},
                           {31, 48, 33, 16}, {100, 31, 17, 100}, {13, 1100, 70, 64}, {20, 1537, 5, 700}};
 
@@ -108,7 +109,8 @@ TEST_CASE("partial products of ranks add up to that of one rank if ranks hold wh
   SumSite site{.name = "y", .sum = SumOf::activations, .addends = blocks};
   exact->partial_product(x, w, false, block, whole, site, Queue{});
 
-  // Each rank holds columns from a multiple of `unit`. With `settles`, ranks add floats instead, as a wrong wire type would.
+  // Each rank's columns begin at a multiple of `unit`. With `settles`, ranks add floats instead of integers, as if the
+  // message type were wrong.
   const auto over_ranks = [&](std::int64_t ranks, std::int64_t unit, bool settles) {
     SumSite of_rank{.name = "y", .sum = SumOf::activations, .addends = blocks};
     const std::int64_t units = (k + unit - 1) / unit;
@@ -130,7 +132,7 @@ TEST_CASE("partial products of ranks add up to that of one rank if ranks hold wh
     CHECK(same_bits(sum, expected));
     CHECK(highest == site.highest);
   }
-  // Controls: shards that cut blocks, and floats on the wire, change the bits.
+  // Controls: shards that cut through blocks change the bits, and so do sums of floats.
   const auto [cut, expected, highest] = over_ranks(2, 3, false);
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);
@@ -158,7 +160,7 @@ TEST_CASE("exact weight gradients do not depend on the split into micro-batches"
   CHECK(same_bits(whole, plain));
   for (const std::int64_t splits : {1, 2, 4, 8, 24})
     for (const int threads : {1, 2}) CHECK(same_bits(gradient(splits, 16, splits % 4 == 0, threads), whole));
-  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: another leaf size gives other bits
+  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: another leaf (block of rows) gives other bits
 
   SumSite site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
   std::vector<double> values = doubles(whole);

@@ -1,4 +1,4 @@
-// The instructions of src/math/cuda/instructions.cuh in plain C++. This file precedes it on the include path.
+// The instructions of src/math/cuda/instructions.cuh in plain C++. This file comes before that one on the include path.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@ T narrow(float value, Type<T>) {
 inline float two_to_the(float x) { return std::exp2(x); }
 inline float reciprocal(float x) { return 1 / x; }
 
-// The data that a lane contributed to an exchange.
+// Returns the data that a lane contributed to an exchange.
 template <class Put>
 const Put& of_lane(const void* all, int lane) {
   return *reinterpret_cast<const Put*>(static_cast<const std::byte*>(all) + lane * emulation::most_exchanged);
@@ -70,7 +70,7 @@ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = at(i, 2 * t) | at(i, 2 * t + 1) << 16;
 }
 
-// These copies arrive as late or as early as they may (block.hpp).
+// The data of these copies arrive at once or only at the wait (block.hpp).
 inline void copy_pack_later(void* to, const void* from, bool wanted) {
   emulation::require_sixteen(to);
   emulation::require_sixteen(from);

@@ -1,4 +1,4 @@
-// A launch on the host calls the kernel for every thread of every block, in fibers. This file precedes
+// Emulates kernel launches: the host calls the kernel for every thread of every block, in fibers. This file comes before
 // src/math/cuda/launch.cuh on the include path.
 #pragma once
 #include <cuda_runtime.h>
