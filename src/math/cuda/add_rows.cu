@@ -1,12 +1,12 @@
-// Adds rows to the rows of a table that their ids name, on a device, without atomics. Rows are sorted by id; then one
-// block adds all rows of one id in their order, as the host does.
+// Adds each row of dy to the table row that its id names, on a device, without atomics. The rows of dy are sorted by id;
+// then one block adds all rows with the same id in their order in dy, as the host does.
 //
-//   ids     7 3 7 5 3        key = row of the table, row of dy
-//   sorted  3₁ 3₄ 5₃ 7₀ 7₂   blocks start at 3₁, 5₃ and 7₀; the blocks in between exit at once
+//   ids     7 3 7 5 3        key = row of the table, row of dy (the small digit)
+//   sorted  3₁ 3₄ 5₃ 7₀ 7₂   one block per key; the blocks of 3₁, 5₃ and 7₀ add rows, the others exit at once
 //
 // Memory-bound: dy is read once; the named rows of the table are read and written once. 16384 rows of 768 in bf16 with
-// distinct ids: 125 MB, 26 µs at 4.8 TB/s, plus a few launches for the sort. The rows of one frequent id are added one
-// after another, about 0.2 µs each.
+// distinct ids: 125 MB, 26 µs at 4.8 TB/s, plus a few launches for the sort. All rows with the same id are added one after
+// another, about 0.2 µs each, so a frequent id takes longer.
 #include <bit>
 
 #include "src/math/cuda/kernels.cuh"
@@ -32,7 +32,7 @@ struct KeyOfRow {
 __device__ std::int64_t place_of(std::uint64_t key) { return static_cast<std::int64_t>(key >> 32); }
 __device__ std::int64_t row_of(std::uint64_t key) { return static_cast<std::int64_t>(key & 0xffffffffu); }
 
-// The index after the last key of this place.
+// The index after the last key with this row of the table; searches keys [from, to).
 __device__ std::int64_t end_of(const std::uint64_t* sorted, std::int64_t from, std::int64_t to, std::int64_t place) {
   while (from < to) {
     const std::int64_t middle = (from + to) / 2;

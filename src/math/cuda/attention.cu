@@ -1,22 +1,24 @@
-// Attention of any width and type on a device, without tensor cores. A warp passes over the keys of one query, 64 at a
+// Attention of any width and type on a device, without tensor cores. A warp loops over the keys of one query, 64 at a
 // time, two keys per lane.
 //
 //   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v
 //
-// In the last step each lane holds some columns of out.
+// In the last step each lane sums some columns of out.
 //
-// The backward pass makes two such passes, without atomics. One goes over the keys of each query for dq, the other over
-// the queries of each key for dk and dv. A warp's row has two vectors, "own"; each row it passes has two, "other".
-// Queries are scaled by 1/√width.
+// The backward pass has two kernels, without atomics. In the first, a warp loops over the keys of one query for dq; in the
+// second, over the queries of one key for dk and dv. The warp's own row has the vectors own₀ and own₁ (q and do, or k and
+// v); each row of the loop has other₀ and other₁ (k and v, or q and do). Queries are scaled by 1/√width. f is the dropout
+// factor of a probability, and D = Σ do·o per query.
 //
 //   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)
-//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
+//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own row is a key)
 //
 // Every sum runs in the order of the host's tiles (attention_tiles.hpp), so f32 results equal the host's bits, as exact
 // numerics requires.
 //
-// 2·rows·tokens·heads·width operations forward, 7/2 of that backward. Keys come from the caches, 2·width numbers per
-// pair, which limits it to about 10 TFLOP/s. 16-bit models use attention_tiles.cu instead.
+// 2·rows·tokens·heads·width operations forward, 7/2 times as many backward. For each pair of query and key, 2·width numbers
+// of the key and its value are read from the caches; this limits the kernels to about 10 TFLOP/s. 16-bit models use
+// attention_tiles.cu instead.
 #include "src/math/cuda/attention.cuh"
 
 #include <algorithm>
@@ -49,7 +51,7 @@ __device__ W dot(const W* a, const T* b, W scale, std::int64_t width) {
   return sum;
 }
 
-// Σ over the 64 keys of a tile: 16 parallel sums in key order, which are then added by halving.
+// Σ over the 64 keys of a tile: 16 parallel sums in key order, which are then added in pairs.
 template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
@@ -127,7 +129,7 @@ __global__ void attend_rows(const T* qkv, std::int64_t rows, std::int64_t tokens
   if (lse && lane_of_thread() == 0) lse[row * shape.heads() + head] = highest + logarithm(total);
 }
 
-// Half a warp per row.
+// both[row] = Σ dout·out over the columns, for each row and head. Half a warp computes one sum.
 template <class T>
 __global__ void dot_rows(const T* dout, const T* out, std::int64_t count, std::int64_t width, Statistic<T>* both) {
   const std::int64_t row = 2 * row_of_warp() + lane_of_thread() / lanes, column = lane_of_thread() % lanes;

@@ -1,5 +1,6 @@
-// The layout of attention's vectors, and its two implementations. Any width and type: one warp per row (attention.cu).
-// 16-bit heads of width 64 or 128: tiles on tensor cores (attention_tiles.cu, attention_gradient_tiles.cu).
+// Where attention's vectors lie in memory. There are two implementations: one warp per row, for any width and type
+// (attention.cu), and tiles on tensor cores, for 16-bit heads of width 64 or 128 (attention_tiles.cu,
+// attention_gradient_tiles.cu).
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"
@@ -35,7 +36,7 @@ __device__ Vectors<T> of_head(T* first, const AttentionShape& shape, std::int64_
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 
-// The index of key 0 in the dropout of a query's weights.
+// The index, among the dropout's random numbers, of a query's weight for key 0.
 __device__ inline std::uint64_t place_of(const Dropout& dropout, const AttentionShape& shape, std::int64_t row,
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;
@@ -49,7 +50,7 @@ __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};
 }
 
-// lse, and D of the backward pass (Σ do·o), for each row and head.
+// For each row and head: lse, and `both`, the D = Σ do·o of the backward pass.
 template <class W>
 struct Beside {
   const W *lse, *both;

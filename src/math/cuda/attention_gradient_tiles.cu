@@ -1,12 +1,13 @@
-// The backward pass of attention_tiles.cu. Like attention.cu, it makes two passes: over key tiles for dq (3 products),
-// over query tiles for dk and dv (4 products). A block keeps rows own₀, own₁ (q, do; or k, v), and rows other₀, other₁
-// pass by:
+// The backward pass of attention_tiles.cu. Like attention.cu, it has two kernels: dq loops over tiles of keys (3 matrix
+// products), dkv loops over tiles of queries for dk and dv (4 products). A block keeps its own rows own₀, own₁ (q, do; or
+// k, v) in shared memory. In each step of the loop it loads a tile of the other rows other₀, other₁ (k, v; or q, do). f is
+// the dropout factor, and D = Σ do·o per query:
 //
 //   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)
-//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (keys only)
+//   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own rows are keys)
 //
-//             rows of   others    registers of a warp, in f32                          shared
-//             a block   a step    s, dp         sums                                   memory     blocks of a processor (SM)
+//   kernel,   own rows  other     f32 numbers in a warp's registers                    shared     blocks per
+//   width     a block   a step    s, dp each    sums                                   memory     multiprocessor (SM)
 //   dq  64      128       64      32 × 64       dq 32 × 64                              65 KB     2
 //      128      128       32      32 × 32       dq 32 × 128                             97 KB     2
 //   dkv 64      128       32      32 × 32       dk, dv 32 × 64                          49 KB     2
@@ -20,16 +21,16 @@
 //   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │      keys 32‥63: same with warps 2, 3
 //
 // Operations: 7/2 of the forward pass. FlashAttention needs only 5 of these 7 products because it adds dq with atomics.
-// There are no atomics here, so the bits are the same in every run. Shared-memory cycles per product (tiles.cuh),
-// including copies and the exchange; tensor cores need 1.6:
+// There are no atomics here, so the bits are the same in every run. Cycles of shared memory per mma instruction: the mean
+// over the matrix products (tiles.cuh), plus copies, plus the exchange. An mma takes the tensor cores 1.6 cycles:
 //
 //   dq 64    (1.5 + 1.5 + 1) / 3 + 0.17 = 1.5           dkv 64    (2 + 2 + 1 + 1) / 4 + 0.13 = 1.63
 //   dq 128   (2 + 2 + 1) / 3 + 0.17     = 1.83          dkv 128   (2 + 2 + 1 + 1) / 4 + 0.25 + 0.25 = 2
 //
-// Barriers, each for the whole block. The first of a step guarantees two things. The own rows, this step's others and
-// their lse and D have arrived, because each thread has waited for its copies. And nobody still reads the previous step's
-// others or its exchange, which this step's copies overwrite. The second barrier, used if warps share rows, guarantees
-// that the exchange is written.
+// A step has a barrier of the whole block, and a second one if warps share rows. The first barrier guarantees two things.
+// The own rows, this step's other rows and their lse and D have arrived, because each thread has waited for its copies.
+// And no warp still reads the previous step's other rows or exchange buffer, which this step overwrites. The second
+// barrier guarantees that the exchange buffer is written before it is read.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -42,7 +43,7 @@ template <bool of_keys, int width>
 struct Walk {
   static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // warps that share 32 rows
   static constexpr int columns = width / sharers;                  // columns that a warp sums
-  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // others a warp computes scores with at once
+  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // other rows that a warp computes scores with at once
   static constexpr int own_rows = tile_warps / sharers * warp_rows, other_rows = met * sharers;
   static constexpr int queries = of_keys ? other_rows : own_rows, copies_of_numbers = of_keys ? 2 : 1;
   static constexpr int exchanged =
@@ -64,8 +65,8 @@ __device__ void load_beside(float* beside, const Vectors<const float>& lse, cons
   }
 }
 
-// s becomes f·p, and dp becomes ds. `beside` starts at the first of these queries. Queries beyond the last are all zeros,
-// so p is 1 and adds nothing.
+// s becomes f·p, and dp becomes ds. `beside` holds lse and D from the first of these queries on. The vectors of queries
+// beyond the last are zeros: p is 1 for them, but their products with these zeros add nothing.
 template <bool of_keys, bool drops, int queries, int n>
 __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float binary, const float* beside,
                               const Dropout& dropout, std::uint64_t place) {
@@ -109,8 +110,8 @@ __device__ void take(std::uint32_t (&pairs)[2][n][4], void* exchange, int of_war
     }
 }
 
-// The work of a block: own rows of a sample, starting at `first`; `start` is the sample's first row in the batch. The
-// passing tiles run from first_tile, head after head of the group.
+// The work of a block: the own rows of a sample from `first` on; `start` is the sample's first row in the batch. The loop
+// runs over the other rows' tiles from first_tile to last_tile, for each of the `heads` heads from first_head on.
 struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
@@ -135,7 +136,7 @@ __device__ Task task_of_block(int tokens, const AttentionShape& shape) {
           .start = std::int64_t{sample} * tokens};
 }
 
-// Computes f·p and ds in 16 bits for a warp's rows and the others they meet. `at` is the dropout index of the first weight.
+// Computes f·p and ds in 16 bits for a warp's own rows and `met` other rows. `at` is the dropout index of the first weight.
 template <bool of_keys, bool drops, int width, class T, class W = Walk<of_keys, width>>
 __device__ void meet(const T* own, const T* own_too, const T* other, const T* other_too, int ahead, const float* beside,
                      const Dropout& dropout, std::uint64_t at, Packed<W::met>& weights, Packed<W::met>& slopes) {
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     }
     if constexpr (W::sharers == 2) __syncthreads();
 #pragma unroll
-    for (int turn = 0; turn < W::sharers; ++turn) {  // first its own scores, then the other warp's
+    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then those of the warp that shares its rows
       const int whose = member ^ turn, theirs = whose * met;
       if (sight<of_keys, met>(ahead + theirs) == Sight::none) continue;
       const int from = theirs * width + member * W::columns;

@@ -1,17 +1,21 @@
 // Attention for 16-bit heads of width 64 and 128 on tensor cores (after Dao 2023, FlashAttention-2). A block keeps 128
-// queries, 32 per warp. Keys and values pass by in tiles of 64; the next tile is copied while this one is used.
+// queries, 32 per warp, and loops over the keys and values in tiles of 64. The next tile is copied while the current tile
+// is used.
 //
 //   shared memory                                                 registers of a lane
-//   queries        [ 128 × width ]                                s[32,64]        64: scores, exponentials; packed: 32
+//   queries        [ 128 × width ]                                s[32,64]        64; when packed, 32
 //   keys, values   [ 64 × width ] twice, double-buffered          out[32,width]   64 or 128
 //
 //   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries sees
 //
-// Operations: 2·rows·tokens·heads·width; at 1024 tokens, 6 % more for masked scores. A warp makes 2·width products
-// (multiply) per tile. A product needs 3/8 load for s or 1/4 for out: 1.25 cycles of shared memory on average, plus 0.25
-// for copies. The product itself takes about 1.6 cycles. One barrier per tile suffices. It comes after the wait for this
-// tile's copies, so that all warps see them. It comes before the copies into the previous tile's buffer, so that no warp
-// still reads that buffer. The queries arrive with the first tile.
+// Flops: 2·rows·tokens·heads·width; at 1024 tokens, 6 % more for masked scores. A warp issues 2·width mma instructions per
+// tile, half for s and half for out. An mma needs 3/8 of an ldmatrix instruction for s, or 1/4 for out (tiles.cuh). An
+// ldmatrix takes 4 cycles of shared memory, so an mma needs 1.25 cycles on average, plus 0.25 for copies. The mma itself
+// takes the tensor cores about 1.6 cycles.
+//
+// One barrier per tile suffices. It comes after the wait for this tile's copies, so that all warps see them. It comes
+// before the copies into the previous tile's buffer, so that no warp still reads that buffer. The queries arrive with the
+// first tile.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -29,7 +33,7 @@ __device__ float over_row(float value, Op op) {
   return op(value, __shfl_xor_sync(whole_warp, value, 2));
 }
 
-// A lane's softmax state for one row; a lane has two rows per fragment.
+// A lane's softmax state for one row. A lane has two rows in each fragment of 16 rows (tiles.cuh).
 struct Softmax {
   float highest = -std::numeric_limits<float>::infinity();
   float total = 0;  // over this lane's columns
@@ -56,7 +60,7 @@ struct Softmax {
   }
 };
 
-// Sets dropped weights to 0.
+// Applies dropout: sets dropped weights to 0 and scales the others.
 __device__ void drop(Sums<other_rows>& s, const Dropout& dropout, std::uint64_t place) {
   Kept kept;
   draw<false, other_rows>(dropout, place, kept);

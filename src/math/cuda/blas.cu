@@ -1,4 +1,5 @@
-// cuBLASLt is column-major: our row-major [rows, columns] is its [columns, rows]. So y = x·w is computed as yᵀ = wᵀ·xᵀ.
+// cuBLASLt is column-major: it sees our row-major [rows, columns] matrix as [columns, rows]. So y = x·w is computed as
+// yᵀ = wᵀ·xᵀ.
 #include "src/math/cuda/blas.cuh"
 
 #include <cublasLt.h>
@@ -115,7 +116,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  // The key is the product and whether all operands are 16-byte aligned; slices may not be.
+  // The key is the product and whether all operands are 16-byte aligned; slices of a tensor may not be aligned.
   std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 

@@ -1,5 +1,5 @@
-// Matrix products on a device by cuBLASLt. Only this class knows the library; the tests implement the same header without
-// it.
+// Matrix products on a device by cuBLASLt. Only this class uses the library; the tests implement the same header without
+// cuBLASLt.
 //
 // bf16 and f16 run on tensor cores with f32 sums, about 790 TFLOP/s on an H200; f32 is plain f32 (no TF32), about 60
 // TFLOP/s.
@@ -16,9 +16,9 @@ class Blas {
   Blas();
   ~Blas();
 
-  static std::int64_t workspace_bytes();  // workspace of the products, which run one after another
+  static std::int64_t workspace_bytes();  // of one product; products run one after another
 
-  // As Matmuls on the host; `threads` is ignored. The bias is added if it has the type of the result, except in f64.
+  // Like Matmuls::run on the host; `threads` is ignored. A bias must have the type of the result, which must not be f64.
   void run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue);
 
  private:

@@ -1,4 +1,5 @@
-// Sums over tokens on a device, without atomics, so that the bits are the same in every run. Two stages:
+// Sums over tokens on a device, without atomics, so that the bits are the same in every run. A block has 8 warps, called
+// strands. Two stages:
 //
 //            columns of a tile, one pack per lane
 //   rows    ┌──────────────────────────────┐
@@ -6,8 +7,8 @@
 //   chunk   │ strand 7 takes rows 7, 15, … │    2. one block adds the partials of 32 columns, again in strands
 //           └──────────────────────────────┘
 //
-// Memory-bound: dy (and x for norms) is read once; the partials are 1/64 of it. [16384, 4096] in bf16: 28 µs, 56 µs for
-// norms.
+// Memory-bound: dy (and x for norms) is read once; the partials have 1/64 as many elements. [16384, 4096] in bf16: 28 µs,
+// 56 µs for norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -61,7 +62,7 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   if constexpr (normal) meet(normals, inside, [&](int i, W sum) { out[columns + i] = sum; });
 }
 
-// A strand adds every eighth chunk of 32 columns, with 16 reads in flight.
+// For 32 columns, a strand adds the partials of every eighth chunk, with 16 reads in flight.
 template <class W>
 __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* out) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * warp + threadIdx.x % warp;
@@ -73,7 +74,7 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   meet(sums, inside, [&](int, W sum) { out[column] += sum; });
 }
 
-// Chunks of 64 rows, or 512 larger chunks. The size depends on the number of rows alone.
+// The number of rows per chunk: 64, or more if there would be more than 512 chunks. It depends on the number of rows alone.
 std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
 
 template <bool normal, class T>

@@ -1,4 +1,5 @@
-// The host side of every launch: runtime errors, a queue's stream, the check that tensors are on its device, and workspaces.
+// What the host does for every launch: it turns CUDA errors into exceptions, finds a queue's stream, checks that tensors are
+// on the current device, and allocates workspaces.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
 // Dropout, alone or with the residual addition, on a device, with the same masks as the host's.
 //
-// Memory-bound: reads x and the residual, writes y. Philox takes about 60 integer operations for four elements, a third
-// of what an H200 can do while it moves their 24 bytes in bf16. [16384, 4096] with a residual: 84 µs.
+// Memory-bound: reads x and the residual, writes y. Philox takes about 60 integer operations for four elements. This is a
+// third of what an H200 can do while it moves the 24 bytes of these elements in bf16. [16384, 4096] with a residual: 84 µs.
 #include "src/math/dropout.hpp"
 
 #include "src/math/cuda/kernels.cuh"
@@ -27,7 +27,7 @@ __global__ void drop_packs(const T* x, const T* bias, Tokens tokens, Factors<Sta
   Pack<T, width> added{}, around{}, result;
   if (bias) added = load<width>(bias + column);
   if (residual) around = load<width>(residual + at);
-  // This is a multiple of the width. Rounding again lets the compiler see which neighbours share a counter.
+  // The index is a multiple of the width already. Rounding it again shows the compiler which elements share a counter.
   const std::int64_t place = (tokens.global(row) * columns + column) / width * width;
 #pragma unroll
   for (int i = 0; i < width; ++i) {

@@ -1,5 +1,6 @@
 // What exact numerics reads back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in four limbs
-// of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the limit, as its own sum does.
+// of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the same limit as a sum on the
+// host (src/math/exact/squares.hpp).
 //
 // Memory-bound: 8 bytes an element of the gradient.
 #include "src/math/cuda/exact.cuh"

@@ -1,5 +1,5 @@
-// The loops of exact numerics on a device, with the bits of the host's (src/math/exact). Chains of f32 and rounding to
-// integer units are the same. Integer sums have no order, so they are added with atomics.
+// The loops of exact numerics on a device. They give the same bits as the loops on the host (src/math/exact): chains of f32
+// and rounding to integer units are the same. The order of integer sums does not matter, so they use atomics.
 #pragma once
 #include <optional>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace chorale::cuda {
 
-// The largest addend of each site, one word each on the device. Kernels raise the words; the first collect() after that
-// fetches all of them.
+// The largest addend of each site (SumSite, a place in the model where sums are made). Each site has a 32-bit word on the
+// device. Kernels raise these words; the first collect() after that fetches all of them.
 class Watermarks {
  public:
   std::uint32_t* of(SumSite& site, const Queue& queue);  // the site's word, for a kernel on this queue
@@ -22,12 +22,12 @@ class Watermarks {
   void fetch();
   static constexpr std::int64_t most_sites = 1 << 14;
   std::optional<Scratch<std::uint32_t>> words_;  // allocated by the first kernel
-  std::vector<std::uint32_t> seen_;              // fetched values, until collect() is called for the site
-  Queue queue_;                                  // the queue of the kernels that raised them
-  bool raised_ = false;                          // since the last fetch
+  std::vector<std::uint32_t> seen_;              // fetched values; 0 once collect() has taken a site's value
+  Queue queue_;                                  // the queue of the kernels that raise the words
+  bool raised_ = false;                          // whether kernels may have raised words since the last fetch
 };
 
-// What a kernel needs to round for a site.
+// What a kernel needs to round the addends of a site: the factor 2^e and the site's word.
 struct Rounding {
   float scale;
   std::uint32_t* highest;
@@ -44,7 +44,7 @@ class Rounder {
     return static_cast<std::uint64_t>(__float2ll_rn(y));
   }
 
-  // Called by all lanes of a warp at the end. If the word is already high enough, this costs one read and no atomic.
+  // All lanes of a warp call this at the end. If the word is already high enough, it costs one read and no atomic.
   __device__ void report() const {
     const std::uint32_t seen = over_warp(seen_, Greater{});
     if (threadIdx.x % warp == 0 && seen > *static_cast<volatile std::uint32_t*>(rounding_.highest))

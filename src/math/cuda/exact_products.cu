@@ -1,6 +1,6 @@
 // Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending
-// k, from zero. The sequence is never split, so an element's bits depend only on its row and column. They equal the
-// host's (src/math/exact/chains.hpp).
+// k, from zero. The sequence is never split, so an element's bits depend only on its row of a and its column of b. They
+// equal the bits on the host (src/math/exact/chains.hpp).
 //
 //             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers.
 //   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 of k at a time: 16 multiply-adds
@@ -20,7 +20,7 @@ namespace {
 using exact::Operands, exact::Side;
 
 constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
-constexpr int stride = side + 4;  // rows start on 16 bytes and in different banks
+constexpr int stride = side + 4;  // padded, so that rows are 16-byte aligned and start in different banks
 
 // Loads 64 elements of a side from `first`, at 16 of k from `start`. Adjacent threads load adjacent elements.
 __device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,

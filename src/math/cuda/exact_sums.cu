@@ -1,11 +1,12 @@
-// Exact sums of single numbers on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded by itself,
-// and integers are added with atomics, since their order does not matter.
+// Exact sums of single numbers on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded on its own.
+// Integers are added with atomics, since their order does not matter.
 //
 //   columns   a thread sums 64 rows of a column, then makes one atomic addition
 //   rows      a block sums a row in registers and shared memory
 //
-// Memory-bound: columns read 4 bytes an element, norms 12, and write 1/64 of it; rows of a table are read and added, 20
-// bytes an element.
+// Memory-bound. Column sums read 4 bytes per element, or 12 for norms, where dy is read twice and x once. Each sum adds one
+// 8-byte atomic per 64 elements. Adding rows to a table moves 20 bytes per element: it reads 4 bytes and makes an 8-byte
+// atomic addition, which reads and writes.
 #include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/launch.cuh"
@@ -38,7 +39,7 @@ void add_sums_of_columns(Addend addend, const Tensor& of, Rounding rounding, con
          columns, rounding, data<std::int64_t>(sums));
 }
 
-// Called with a row and the element's index in the matrix.
+// The addends of the sums. Each operator gets an element's row and index in the matrix and returns the element's addend.
 struct Value {
   const float* values;
   __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }
@@ -64,7 +65,7 @@ __global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const 
   rounder.report();
 }
 
-// sums[row] = Σ of the row; with `onto`, sums[row] += that.
+// sums[row] = Σ of the row's addends; with `onto`, sums[row] += Σ.
 template <bool onto, class Addend>
 __global__ void sum_rows(Addend addend, std::int64_t columns, Rounding rounding, std::int64_t* sums) {
   const std::int64_t row = blockIdx.x;

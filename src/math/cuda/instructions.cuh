@@ -64,7 +64,7 @@ __device__ inline void load_matrices(std::uint32_t (&m)[4], const void* row) {
                : "r"(shared_place(row))
                : "memory");
 }
-// Transposed: lane 4g + t gets (2t, g) and (2t + 1, g).
+// Loads the four matrices transposed: lane 4g + t gets (2t, g) and (2t + 1, g) of each.
 __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -74,7 +74,7 @@ __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
 
 // ── asynchronous copies into shared memory ──
 
-// Copies 16 bytes, or one float. If not `wanted`, writes zeros and reads nothing.
+// copy_pack_later copies 16 bytes, copy_later one float. If not `wanted`, they write zeros and read nothing.
 __device__ inline void copy_pack_later(void* to, const void* from, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
                : "memory");

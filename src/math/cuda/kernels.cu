@@ -1,4 +1,5 @@
-// The table of a device's kernels, which the plugin exports, and the few kernels that only move bytes.
+// The table of a device's kernels, which the plugin exports; and its functions for copies, clears, events and streams, which
+// only call the CUDA runtime.
 #include "src/math/cuda/kernels.cuh"
 
 #include "src/math/cuda/device.cuh"

@@ -1,5 +1,5 @@
-// The kernels of src/math on a device. Each has the signature of the host function of its name; kernels.cu puts them into
-// the table.
+// The kernels of src/math on a device. Each has the signature of the host function of the same name; kernels.cu puts them
+// into the table DeviceKernels.
 #pragma once
 #include "src/math/device_kernels.hpp"
 

@@ -14,7 +14,7 @@ __device__ void map_pack(const F& f, std::int64_t first, Out* out, const Packs&.
   store<width>(out + first, results);
 }
 
-// Each element is read before it is written and no other is touched, so out may be one of the inputs.
+// A thread reads its elements before it writes them and touches no others, so out may be one of the inputs.
 template <int width, class F, class Out, class... In>
 __global__ void map_elements(F f, std::int64_t count, Out* out, const In*... in) {
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;

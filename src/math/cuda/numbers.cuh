@@ -29,7 +29,7 @@ __device__ T rounded(Statistic<T> value) {
     return value;
 }
 
-// For elements of type T.
+// e^x and 1/(1 + e^−x) in the type that elements of type T are computed in.
 template <class T>
 __device__ Statistic<T> exponential(Statistic<T> x) {
   if constexpr (sizeof(T) == 2)

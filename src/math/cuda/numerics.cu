@@ -1,6 +1,6 @@
 // Fast numerics on a device: products by cuBLASLt, all other sums by kernels from the table.
 //
-//   bytes        x, w and y once each              floor        the larger of bytes/4.8 TB/s and
+//   bytes        x, w and y once each              least time   the larger of bytes/4.8 TB/s and
 //   operations   2·M·K·N                                        operations/790 TFLOP/s (bf16, f16)
 #include "src/math/cuda/blas.cuh"
 #include "src/math/cuda/map.cuh"
@@ -12,7 +12,7 @@ namespace chorale {
 namespace cuda {
 namespace {
 
-// y + bias of the column, for results to which cuBLASLt cannot add it.
+// y + the bias of its column, for results to which cuBLASLt cannot add a bias.
 template <class Y, class T>
 struct WithBias {
   const T* bias;

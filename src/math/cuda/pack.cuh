@@ -1,5 +1,5 @@
-// Packs of 16 bytes: the most that a thread reads or writes in one instruction, if alignment and length allow it. A
-// kernel is written for packs of `width` elements and instantiated twice, for 16 bytes and for one element.
+// Packs of 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for packs of `width`
+// elements and instantiated twice: for 16 bytes, if alignment and length allow it, and for single elements.
 //
 //   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })
 #pragma once

@@ -1,18 +1,19 @@
-// The random bits of src/base/random.hpp on a device, and the dropout built on them. Four consecutive places share a
-// counter, so a thread that visits places in order draws once for four.
+// The random bits of src/base/random.hpp on a device, and dropout factors from these bits. An element's place is its index
+// in the whole tensor or global batch. Four consecutive places share a Philox counter, so a thread that visits places in
+// order computes one Philox block for every four places.
 #pragma once
 #include "src/math/dropout.hpp"
 
 namespace chorale::cuda {
 
-// The random words of places visited in order.
+// The random 32-bit words of places. Any order is correct; ascending order is fast.
 class Draws {
  public:
   __host__ __device__ explicit Draws(const Random& random) : random_(random) {}
 
   __device__ std::uint32_t at(std::uint64_t place) {
     if (place / 4 != counter_) words_ = random_.four(counter_ = place / 4);
-    const std::uint64_t word = place % 4;  // comparisons: an index would move the words to local memory
+    const std::uint64_t word = place % 4;  // not used as an index: indexing would move words_ to local memory
     return word == 0 ? words_[0] : word == 1 ? words_[1] : word == 2 ? words_[2] : words_[3];
   }
 
@@ -22,7 +23,7 @@ class Draws {
   philox::Counter words_ = {};
 };
 
-// The dropout factors for a run of places: 0 or `scale`; always 1 without dropout.
+// The dropout factors of places: 0 or `scale`; always 1 without dropout.
 template <class W>
 class Factors {
  public:

@@ -1,5 +1,5 @@
-// One launch for ranges of many tensors. The list of ranges is passed as a kernel argument, and each block looks up its
-// range:
+// One launch for ranges of many tensors. The list of ranges is passed as a kernel argument, and each block looks up the
+// range that it works on:
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
@@ -30,7 +30,8 @@ struct Ranges {
   }
 };
 
-// Calls f(list, blocks) until all ranges have been in a list. A block takes up to `per_block` elements of one range.
+// Cuts the ranges into lists and calls f(list, blocks) for each; `blocks` is the number of blocks that the list needs. A
+// block takes up to `per_block` elements of one range.
 template <class Range, class F>
 void each_list(std::span<const Range> ranges, std::int64_t per_block, F f) {
   while (!ranges.empty()) {

@@ -1,8 +1,8 @@
-// Reduces the values of all threads of a warp or block to one. The order depends only on their number, so sums keep their
-// bits.
+// Reduces the values of all threads of a warp or block to one. The order depends only on the number of threads, so a sum has
+// the same bits in every run.
 //
-//   a warp    a butterfly: after five exchanges all 32 lanes have the result; with fewer, groups of neighbours have theirs
-//   a block   each warp writes its result to shared memory, and every thread reduces these in order
+//   a warp    a butterfly: after five exchanges all 32 lanes have the result; after fewer, each group of lanes has its own
+//   a block   each warp writes its result to shared memory, and every thread reduces these results in order
 #pragma once
 #include "src/math/cuda/launch.cuh"
 

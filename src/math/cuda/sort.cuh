@@ -1,4 +1,4 @@
-// Ascending radix sort of keys by CUB. Only this function knows the library; the tests implement the same header without it.
+// Ascending radix sort of keys by CUB. Only this function uses CUB; the tests implement the same header without it.
 #pragma once
 #include <cstdint>
 

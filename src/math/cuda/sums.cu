@@ -1,5 +1,5 @@
-// The sums of fast numerics over whole tensors, in f64: losses and ‖g‖². Two stages, whose shape depends only on the
-// count, so the bits are the same in every run.
+// The sums of fast numerics over whole tensors, in f64: losses and ‖g‖². There are two stages. How they divide the work
+// depends only on the number of elements, so the bits are the same in every run.
 //
 //   elements ──▶ one f64 sum per block ──▶ one block adds them
 //
@@ -22,7 +22,7 @@ struct Value {
   __device__ double operator()(std::int64_t i) const { return static_cast<double>(values[i]); }
 };
 
-// out[block] = Σ of its terms; with `adds`, out[block] += that.
+// out[block] = Σ of the block's terms; with `adds`, out[block] += Σ.
 template <bool adds, class Term>
 __global__ void sum_terms(Term term, std::int64_t count, double* out) {
   double sum = 0;
@@ -73,7 +73,7 @@ void add_losses(const Tensor& losses, const Tensor& total, const Queue& queue) {
   });
 }
 
-// All gradients must have one type.
+// All gradients must have the same type.
 void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue) {
   std::vector<SquareRange> ranges;
   std::int64_t blocks = 0;

@@ -1,9 +1,9 @@
-// Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The rows of
-// scores are `own`, 32 of them; the columns are `others`, n of them, which start `ahead` tokens later. Own rows are
-// queries and others keys; with of_keys the roles are swapped.
+// Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The 32 rows of the
+// scores belong to the warp's own tokens, the n columns to other tokens, which start `ahead` tokens later. The own tokens
+// are queries and the others keys; with of_keys, the own tokens are keys and the others queries.
 //
-//   ahead    −32     0     32           own rows are queries, n = 32; with of_keys, mirrored
-//            all   some   none
+//   ahead           −32     0     32        for n = 32, without of_keys
+//   visible keys    all   some   none
 #pragma once
 #include <limits>
 #include <numbers>
@@ -27,7 +27,7 @@ __device__ Sight sight(int ahead) {
   return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? Sight::all : Sight::some;
 }
 
-// Sets the scores of keys after their query to −∞. If all are visible, the warp skips this.
+// Sets the scores of keys after their query to −∞. Does nothing if all keys are visible.
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
@@ -42,8 +42,8 @@ __device__ void hide_future(float (&s)[2][n][4], int ahead) {
 using Kept = std::uint32_t[2];
 __device__ inline bool keeps(const Kept& kept, int f, int j, int e) { return kept[f] >> (4 * j + e) & 1; }
 
-// The loop must not be unrolled: parallel random numbers would take all registers. `place` is the dropout index of the
-// first row and column.
+// Draws the bits of `kept`. The inner loop must not be unrolled: random numbers computed in parallel would take all
+// registers. `place` is the dropout index of the score in the first row and column.
 template <bool of_keys, int n>
 __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   auto factors = factors_of<float>(dropout);
@@ -61,8 +61,8 @@ __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   }
 }
 
-// Calls f(width, whether dropout is on) if tiles support these heads. The flag is a template constant because random
-// numbers cost registers even unused.
+// Calls f(width, whether dropout is on) if tiles support these heads; returns whether they do. The flag is a compile-time
+// constant, because code for random numbers costs registers even if it does not run.
 template <class F>
 bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
   if (!aligned || (shape.width != 64 && shape.width != 128)) return false;

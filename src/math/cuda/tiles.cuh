@@ -7,8 +7,9 @@
 //        16    │ fragment 1   │
 //              └──────────────┘
 //
-// Cost: multiply() occupies an H200 SM's tensor cores for about 1.6 cycles (62 % of the rate of wgmma); one ldmatrix loads
-// 512 bytes, four cycles of shared memory. Loads per product, and their cycles:
+// Cost: an mma instruction (multiply) occupies an H200 SM's tensor cores for about 1.6 cycles (62 % of the rate of wgmma).
+// An ldmatrix instruction loads 512 bytes, which takes four cycles of shared memory. Number of ldmatrix per mma, and the
+// cycles they take:
 //
 //                  16 rows, n = 64      32 rows, n = 32      32 rows, n = 64
 //   scores         5/8     2.5          4/8     2            6/16    1.5
@@ -22,8 +23,8 @@ namespace chorale::cuda {
 
 inline constexpr int tile_warps = 4, tile_threads = tile_warps * warp, warp_rows = 32;
 
-// A warp's rows in f32: two fragments, parts of 8 columns, four elements of each per lane. Packed: the same as a left
-// operand, parts of 16 columns.
+// One lane's share of a warp's rows in f32: two fragments, parts of 8 columns, four elements of each part. Packed holds the
+// same rows in 16 bits, as the left operand of multiply: two fragments, parts of 16 columns, four pairs of each part.
 template <int columns>
 using Sums = float[2][columns / 8][4];
 template <int columns>
@@ -32,7 +33,7 @@ using Packed = std::uint32_t[2][columns / 16][4];
 __device__ inline int this_warp() { return static_cast<int>(threadIdx.x) / warp; }
 __device__ inline int this_lane() { return static_cast<int>(threadIdx.x) % warp; }
 
-// The row and column of element e of part j of fragment f of this lane, relative to the warp's first.
+// The row and column of this lane's element e of part j of fragment f, relative to the warp's first row and column.
 __device__ inline int row_of(int f, int e) { return 16 * f + this_lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int j, int e) { return 8 * j + this_lane() % 4 * 2 + e % 2; }
 
@@ -48,16 +49,18 @@ __device__ void each_element(F&& visit) {
 }
 
 // Where a row's piece of eight elements (16 bytes) is stored in a tile. The pieces of each 64 columns are permuted by row
-// (swizzled), so the same piece of eight rows, as ldmatrix reads it, lies in different banks. A tile may be entered at
-// any multiple of 8 rows and 64 columns.
+// (swizzled). An ldmatrix reads the same piece of eight rows, which thus lies in different banks. The permutation repeats
+// every 8 rows and 64 columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
 }
-// Moves the place of an even piece by `columns` columns, a multiple of 16. Four such places let a lane reach the whole row.
+// Moves the place of an even piece by `columns` columns, a multiple of 16. Only the first four multiples need an XOR; the
+// rest of the row lies at constant offsets from them.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
-// Where this thread starts to read, for rows from `first` on: each thread reads 16 bytes of every so many rows.
+// Where this thread starts to read a tile of the rows from `first` on. A thread reads 16 bytes of every rows_at_once-th row
+// (load_tile).
 template <int width, class T>
 __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first) {
   constexpr int pieces = width / 8;
@@ -65,8 +68,8 @@ __device__ Vectors<const T> read_from(const Vectors<const T>& vectors, int first
   return {vectors[first + row] + 8 * piece, vectors.stride};
 }
 
-// Starts copying `rows` rows from there; zeros beyond the first `count`. A thread stays in its columns, so its next
-// address is one addition away.
+// Starts copying `rows` rows; `vectors` comes from read_from. Rows from `count` on become zeros. A thread stays in its
+// columns, so its next address is one addition away.
 template <int width, int rows, class T>
 __device__ void load_tile(T* tile, const Vectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
