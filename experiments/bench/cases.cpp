@@ -158,7 +158,7 @@ std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t s
   };
   std::vector<Group> groups;
   std::map<decltype(Case().question()), std::size_t> group_of;
-  std::map<long, std::size_t> rounds;  // by size, to the next power of two
+  std::map<long, std::size_t> rounds;  // by size, rounded to a power of two
   for (const std::size_t c : order_by_seed(cases.size(), seed)) {
     const auto [group, is_new] = group_of.try_emplace(cases[c].question());
     if (is_new || !together) {

@@ -11,7 +11,7 @@
 namespace chorale::bench {
 namespace {
 
-// Launchers kill ranks about a second after they asked them to end.
+// Launchers kill ranks about one second after asking them to end.
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
 
@@ -38,7 +38,7 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   return std::clamp(static_cast<std::int64_t>(in_half_a_second), fewest_repetitions, most);
 }
 
-// The ranks agree: on the seconds that rank 0 has spent in the series, or, once any rank was told to stop, on nothing.
+// Collective. Returns the seconds that rank 0 has spent in the series, or nothing if any rank was told to stop.
 std::optional<double> Bench::look(double spent) {
   stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
   if (stopped_) return std::nullopt;

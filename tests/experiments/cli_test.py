@@ -29,7 +29,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn(part, result.stderr)
 
     def test_what_cannot_be_is_refused_in_three_lines(self):
-        self.refused(says=["no command given", "chorale --help"])
+        self.refused(says=["no command given", f"{chorale} --help"])
         self.refused("inof", says=["unknown command", 'did you mean "info"?'])
         self.refused("info", "--fromat", "json", says=["unknown flag --fromat", "did you mean --format?"])
         self.refused("info", "--format", "xml", says=["text, json"])

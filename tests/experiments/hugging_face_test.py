@@ -24,7 +24,7 @@ class HuggingFace(unittest.TestCase):
 
     def refused(self, *words, says):
         result = start([chorale, *words])
-        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 3, result.stderr)
         for part in says:
             self.assertIn(part, result.stderr)

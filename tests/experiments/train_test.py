@@ -57,6 +57,13 @@ class Train(unittest.TestCase):
         with open(f"{run}/metrics.jsonl") as lines:
             self.assertEqual(sum(json.loads(line)["table"] == "train" for line in lines), 12)
 
+    def test_a_backend_for_one_rank_has_no_effect_and_that_is_said(self):
+        words = [chorale, "train", *tiny, "--train-iters", "1", "--no-save", "--run-dir", self.folder]
+        says = "backend shm has no effect: one rank sends no messages"
+        self.assertIn(says, start([*words, "--backend", "shm"]).stderr)
+        self.assertNotIn("has no effect", start(words).stderr)
+        self.assertNotIn("has no effect", ranks(2, *words, "--backend", "shm").stderr)
+
     def test_a_run_that_stops_and_resumes_ends_in_the_same_bits(self):
         for mode in (["--dtype", "f32"], ["--dtype", "bf16"], ["--numerics", "exact"]):
             with self.subTest(mode=mode):
