@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::int64_t mib = 1 << 20;
 
-// A machine with its own /proc and /sys: 100 MiB available, unless a group says otherwise.
+// A machine with its own /proc and /sys. 100 MiB are available, unless a cgroup has a lower limit.
 class Machine {
  public:
   Machine() { write("proc/meminfo", "MemTotal:  409600 kB\nMemFree:   51200 kB\nMemAvailable:  102400 kB\n"); }
@@ -24,7 +24,7 @@ class Machine {
     std::ofstream(folder_.path() / file) << text;
     return *this;
   }
-  // In version 2, a limit is a number or "max".
+  // In cgroup version 2, a limit is a number of bytes or "max".
   Machine& group2(const fs::path& group, const std::string& limit, std::int64_t use, std::int64_t files = 0) {
     write(group / "memory.max", limit + "\n").write(group / "memory.current", std::to_string(use) + "\n");
     return write(group / "memory.stat", "anon 7\nfile 999999999\ninactive_file " + std::to_string(files / 2) +
@@ -51,13 +51,13 @@ constexpr const char* mounts1 =
 
 }  // namespace
 
-TEST_CASE("without groups, a process may use what the machine has available") {
+TEST_CASE("without cgroups, a process may use what the machine has available") {
   CHECK(Machine().available() == 100 * mib);
   CHECK(available_memory("/nowhere") == memory_bytes());
   CHECK((available_memory() > 0 && available_memory() <= memory_bytes()));
 }
 
-TEST_CASE("groups of version 2: the tightest limit from the process's group up to the root") {
+TEST_CASE("cgroups of version 2: the tightest limit from the process's cgroup up to the root") {
   Machine machine;
   machine.write("proc/self/mountinfo", mounts2).write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
   const fs::path root = "sys/fs/cgroup";
@@ -65,18 +65,18 @@ TEST_CASE("groups of version 2: the tightest limit from the process's group up t
   CHECK(machine.available() == 100 * mib);
   machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib);
   CHECK(machine.available() == 15 * mib);
-  machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib, 25 * mib);  // 25 of these are file pages
+  machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib, 25 * mib);  // 25 of these 35 MiB are file pages
   CHECK(machine.available() == 40 * mib);
   machine.group2(root / "slurm", std::to_string(60 * mib), 54 * mib);
   CHECK(machine.available() == 6 * mib);
   machine.group2(root / "slurm/job_7/step_0", std::to_string(20 * mib), 22 * mib);  // the limit was lowered below the usage
   CHECK(machine.available() == 0);
-  machine.group2(root / "slurm/job_8", std::to_string(mib), mib);  // a neighbouring group does not count
+  machine.group2(root / "slurm/job_8", std::to_string(mib), mib);  // a neighboring cgroup does not count
   machine.write("proc/self/cgroup", "0::/slurm\n");
   CHECK(machine.available() == 6 * mib);
 }
 
-TEST_CASE("a container sees its own group as the root") {
+TEST_CASE("a container sees its own cgroup as the root") {
   Machine machine;
   machine.group2("sys/fs/cgroup", std::to_string(64 * mib), 24 * mib);
   machine.write("proc/self/mountinfo", mounts2);
@@ -84,7 +84,8 @@ TEST_CASE("a container sees its own group as the root") {
     machine.write("proc/self/cgroup", own);
     CHECK(machine.available() == 40 * mib);
   }
-  // Without a cgroup namespace, one file has the whole path and the other has the mounted group.
+  // Without a cgroup namespace, /proc/self/cgroup has the whole path, and /proc/self/mountinfo has the cgroup that is
+  // mounted.
   machine.write("proc/self/cgroup", "0::/docker/7f/inner\n");
   machine.write("proc/self/mountinfo", "40 23 0:30 /docker/7f /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");
   CHECK(machine.available() == 40 * mib);
@@ -92,7 +93,7 @@ TEST_CASE("a container sees its own group as the root") {
   CHECK(machine.available() == 8 * mib);
 }
 
-TEST_CASE("groups of version 1, beside a version 2 without memory") {
+TEST_CASE("cgroups of version 1, beside a version 2 without a memory controller") {
   Machine machine;
   machine.write("proc/self/mountinfo", mounts1);
   machine.write("proc/self/cgroup", "9:cpu,cpuacct:/elsewhere\n4:memory:/job/step\n0::/unified\n");

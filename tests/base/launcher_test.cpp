@@ -1,4 +1,4 @@
-// How a launch reports its end.
+// What Launcher::run() returns when a launch ends.
 #include "src/base/launcher.hpp"
 
 #include <csignal>

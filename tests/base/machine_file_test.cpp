@@ -27,7 +27,7 @@ void write(const std::filesystem::path& file, const std::string& text) { std::of
 
 TEST_CASE("a peak is kept for its type, processor and library, and replaced by a newer one") {
   const test::TemporaryFolder folder;
-  const MachineFile file(folder / "cache/deep/machine-vm.json");  // creates the folder
+  const MachineFile file(folder / "cache/deep/machine-vm.json");  // keep() creates the folders
   CHECK(!file.peak(two_cores));
   CHECK(file.keep(two_cores, {4.5e11, "2026-11-22T05:40:01Z", true}).empty());
   CHECK(file.keep({"bf16", "2 cores", "a library"}, {9e11, "2026-11-22T05:41:00Z", false}).empty());

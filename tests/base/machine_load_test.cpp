@@ -31,7 +31,7 @@ TEST_CASE("busy time between two readings, minus ours, is that of other programs
   CHECK((work.load == 3.25 && work.of_cores == 4 && work.busy()));
   CHECK(work.text() ==
         "other programs use 1.6 of its 4 cores (load 3.2), the hypervisor takes 2 % of the machine's CPU time");
-  after.own = 40;  // the kernel counts in ticks and may charge us more than it counts in total
+  after.own = 40;  // the kernel counts in ticks, so our CPU time may exceed the machine's
   CHECK(work_between(before, after, 4).cores == 0);
   after.worked = 1e6;
   CHECK(work_between(before, after, 4).cores == 4);

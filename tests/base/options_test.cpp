@@ -47,7 +47,7 @@ std::string refused(const Words& arguments, const Words& variables = {}) {
   return test::refused([&] { Fields().resolve(arguments, variables, {"ranks", "seed"}); });
 }
 
-// A file in a temporary folder.
+// A file with the given text in a temporary folder.
 struct FileWith {
   FileWith(const char* name, const std::string& text) : path((folder / name).string()) { std::ofstream(path) << text; }
   operator const std::string&() const { return path; }
@@ -124,7 +124,7 @@ TEST_CASE("invalid settings are refused in three lines, with the nearest name an
   CHECK(contains(refused({"--backend", "mpi,tcp"}), "one of mpi, ucx, shm"));
   CHECK(contains(refused({"--preset", "tyni"}), "did you mean \"tiny\"?"));
   CHECK(contains(refused({}, {"CHORALE_RNAKS=3"}), "did you mean CHORALE_RANKS?"));
-  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command has this option
+  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command has the option seed
 }
 
 TEST_CASE("mistakes in a file are named with their line") {
@@ -169,7 +169,8 @@ TEST_CASE("a size may be left to the program") {
 
 namespace {
 
-// An option that only some rules use, and one that may be a multiple of the rate.
+// Options of which one (momentum) has an effect only with some rules, and one (floor) may be a multiple of the rate. Words
+// of another program are mapped to them.
 struct Rules {
   std::string rule = "adam", model = "one";
   double rate = 2, momentum = 0.9;
@@ -218,7 +219,7 @@ TEST_CASE("a setting without effect is refused, whatever its origin") {
     CHECK_THAT(said, says("momentum has no effect here") && says(place) && says("only with rule sgd or lion"));
   CHECK_THAT(refused_rules({"--rule", "sgd", "--momentum", "0", "--model", "two"}), says("momentum is 0"));
   CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
-  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // from the preset, so it is ignored
+  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // from the preset, so it is no error
   CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
 }
 
@@ -226,7 +227,7 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  // Written before such settings were refused.
+  // This file was written before such settings were refused.
   CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 
@@ -264,7 +265,7 @@ TEST_CASE("another program's names set our options, expect values, do nothing or
              says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
   CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
-  // It would set an option of another command.
+  // "not-here" sets `depth`, an option of another command.
   CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));
   CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
 }

@@ -69,7 +69,7 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK_THROWS(table.add({"one cell only"}));
   TextTable ratios({"of the first"});
   ratios.add({"1.00"});
-  ratios.add({"~ 0.98"});  // approximate, right-aligned like a number
+  ratios.add({"~ 0.98"});  // an approximate number is right-aligned, too
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
 }

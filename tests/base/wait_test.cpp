@@ -28,7 +28,7 @@ TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
   int polls = 0, idles = 0;
   wait_until([&] { return ++polls == 10 + 5 + 4; }, {.clock = clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
              "a poll");
-  CHECK(idles == 3);  // the first poll after the spins costs no idling
+  CHECK(idles == 3);  // on_idle runs before each sleep; 19 polls: 10 spins, 1 more, 5 yields, 3 sleeps
   CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or g
   CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 7's flag"),
                     says("asked to stop while waiting for rank 7's flag"));
   CHECK(clock.seconds() < 1130);
-  CHECK(signals.pending() == SIGTERM);  // still there for the code that reads signals
+  CHECK(signals.pending() == SIGTERM);  // the signal is still there for the code that reads signals
 }
 
 TEST_CASE("a wait with progress starts again at every step") {
@@ -78,9 +78,9 @@ TEST_CASE("a wait with progress starts again at every step") {
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  // A few short sleeps per step; without progress they would have grown to 1 ms.
+  // Each step has a few short sleeps; without progress, sleeps would have grown to 1 ms.
   CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);
-  CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than any step may take
+  CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than the limit of one step
 }
 
 TEST_CASE("a failure detector can end a wait") {
@@ -107,7 +107,7 @@ std::string shown(bool terminal, int columns, int updates) {
 
 }  // namespace
 
-TEST_CASE("progress is plain lines, seconds apart, where nobody can rewrite a line") {
+TEST_CASE("where lines cannot be rewritten, progress is plain lines, seconds apart") {
   const std::string text = shown(false, 80, 200);  // 12.5 s
   CHECK(text ==
         "prove  32/200  16 %  2.0 s, 10.5 s to go at this pace  µ-ring\n"

@@ -1,4 +1,4 @@
-// Vocabularies in Hugging Face's formats, with their own numbers, generated here.
+// Reads vocabularies in Hugging Face's formats, which number the tokens as they like. The test generates the files.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using Tokens = std::vector<std::int32_t>;
 
-// GPT-2 numbers the bytes that print first: "!" is 0, "a" is 64, " " is 220.
+// The tokens of single bytes. GPT-2 numbers printable bytes first: "!" is 0, "a" is 64, " " is 220.
 Json vocabulary() {
   Json words = Json::object();
   std::vector<int> order;
@@ -27,7 +27,8 @@ Json vocabulary() {
   return words;
 }
 
-// "the" is 258, " the" 259; 260 is unused; <|end|> is 261 and also in the vocabulary.
+// A small tokenizer file. "the" is token 258, " the" is 259, 260 is unused; <|end|> is 261, an added token that is also in
+// the vocabulary.
 Json small() {
   Json words = vocabulary();
   words["th"] = 257, words["he"] = 256, words["the"] = 258, words["\u0120the"] = 259, words["<|end|>"] = 261;
@@ -52,7 +53,7 @@ TEST_CASE("a tokenizer of Hugging Face's keeps its numbers") {
   CHECK(t.encode("a !") == Tokens{64, 220, 0});
   CHECK(t.encode("the the he") == Tokens{258, 259, 220, 256});
   CHECK(t.bytes_of(259) == " the");
-  CHECK(t.bytes_of(260).empty());  // unused
+  CHECK(t.bytes_of(260).empty());  // token 260 is unused
   CHECK(t.decode({258, 259, 261, 220, 256}) == "the the<|end|> he");
   for (const std::string text : {"the \xff cat\n\n  the<|end|>the", "", "<", "ünï — 漢"})
     CHECK(t.decode(t.encode(text)) == text);
@@ -70,7 +71,7 @@ TEST_CASE("merges apply in file order, the leftmost first, and two merges may ma
   Json file = small();
   auto& model = file["model"];
   model["vocab"]["aa"] = 263, model["vocab"]["aaa"] = 264;
-  model["merges"] = {"aa a", "a a", "a aa"};  // the first becomes possible only through the second
+  model["merges"] = {"aa a", "a a", "a aa"};  // "aa a" becomes possible only after "a a"
   CHECK(read(file).encode("aaa") == Tokens{264});
   CHECK(read(file).encode("aaaa") == Tokens{264, 64});
   CHECK(read(file).encode("aaaaaa") == Tokens{264, 264});

@@ -17,14 +17,15 @@ const std::string rhyme =
 }  // namespace
 
 TEST_CASE("training merges the most frequent pair, the smaller one first") {
-  // "ab" occurs three times; then " ab" and "abc" twice, and a space is smaller; then no pair occurs twice.
+  // "ab" occurs three times. Then " ab" and "abc" occur twice each, and the space is the smaller token. Then no pair occurs
+  // twice.
   const Tokenizer tokenizer = train_bpe("abcd abc ab", 300);
   CHECK(tokenizer.bytes_of(256) == "ab");
   CHECK(tokenizer.bytes_of(257) == " ab");
   CHECK(tokenizer.vocabulary() == 258);
   CHECK(tokenizer.encode("abcd abc ab") == std::vector<std::int32_t>{256, 'c', 'd', 257, 'c', 257});
   CHECK(train_bpe("xyxy", 257).bytes_of(256) == "xy");
-  CHECK(train_bpe("aaaa", 300).vocabulary() == 257);  // aa; aaaa occurs only once
+  CHECK(train_bpe("aaaa", 300).vocabulary() == 257);  // after "aa", the pair "aa" "aa" occurs only once
 }
 
 TEST_CASE("decoding restores any bytes") {
@@ -55,8 +56,8 @@ TEST_CASE("a tokenizer comes back from its file") {
   CHECK_THAT(tokenizer.json(), says("\"\u0120chuck\""));  // Ġ is GPT-2's space
 }
 
-TEST_CASE("training learns what a full recount at each step would") {
-  std::string text = rhyme;  // plus runs of one letter, where pairs overlap
+TEST_CASE("training learns the merges that a full recount of all pairs at each step gives") {
+  std::string text = rhyme;  // with runs of one letter added, in which pairs overlap
   for (std::size_t length = 1; length < 40; ++length)
     text += std::string(length, 'a') + '.' + std::string(length, 'a') + 'b';
   std::vector<std::vector<std::int32_t>> pieces;
@@ -69,7 +70,7 @@ TEST_CASE("training learns what a full recount at each step would") {
     for (const auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i) ++counts[{tokens[i], tokens[i + 1]}];
     const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    REQUIRE(learnt == most->first);  // on ties the first one, which is the smallest
+    REQUIRE(learnt == most->first);  // among equally frequent pairs, the first, which is the smallest
     const auto token = static_cast<std::int32_t>(256 + (&learnt - tokenizer.merges().data()));
     for (auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i)

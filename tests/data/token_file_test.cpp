@@ -29,7 +29,7 @@ std::string raw(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
 }
 
-// Five tokens in three sequences and two documents.
+// A Megatron index of five tokens in three sequences and two documents.
 std::string index_of(std::uint8_t type, std::int64_t width, std::uint64_t version = 1) {
   return std::string("MMIDIDX\0\0", 9) + raw({version}) + raw({type}) + raw<std::uint64_t>({3, 3}) +
          raw<std::int32_t>({2, 0, 3}) + raw<std::int64_t>({0, 2 * width, 2 * width}) + raw<std::int64_t>({0, 2, 3});
@@ -130,7 +130,7 @@ TEST_CASE("a damaged Megatron index is refused with the place") {
   refused(index_of(8, 2, 2), "version 2");
   refused(index_of(6, 8), "type 6 is not an integer type");
   refused(with(18, ~std::uint64_t{0}), "it declares 18446744073709551615 lengths");
-  refused(with(18, std::uint64_t{1} << 62), "it declares");  // times 4 this is 0
+  refused(with(18, std::uint64_t{1} << 62), "it declares");  // 4 times this number overflows to 0
   refused(with(34, std::int32_t{-1}), "sequence 0 has -1 tokens");
   refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens, but only 3 of 5");
   refused(with(46, std::int64_t{2}), "sequence 0 starts at byte 2");

@@ -1,4 +1,4 @@
-// The whole model: its gradients, the activations it keeps, and choices that must not change its results.
+// The whole model: its gradients, the activations that it keeps, and options that must not change its results.
 #include "layers/gpt.hpp"
 
 #include "tests/catch.hpp"
@@ -7,7 +7,7 @@
 namespace chorale {
 namespace {
 
-// d loss / d (p + t·direction) at t = 0, by central differences.
+// Returns d loss(p + t·direction) / dt at t = 0, by central differences.
 double slope(SmallModel& m, const ParameterPointer& p, const std::vector<double>& direction) {
   const auto values = p->value.values<double>();
   const std::vector<double> here(values.begin(), values.end());

@@ -40,7 +40,7 @@ TEST_CASE("a warm-up may begin above 0 and rise by the logarithm") {
   CHECK(r.at(0) == 1);
 }
 
-// DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, computed by hand. The scheduler's counter is one behind the
+// DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, computed by hand. DeepSpeed's counter k is one behind the
 // run's step.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   LearningRate r{
@@ -82,11 +82,11 @@ TEST_CASE("a warm-up of DeepSpeed's takes two steps at least, and a schedule may
 
 TEST_CASE("a loss scale halves when patience runs out and doubles after good steps") {
   LossScaler s{.dynamic = true, .scale = 1024, .growth_interval = 3, .hysteresis = 2, .patience = 2};
-  CHECK(s.overflowed(true));  // patience allows one
+  CHECK(s.overflowed(true));  // patience is 2, so the first overflow leaves the scale
   CHECK(s.scale == 1024);
   CHECK(s.overflowed(true));
   CHECK(s.scale == 512);
-  CHECK(s.overflowed(true));  // no patience left: halved at once
+  CHECK(s.overflowed(true));  // no patience is left, so the scale halves at once
   CHECK(s.scale == 256);
   for (int i = 0; i < 2; ++i) CHECK_FALSE(s.overflowed(false));
   CHECK(s.scale == 256);

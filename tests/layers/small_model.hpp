@@ -26,7 +26,8 @@ struct SmallModel {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
       initialise(*p, 0, p->value.slice(), 1);
-      // Moves gains and biases away from their initial values, so that a gradient that ignores them is noticed.
+      // Moves all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
+      // noticed.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
           v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));
@@ -101,7 +102,7 @@ struct SmallModel {
   }
 };
 
-// Shapes with every feature, small enough for the plain loops in double.
+// Shapes that use every feature and are small enough for the plain loops in double.
 inline ModelShape small_gpt() { return {"gpt2", 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
   ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};

@@ -27,7 +27,7 @@ TEST_CASE("an arena lends aligned pieces, takes them back, and merges free range
   CHECK(arena.take(1) == nullptr);
   CHECK(errno == ENOMEM);
   for (const int i : {1, 3, 2, 0, 7, 5, 6, 4}) arena.give_back(pieces[static_cast<std::size_t>(i)], megabyte);
-  void* const whole = arena.take(8 * megabyte);  // succeeds only if all neighbours were merged
+  void* const whole = arena.take(8 * megabyte);  // succeeds only if all neighboring free ranges were merged
   CHECK(whole == arena.mapping().start());
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("large pieces start on a huge page, and their memory goes back to the 
   CHECK(arena.offset_of(large) % (2 * megabyte) == 0);
   std::memset(large, 7, 4 * megabyte);
   arena.give_back(large, 4 * megabyte);
-  CHECK(*static_cast<char*>(arena.take(4 * megabyte)) == 0);  // fresh pages
+  CHECK(*static_cast<char*>(arena.take(4 * megabyte)) == 0);  // zero, because the pages are new
   arena.give_back(small, 100);
 }
 

@@ -20,7 +20,8 @@ TEST_CASE("types have names and sizes, and a misspelt one is refused") {
 
 namespace {
 
-// The nearest 16-bit value by exhaustive search, ties to the even pattern: slow but obviously correct.
+// Finds the nearest 16-bit value by exhaustive search, with ties to the even bit pattern. This is slow but obviously
+// correct.
 template <class T>
 std::uint16_t rounded_by_search(float value) {
   static const std::vector<std::pair<double, std::uint16_t>> finite = [] {
@@ -30,7 +31,8 @@ std::uint16_t rounded_by_search(float value) {
       small.bits = static_cast<std::uint16_t>(bits);
       if (std::isfinite(static_cast<float>(small))) all.emplace_back(static_cast<float>(small), small.bits);
     }
-    // One more step beyond the largest value: results that round to it are infinity.
+    // One more value beyond the largest: numbers that round to this value become infinity, whose bits follow those of the
+    // largest.
     all.emplace_back(2 * all.back().first - all[all.size() - 2].first, static_cast<std::uint16_t>(all.back().second + 1));
     return all;
   }();

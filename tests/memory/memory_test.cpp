@@ -49,7 +49,7 @@ TEST_CASE("memory that the machine refuses is a named error too") {
   HostMemory memory;
   Ledger ledger;
   Allocator allocator(memory, ledger);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers map terabytes themselves
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers themselves map terabytes
   rlimit before{};
   getrlimit(RLIMIT_AS, &before);
   const rlimit tight{rlim_t{2} << 30, before.rlim_max};
@@ -143,7 +143,7 @@ TEST_CASE("CUDA memory works with a device and is refused by name without one") 
   }
 }
 
-// Without this test, tests of devices would find none and pass.
+// If the plugin could not be loaded, all tests of devices would find no device and pass. This test would fail.
 TEST_CASE("a CUDA plugin that is named can be loaded", "[gpu]") {
   const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
   if (named) CHECK(DevicePlugin().why_not() == "");
@@ -169,12 +169,12 @@ TEST_CASE("CUDA memory receives host writes at once, in order and completely", "
   if (cuda_devices(plugin, &why_none).empty()) return;
   const auto memory = cuda_memory(plugin, 0);
   Ledger ledger;
-  const std::int64_t large = (1 << 20) + 4, small = 40;  // the first exceeds a staging slot
+  const std::int64_t large = (1 << 20) + 4, small = 40;  // `large` exceeds a staging slot
   const Buffer there(*memory, ledger, large, Category::workspace);
   std::vector<std::int32_t> host(large / 4), back(large / 4);
   std::iota(host.begin(), host.end(), 7);
   memory->copy_in(there.data(), host.data(), large);
-  for (std::int32_t i = 0; i < 100; ++i) {  // more than there are slots, some to the same addresses
+  for (std::int32_t i = 0; i < 100; ++i) {  // more copies than there are slots, some of them to the same addresses
     std::array<std::int32_t, small / 4> few;
     few.fill(i);
     const std::int64_t first = i % 60 * (small / 4);

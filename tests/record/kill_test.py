@@ -1,5 +1,5 @@
-"""A record survives its writer: SIGKILL at random moments loses no acknowledged row, and stock h5dump opens the
-file. KILLS=500 tests/… repeats it more often than `make test` does."""
+"""A record survives its writer. If SIGKILL ends the writer at a random moment, no acknowledged row is lost, and stock
+h5dump opens the file. KILLS sets the number of kills (25)."""
 import os
 import random
 import re
@@ -58,7 +58,7 @@ class Kills(unittest.TestCase):
         self.assertEqual(report.returncode, 0, report.stderr)
 
     def test_no_system_call_is_a_bad_moment_to_die(self):
-        """strace kills the writer as it enters the k-th call that changes the disk, for many k."""
+        """For many k, strace kills the writer as it enters the k-th system call that changes the disk."""
         calls = "pwrite64,link,rename,renameat,unlink,ftruncate,fsync,write"
         strace = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", f"trace={calls}"]
         if subprocess.run([*strace, "true"], capture_output=True).returncode != 0:

@@ -1,4 +1,4 @@
-"""Opens our files with stock readers: h5py, xarray with both engines, ncdump and h5dump."""
+"""Opens a record with stock readers: h5py, xarray with both engines, ncdump and h5dump."""
 import json
 import os
 import tempfile

@@ -103,7 +103,7 @@ TEST_CASE("readers see only flushed rows; an unfinished record is marked") {
     CHECK_FALSE(fs::exists(folder / "run.h5"));
     recorder.flush();
     for (std::int64_t i = 10; i < 15; ++i) recorder.append(train, train_row(i));
-    train.write();  // in the image but not published
+    train.write();  // in the file image in memory, but not yet in the published file
     CHECK(Reader(folder / "run.h5").rows("/train") == 10);
     CHECK(named(Reader(folder / "run.h5").variables("/train"), "step").cells.size() == 10);
   }
@@ -111,7 +111,7 @@ TEST_CASE("readers see only flushed rows; an unfinished record is marked") {
   CHECK(reader.rows("/train") == 15);
   const auto facts = reader.attributes();
   CHECK(std::count(facts.begin(), facts.end(), std::pair<std::string, std::string>{"status", "failed"}) == 1);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5 and metrics.jsonl; the spare copy is gone
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5, metrics.jsonl; no spare copy
 }
 
 TEST_CASE("rows beyond the committed ones are left out") {
@@ -134,7 +134,7 @@ TEST_CASE("a row that does not fit its table is refused") {
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
   recorder.append(train, train_row(0));
   CHECK_THROWS(recorder.append(train, BenchRow{}));
-  struct Almost {  // matches in its first two columns
+  struct Almost {  // its first two columns match those of TrainRow
     std::int64_t step = 77;
     double time = 77, loss = 77;
     std::uint8_t skipped = 0;
@@ -246,7 +246,7 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
     CHECK_THROWS(recorder.flush());
     CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // the published record is intact
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK_NOTHROW(recorder.flush());  // the rows were kept, and there is room again
+    CHECK_NOTHROW(recorder.flush());  // the rows were kept in memory, and there is room again
     CHECK_NOTHROW(recorder.finish("ok"));
   }
   std::signal(SIGXFSZ, old_handler);

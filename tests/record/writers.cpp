@@ -40,7 +40,8 @@ void write_sample_record(const std::filesystem::path& folder) {
 
 TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") { write_sample_record(needed("TEST_FOLDER")); }
 
-// Prints on stdout how many rows are acknowledged; these must never be lost. Ends cleanly on a request to stop.
+// Prints on stdout how many rows are acknowledged (flushed). Acknowledged rows must never be lost. Ends cleanly when a
+// signal asks it to stop.
 TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
   Signals signals;
   SystemClock clock;
