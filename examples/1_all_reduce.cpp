@@ -18,13 +18,13 @@ int main(int argc, char** argv) {
     SystemClock clock;
     Communicator world = open_world(backend, runtime, clock);
 
-    // Step 2: a vector in memory that peers read directly. Any other memory works too, with a copy in between.
+    // Step 2: allocate a vector in memory that peers read directly. Other memory works too, at the cost of a copy.
     const Buffer memory = world.allocator().allocate(count * size_of(DType::f32), Category::comm);
     auto* x = static_cast<float*>(memory.data());
     std::fill_n(x, count, static_cast<float>(1 + world.rank()));
     const Slice vector{x, count, DType::f32};
 
-    // Step 3: sum it in place. Now every element is 1 + 2 + … + ranks, on every rank.
+    // Step 3: sum the vector in place. Then every element is 1 + 2 + … + ranks, on every rank.
     world.all_reduce(vector);
     const int ranks = world.size();
     const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);

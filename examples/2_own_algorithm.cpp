@@ -1,5 +1,5 @@
 // 2. An all-reduce of your own: written from nothing, proved, drawn and run. An algorithm is a function from a problem to
-// a schedule, which is plain data: so the same value is proved, drawn and executed.
+// a schedule. A schedule is plain data, so the same schedule is proved, drawn and executed.
 //
 //   mpirun -np 4 ./2_own_algorithm shm
 #include <algorithm>
@@ -10,10 +10,10 @@ using namespace chorale;
 
 // Step 1: the idea. Partial sums travel up the line of ranks to the last one, and the result travels back down.
 //
-//   ranks  0 ──▶ 1 ──▶ 2 ──▶ 3        up: add mine, pass it on       2(p − 1) rounds; an inner rank sends the vector twice
-//          0 ◀── 1 ◀── 2 ◀── 3        down: keep it, pass it on
+//   ranks  0 ──▶ 1 ──▶ 2 ──▶ 3        up: add my vector, send on     p ranks: 2(p − 1) rounds; inner ranks send twice
+//          0 ◀── 1 ◀── 2 ◀── 3        down: keep the sum, send on
 //
-// The schedule says what this rank does. Which step waits for which is found from the data they touch.
+// The schedule says what this rank does. The library finds out which step must wait for which from the data they touch.
 Schedule line(const Problem& p) {
   const std::int64_t n = p.blocks.total();
   const int last = p.size - 1;
@@ -46,18 +46,18 @@ int main(int argc, char** argv) {
           throw Error(Exit::check, "the algorithm is wrong", flaw, "mend the schedule");
     if (speaks) std::printf("proved for 1 to 16 ranks\n\n");
 
-    // Step 3: draw it. The picture is made from the schedules, so it cannot lie.
+    // Step 3: draw it. The picture is made from the schedules that step 4 runs.
     const auto schedules = plan_all_ranks(mine, Problem::even(mine.what, world.size(), world.size()));
     if (speaks) std::printf("%s\n", draw_text(schedules).c_str());
 
-    // Step 4: run it on a real backend, and compare with what the library runs by itself.
+    // Step 4: run it on a real backend, and compare the result with that of the library's own choice of algorithm.
     std::vector<std::int64_t> x(1000, 1 + world.rank()), y = x;
     world.all_reduce({y.data(), 1000, DType::i64});
     world.choose(mine);
     world.all_reduce({x.data(), 1000, DType::i64});
     if (x != y) throw Error(Exit::check, "the sums differ", "line and auto disagree", "mend the schedule");
     if (speaks)
-      std::printf("run on %d ranks: every element is %ld, as it is by the library's own algorithm\n", world.size(),
+      std::printf("run on %d ranks: every element is %ld, as with the library's own algorithm\n", world.size(),
                   static_cast<long>(x[0]));
   });
 }

@@ -1,6 +1,6 @@
-// 3. Trains a small GPT with data parallelism written by hand: every rank has the whole model, computes the gradients of
-// its part of the batch, and adds them up with the others. The losses are the same bits on 1, 2, 3 or 4 ranks, and the
-// same as those of 4_train_with_the_library.
+// 3. Trains a small GPT with data parallelism written by hand: every rank has the whole model and computes the gradients of
+// its part of the batch; then the gradients of all ranks are added. The losses have the same bits on 1, 2, 3 or 4 ranks, and
+// the same bits as in 4_train_with_the_library.
 //
 //   mpirun -np 4 ./3_train_by_hand
 //
@@ -30,14 +30,14 @@ int main() {
     // Step 1: join all ranks, and give each an equal part of the batch.
     SystemClock clock;
     Communicator world = open_world("auto", runtime, clock);
-    Allocator& memory = world.allocator();  // what peers read directly
+    Allocator& memory = world.allocator();  // allocates memory that peers read directly
     const std::int64_t batch = 12, steps = 20, share = batch / world.size(), first = share * world.rank();
     if (batch % world.size() != 0)
       usage_error("the batch does not divide", std::to_string(batch) + " sequences", "start 1, 2, 3, 4, 6 or 12 ranks");
 
-    // Step 2: the model is a list of layers. Every rank begins with the same weights, which follow from the seed. Exact
-    // numerics keep gradients as whole numbers of a small unit: so their sum has the same bits in any order, on any
-    // number of ranks.
+    // Step 2: build the model, a list of layers. Every rank begins with the same weights, which follow from the seed. Exact
+    // numerics keep gradients as integer multiples of a small unit, so a sum of gradients has the same bits in any order and
+    // on any number of ranks.
     const ModelShape shape{.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     const std::int64_t tokens = batch * shape.sequence;
     const std::uint64_t seed = 1234;
@@ -53,11 +53,11 @@ int main() {
     const Tensor loss(memory, {1}, numerics->gradient_type(DType::f32), Category::workspace);
     double first_mean = 0, mean = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
-      // Step 3: gradients grow from zero.
+      // Step 3: set the gradients to zero; the layers add to them.
       for (const ParameterPointer& p : model.parameters()) clear(p->gradient);
       clear(loss);
 
-      // Step 4: what layers are told. The tape keeps what the backward pass needs.
+      // Step 4: make the context that every layer gets. The tape keeps what the backward pass needs.
       Tape tape;
       Context context{.queue = {}, .memory = memory, .numerics = *numerics};
       context.tokens = {.first_sample = first, .sequence = shape.sequence, .first_token = 0, .tokens = shape.sequence};
@@ -66,24 +66,25 @@ int main() {
       context.loss = loss;
       context.step_tokens = tokens;
 
-      // Step 5: this rank's samples: token t + 1 is what token t should predict.
+      // Step 5: read this rank's samples. The target of token t is token t + 1.
       const Tensor ids(memory, {share * shape.sequence}, DType::i32, Category::data);
       context.targets = Tensor(memory, ids.shape(), DType::i32, Category::data);
       std::vector<std::int64_t> samples(static_cast<std::size_t>(share));
       std::iota(samples.begin(), samples.end(), step * batch + first);
       fill_batch(language, samples, shape.sequence, ids.values<std::int32_t>(), context.targets.values<std::int32_t>());
 
-      // Step 6: forward and backward through the layers. The last one, the head, adds the tokens' losses to `loss`.
+      // Step 6: go forward and backward through the layers. The last layer, the head, adds the tokens' losses to `loss`.
       Tensor x = ids, dx;
       for (const LayerPointer& layer : model.layers.layers()) x = layer->forward(x, context);
       for (auto layer = model.layers.layers().rbegin(); layer != model.layers.layers().rend(); ++layer)
         dx = (*layer)->backward(dx, context);
 
-      // Step 7: data parallelism. Without these two lines every rank trains a model of its own.
+      // Step 7: data parallelism. Without these two lines, every rank would train a different model.
       for (const ParameterPointer& p : model.parameters()) world.all_reduce(p->gradient.slice());
       world.all_reduce(loss.slice());
 
-      // Step 8: gradients are sums over all tokens of the batch, so one division makes them means; then AdamW.
+      // Step 8: update the weights with AdamW. The gradients are sums over all tokens of the batch; dividing by the number
+      // of tokens makes them means.
       for (const ParameterPointer& p : model.parameters()) numerics->check(p->site);  // throws if a sum was too large
       mean = static_cast<double>(loss.values<std::int64_t>()[0]) * numerics->unit(model.head->loss_site()) /
              static_cast<double>(tokens);
@@ -92,7 +93,7 @@ int main() {
       if (world.rank() == 0) std::printf("step %2ld  loss %.17g\n", static_cast<long>(step + 1), mean);
     }
 
-    // Step 9: all ranks must hold the same weights, bit for bit.
+    // Step 9: check that all ranks hold the same weights, bit for bit.
     std::int64_t low = hash_of(model), high = low;
     world.all_reduce({&low, 1, DType::i64}, Redop::min);
     world.all_reduce({&high, 1, DType::i64}, Redop::max);

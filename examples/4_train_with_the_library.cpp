@@ -1,8 +1,8 @@
-// 4. The training of 3_train_by_hand with the library's own step, on any layout: data, tensor and pipeline parallelism,
-// and ZeRO. The losses are the same bits on all of them.
+// 4. The training of 3_train_by_hand with the library's training step, on any layout: data, tensor and pipeline
+// parallelism, and ZeRO. The losses have the same bits on every layout.
 //
 //   mpirun -np 4 ./4_train_with_the_library                   4 replicas
-//   mpirun -np 4 ./4_train_with_the_library dp2.tp2.z1.sp     or any other layout of as many ranks
+//   mpirun -np 4 ./4_train_with_the_library dp2.tp2.z1.sp     or any other layout of 4 ranks
 #include <chorale/parallel/train.hpp>
 #include <cstdio>
 #include <numeric>
@@ -11,7 +11,7 @@ using namespace chorale;
 
 int main(int argc, char** argv) {
   return mpi::run_ranks([&](const mpi::Runtime& runtime) {
-    // Step 1: the model, the batch and the optimizer. Exact numerics: the same bits on every layout.
+    // Step 1: choose the model, the batch and the optimizer. Exact numerics give the same bits on every layout.
     TrainingOptions options;
     options.shape = {.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     options.numerics = "exact";
@@ -20,17 +20,19 @@ int main(int argc, char** argv) {
     options.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
     options.seed = 1234;
 
-    // Step 2: the layout. A word says how the ranks share the work; what it leaves out of dp is left for dp.
+    // Step 2: choose the layout. A word such as tp2.z1 says how the ranks share the work. If it does not name dp, the size
+    // of dp is the number of ranks divided by the other sizes.
     const Layout layout = parse_layout(argc > 1 ? argv[1] : "", runtime.size());
     require_fits(layout, {options.shape, runtime.size(), options.global_batch});
-    options.micro_batch = layout.stages() > 1 ? 1 : options.global_batch / layout.replicas();  // a pipeline wants several
+    // A pipeline needs several micro-batches.
+    options.micro_batch = layout.stages() > 1 ? 1 : options.global_batch / layout.replicas();
 
-    // Step 3: the ranks as a mesh, on the fastest backend; and the training on it.
+    // Step 3: arrange the ranks as a mesh on the fastest backend, and set up the training on this mesh.
     SystemClock clock;
     const Worlds worlds(open_world("auto", runtime, clock));
     Training training(options, Mesh(layout, worlds, {{"", "auto"}}), worlds.memory(), clock);
 
-    // Step 4: where samples come from. Every rank is asked for its own part of the batch.
+    // Step 4: define where samples come from. On each rank, the training calls `read` for this rank's part of the batch.
     const SyntheticLanguage language(options.shape.vocabulary, options.seed);
     const auto read = [&](std::int64_t first, std::int64_t count, std::span<std::int32_t> inputs,
                           std::span<std::int32_t> targets) {
@@ -50,7 +52,7 @@ int main(int argc, char** argv) {
     if (!(loss < first_loss - 0.1))
       throw Error(Exit::check, "nothing was learned", "the loss did not fall", "try other options");
 
-    // Step 6: what it cost this rank.
+    // Step 6: print how much memory rank 0 needed.
     if (runtime.rank() == 0)
       std::printf("%s: rank 0 held %.2f MB at most\n", to_string(layout).c_str(),
                   static_cast<double>(training.ledger().total_peak()) / 1e6);

@@ -15,12 +15,12 @@ print(f"{command}\n{file.attrs['jobsize']} ranks on {machine}: {status}\n")
 if "train" not in file:
     sys.exit("this is not the record of a training run: it has no group /train")
 
-# Step 2: a group is a table, and its variables are columns. A run that was killed may have rows that were never committed.
+# Step 2: a group is a table, and its variables are columns. The record of a killed run may end with uncommitted rows.
 train = file["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
 
-# Step 3: a record whose rows do not add up is damaged.
+# Step 3: check the record. If steps are missing or a loss is not a number, it is damaged.
 if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
     sys.exit("the record is damaged: steps are missing, or a loss is not a number")
 

@@ -46,8 +46,8 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
     std::stable_sort(tokens.begin(), tokens.end(), [](auto& a, auto& b) { return a.text.size() > b.text.size(); });
 }
 
-// Merges the pair that was learnt earliest, at its leftmost place, until no pair is left. A heap holds the mergeable
-// pairs and may hold stale ones, whose tokens are already merged. Cost: n log n for a piece of n bytes.
+// Repeatedly merges the pair that was learned earliest, at its leftmost place, until no pair can be merged. A heap holds the
+// mergeable pairs; it may also hold stale pairs, whose tokens are already merged. Cost: n log n for a piece of n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
   const auto merge_of = [&](std::int32_t left, std::int32_t right) {
@@ -90,7 +90,7 @@ const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) 
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::function<void(std::size_t)>& progress) const {
-  constexpr std::size_t longest_kept = 64;  // text repeats the same pieces
+  constexpr std::size_t longest_kept = 64;  // bytes; the tokens of shorter pieces are kept, because texts repeat pieces
   std::unordered_map<std::string_view, std::vector<std::int32_t>> known;
   std::vector<std::int32_t> tokens;
   std::size_t count = 0;

@@ -1,10 +1,10 @@
 // Tokenizers: text to tokens and back. Every byte sequence survives the round trip.
 //
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
-// repeatedly adding the most frequent pair of neighbours. Encoding merges pairs within pieces of the text
-// (pretokenizer.hpp), in the order in which they were learnt. Our vocabularies number the bytes first and then the
-// result of each merge. Those from Hugging Face have their own numbers and added tokens: words such as <|endoftext|>,
-// which become one token wherever they appear in a text.
+// repeatedly adding the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
+// (pretokenizer.hpp), in the order in which the pairs were learned. Our vocabularies number the bytes first and then the
+// result of each merge. Vocabularies from Hugging Face have other numbers and may have added tokens: words such as
+// <|endoftext|>, which become one token wherever they appear in a text.
 //
 //   named("bytes")             one token per byte
 //   named("english.bpe")       a file in the format of tokenizer.json, which is also ours
@@ -30,12 +30,12 @@ struct AddedToken {
 
 // All parts of a tokenizer.
 struct TokenizerParts {
-  std::vector<std::string> bytes;                        // of each token; "" for unused numbers
-  std::array<std::int32_t, 256> of_byte;                 // the tokens of single bytes
+  std::vector<std::string> bytes;                        // the bytes of each token; "" if no token has this number
+  std::array<std::int32_t, 256> of_byte;                 // the token of each single byte
   std::vector<std::array<std::int32_t, 2>> merges = {};  // in order of priority
   std::vector<std::int32_t> made = {};                   // the result of each merge
   std::vector<AddedToken> added = {};
-  std::vector<std::int32_t> opening = {};  // put before every text: <|begin_of_text|>
+  std::vector<std::int32_t> opening = {};  // tokens put before every text, such as <|begin_of_text|>
   Cut cut = Cut::gpt2;
   bool whole_first = false;  // a piece that is a token stays whole, whatever the merges would give
 };
@@ -44,7 +44,7 @@ class Tokenizer {
  public:
   using Merge = std::array<std::int32_t, 2>;
 
-  explicit Tokenizer(std::vector<Merge> merges = {});  // the i-th makes token 256 + i; none: one token per byte
+  explicit Tokenizer(std::vector<Merge> merges = {});  // merge i makes token 256 + i; without merges, a token is a byte
   explicit Tokenizer(TokenizerParts parts);
   static Tokenizer named(const std::string& name);
 
@@ -55,7 +55,7 @@ class Tokenizer {
   std::string decode(const std::vector<std::int32_t>& tokens) const;
   const std::string& bytes_of(std::int32_t token) const;
 
-  std::string json() const;  // only for our own vocabularies
+  std::string json() const;  // as tokenizer.json; only for vocabularies that train_bpe made
   static Tokenizer from_json(const std::string& text, const std::string& name);
   // From vocab.json and merges.txt. added_tokens.json ("{}" if there is none) names the added tokens, such as <|endoftext|>.
   static Tokenizer from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
@@ -67,7 +67,7 @@ class Tokenizer {
 
   TokenizerParts parts_;
   std::unordered_map<std::uint64_t, std::int32_t> merge_of_pair_;
-  std::unordered_map<std::string, std::int32_t> whole_;  // tokens that a whole piece may become at once
+  std::unordered_map<std::string, std::int32_t> whole_;  // all tokens, if whole_first
   std::array<std::vector<AddedToken>, 256> added_;       // by first byte, the longest first
 };
 

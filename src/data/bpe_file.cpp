@@ -1,5 +1,5 @@
-// Tokenizers as files. Ours are written in the format of Hugging Face's tokenizer.json and read like theirs
-// (bpe_reader.cpp).
+// Tokenizers as files. We write ours in the format of Hugging Face's tokenizer.json, so the same code (bpe_reader.cpp) reads
+// both.
 #include <fmt/format.h>
 
 #include <fstream>

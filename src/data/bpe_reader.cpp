@@ -1,5 +1,5 @@
-// Reads tokenizer.json of Hugging Face's `tokenizers`, and GPT-2's older pair of vocab.json and merges.txt. Unsupported
-// features are refused by name: ignoring them would give other tokens.
+// Reads tokenizer.json of Hugging Face's `tokenizers`, and GPT-2's older pair of vocab.json and merges.txt. An unsupported
+// feature is an error that names the feature, because ignoring it would give wrong tokens.
 #include <fmt/format.h>
 
 #include <map>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Fills a vocabulary with the numbers from a file.
+// Collects the parts of a tokenizer from a file.
 class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
@@ -84,7 +84,7 @@ class Reader {
   std::map<std::string, std::int32_t> token_of_;
 };
 
-// The elements of a Sequence, or the single step itself.
+// The steps of a processor: the members of a "Sequence", the single step itself, or none if it is null.
 std::vector<Json> listed(const Json& value, const char* members) {
   if (value.is_null()) return {};
   if (value.value("type", "") != "Sequence") return {value};
@@ -124,7 +124,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
   return digits ? Cut::digits : *cut;
 }
 
-// The tokens that a template puts before a text. ByteLevel adds none.
+// The tokens that a post-processor puts before a text. The step "ByteLevel" adds none.
 std::vector<std::int32_t> opening_of(const Json& post_processor, const std::string& name) {
   std::vector<std::int32_t> opening;
   for (const Json& step : listed(post_processor, "processors")) {

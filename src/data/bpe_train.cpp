@@ -1,7 +1,7 @@
 // Learns a byte-pair encoding. The text is a multiset of pieces. Each merge takes the most frequent pair from a heap,
-// rewrites only the pieces that contain it, and corrects the counts of the pairs it touched. A heap entry with an
-// outdated count is pushed back with the current one. No two tokens have the same text, because a stretch of text that no
-// merge has crossed is always merged in the same way.
+// rewrites only the pieces that contain this pair, and corrects the counts of the pairs there. A heap entry with an
+// outdated count is pushed back with the current count. No two tokens have the same text: as long as no merge crosses the
+// ends of a stretch of text, equal stretches are merged in the same way.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -22,7 +22,7 @@ struct Piece {
 struct Candidate {
   std::int64_t count;
   Pair pair;
-  // The most frequent pair is on top; on ties the smaller one, so that every run learns the same merges.
+  // The most frequent pair is on top; on ties the smaller pair, so that every run learns the same merges.
   bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
 };
 
@@ -67,7 +67,7 @@ class Learner {
  private:
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::size_t> pieces;  // that contain it or once did
+    std::vector<std::size_t> pieces;  // indices of the pieces that contain the pair or did so earlier
   };
 
   // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).

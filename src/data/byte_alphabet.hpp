@@ -7,6 +7,6 @@
 namespace chorale {
 
 std::string readable(const std::string& bytes);
-std::optional<std::string> bytes_of_word(const std::string& word);  // none if a character is not in the alphabet
+std::optional<std::string> bytes_of_word(const std::string& word);  // nothing if a character is not in the alphabet
 
 }  // namespace chorale

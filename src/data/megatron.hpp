@@ -1,5 +1,5 @@
 // Reads Megatron-LM's indexed data sets. FILE.bin holds only tokens; FILE.idx says how they are split into sequences
-// and documents. Training reads the documents one after another.
+// and documents. Training reads the tokens of all documents as one stream. FILE.idx contains, in this order:
 //
 //   "MMIDIDX\0\0"  version: u64 = 1  type of tokens: u8  sequences: u64  document bounds: u64
 //   length of each sequence: i32 × sequences

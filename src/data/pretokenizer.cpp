@@ -28,7 +28,8 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   return from;
 }
 
-// \s+(?!\S)|\s+ for a text that starts with white space: the run without its last character, which belongs to what follows.
+// \s+(?!\S)|\s+ for a text that starts with white space: the run of spaces without the last one, which belongs to the next
+// piece, unless the run ends the text or is a single character.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {
@@ -67,7 +68,7 @@ std::size_t llama3_piece(std::string_view text) {
     while (end < text.size() && ends_line(text[end])) ++end;
     return end;
   }
-  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+: up to the last line end of the run
+  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+: up to the last line end in the run of spaces
   while (line_end > 0 && !ends_line(text[line_end - 1])) --line_end;
   return line_end > 0 ? line_end : spaces(text);
 }

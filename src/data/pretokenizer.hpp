@@ -1,5 +1,5 @@
-// Splits a text into pieces that merges never cross. Vocabularies are published with the regular expression that splits
-// the text; these are the supported ones, as hand-written scanners:
+// Splits a text into pieces whose ends merges never cross. Vocabularies are published with the regular expression that
+// splits the text. These expressions are supported, by hand-written scanners:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //   digits   every number character alone; gpt2 in between

@@ -9,9 +9,9 @@
 namespace chorale {
 
 // A permutation of [0, size), computed element by element: a Feistel network on the next even number of bits (Luby &
-// Rackoff 1988). Each round swaps the halves and adds a Philox number of one half to the other; this is invertible, so it
-// is a bijection. A result outside [0, size) goes through again (cycle walking, Black & Rogaway 2002): fewer than four
-// passes on average. About 0.2 µs a value.
+// Rackoff 1988). Each round swaps the halves and XORs one half with a Philox number made from the other. A round can be
+// inverted, so the network is a bijection. A result outside [0, size) goes through the network again (cycle walking, Black
+// & Rogaway 2002): fewer than four passes on average. About 0.2 µs a value.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::uint32_t number);
@@ -30,7 +30,7 @@ class Sampler {
 
   std::int64_t training() const { return training_; }
   std::int64_t validation() const { return samples_ - training_; }
-  std::int64_t training_sample(std::int64_t consumed) const;  // the sample that follows so many consumed ones
+  std::int64_t training_sample(std::int64_t consumed) const;  // the next sample after `consumed` samples
   std::int64_t validation_sample(std::int64_t index) const;   // in order; starts over after the last
   std::int64_t epoch(std::int64_t consumed) const { return consumed / training_; }
 

@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-constexpr std::uint32_t text_site = 0x0da7a7e7;  // random site of the texts, used nowhere else
-// The exponent of the power law. Rare tokens contribute little, so a model comes near the floor without them.
+constexpr std::uint32_t text_site = 0x0da7a7e7;  // the site (random.hpp) of these random numbers, used nowhere else
+// The exponent of the power law. Rare tokens contribute little, so a model can come near the floor before it learns them.
 constexpr double exponent = 2;
 
 struct Rule {
@@ -27,7 +27,7 @@ double entropy(const std::vector<double>& probabilities) {
   return sum;
 }
 
-// The index that 32 random bits select, given cumulative sums `below` of any total.
+// The index that 32 random bits select. `below` has the cumulative sums of the weights; their total need not be 1.
 std::int64_t pick(std::span<const double> below, std::uint32_t bits) {
   return std::upper_bound(below.begin(), below.end() - 1, bits * 0x1p-32 * below.back()) - below.begin();
 }

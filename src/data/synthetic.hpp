@@ -11,9 +11,9 @@
 //                        ├─ 0.20 ── permutation 1 ──┤
 //                        └─ 0.10 ── permutation 2 ──┘
 //
-// So every position must attend to the title, however far back; a model that cannot stays at `without_attention`. The
-// pairs (title, last class) form a small Markov chain, so entropies are exact sums over it, not estimates. 4096 tokens
-// give 8 titles and 16 classes of about 256.
+// So every position must attend to the title, however far back. A model that cannot do this does not get below the loss
+// `without_attention`. The pairs (title, last class) form a small Markov chain, so entropies are exact sums over the states
+// of the chain, not estimates. A vocabulary of 4096 has 8 titles and 16 classes of about 256 tokens.
 #pragma once
 #include "src/data/tokens.hpp"
 
@@ -26,7 +26,8 @@ class SyntheticLanguage final : public TokenSource {
   std::string name() const override;
   std::int64_t vocabulary() const override { return vocabulary_; }
   std::int64_t count() const override { return std::int64_t{1} << 50; }
-  // Each sample is a text of its own, a pure function of (seed, sample). A longer read starts with the shorter one.
+  // Each sample is a separate text, a pure function of (seed, sample). A longer `out` begins with the same tokens as a
+  // shorter one.
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
 
   std::int64_t titles() const { return titles_; }
@@ -34,9 +35,9 @@ class SyntheticLanguage final : public TokenSource {
   // Losses in nats per token.
   double floor(std::int64_t sequence) const;     // the lowest possible mean loss over a sample's targets
   double entropy_rate() const { return rate_; }  // the limit of the floor for long texts
-  // The same limit for a model that sees only the last token.
+  // The lowest possible loss on long texts for a model that sees only the last token.
   double without_attention() const { return without_attention_; }
-  // The language's own probability of `next`. For the first token, `last` is the title.
+  // The probability that `next` follows `last` in a text with this title. For the first token after it, `last` is the title.
   double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 
  private:
@@ -48,7 +49,7 @@ class SyntheticLanguage final : public TokenSource {
   Distribution next_class(std::int64_t title, std::int64_t last) const;
   Distribution step(const Distribution& here) const;
   Distribution at_the_title() const;
-  double nats_after(const Distribution& here) const;  // of the next token
+  double nats_after(const Distribution& here) const;  // entropy of the next token, given probabilities of the states
   double nats_of(const Distribution& next_class) const;
   std::int64_t class_of(std::int32_t token) const { return token < titles_ ? 0 : (token - titles_) % classes_ + 1; }
   std::size_t size_of_class(std::int64_t c) const {
@@ -59,8 +60,8 @@ class SyntheticLanguage final : public TokenSource {
   std::uint64_t seed_;
   std::vector<std::vector<std::int64_t>> permutations_;  // one per rule
   std::vector<double> below_;                            // cumulative sums of the power law
-  std::vector<double> nats_of_class_;                    // entropy of a token of this class
-  std::vector<double> nats_of_state_;                    // entropy of the next token
+  std::vector<double> nats_of_class_;                    // by class: entropy of a token of this class
+  std::vector<double> nats_of_state_;                    // by state: entropy of the next token
   double rate_ = 0, without_attention_ = 0;
 };
 

@@ -38,7 +38,7 @@ class StoredTokens final : public TokenSource {
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
   void tokens(std::int64_t first, std::span<std::int32_t> out) const;
 
-  // A usage error with the first token that is outside this vocabulary, and its position.
+  // Throws a usage error that names the first token outside this vocabulary and its position.
   void require_below(std::int64_t vocabulary) const;
 
  private:
@@ -57,7 +57,7 @@ StoredTokens open_tokens(const std::filesystem::path& path);
 // Writes llm.c's format; the file appears under its name only when it is complete.
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
-// Writes under a temporary name and renames, so that nobody sees half a file.
+// Writes under a temporary name and renames, so that readers never see half a file.
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 // The input of training: a source of tokens, split into samples of `sequence` tokens plus one, so that every position has
-// a next token. Neighbouring samples of a file share one token:
+// a next token. Neighboring samples of a file share one token:
 //
 //   tokens    t0 t1 t2 t3 t4 t5 t6 …       sequence 3
 //   sample 0  t0 t1 t2 t3                  inputs t0 t1 t2, targets t1 t2 t3

@@ -1,5 +1,5 @@
-// Classifies characters for tokenizers: letter, number, white space or other. The classes are Unicode's \p{L}, \p{N} and
-// \s, as used by the published regular expressions.
+// Classifies characters for tokenizers: letter, number, white space or other (`mark`). The classes are Unicode's \p{L},
+// \p{N} and \s, as in the published regular expressions (pretokenizer.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

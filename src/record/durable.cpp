@@ -23,8 +23,8 @@ namespace {
   throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)), fix);
 }
 
-// A write beyond RLIMIT_FSIZE sends SIGXFSZ, which ends the process, before it returns EFBIG. Blocks the signal and
-// discards it.
+// Blocks SIGXFSZ while it lives, and finally discards it. A write beyond RLIMIT_FSIZE sends this signal, which would end the
+// process before write() can return EFBIG.
 class WithoutSizeSignal {
  public:
   WithoutSizeSignal() {

@@ -1,6 +1,6 @@
 // Durable writes: when one of these functions returns, its data are on the disk; otherwise it throws with the path and
-// the reason. A new file is written and synced under a temporary name, then renamed. The rename is durable once the
-// folder is synced too.
+// the reason. To replace a file, write and sync the new one under a temporary name, then rename it with rename_durably,
+// which also syncs the folder.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace chorale {
 
-// A new file with the permissions that the umask allows. Beyond the file-size limit (RLIMIT_FSIZE) a write throws; the
-// signal that would end the process is blocked during writes.
+// A new file with the permissions that the umask allows. A write beyond the file-size limit (RLIMIT_FSIZE) throws, because
+// the signal that would end the process is blocked during writes.
 class DurableFile {
  public:
-  explicit DurableFile(std::filesystem::path path);  // must not exist
+  explicit DurableFile(std::filesystem::path path);  // creates the file, which must not exist
   void write(std::span<const std::byte> bytes);
   void finish();  // syncs and closes
 
@@ -25,7 +25,7 @@ class DurableFile {
 };
 
 void write_durably(const std::filesystem::path& path, const std::string& text);
-void make_folder(const std::filesystem::path& path);  // must not exist
+void make_folder(const std::filesystem::path& path);  // the folder must not exist
 void sync_folder(const std::filesystem::path& path);
 void rename_durably(const std::filesystem::path& from,
                     const std::filesystem::path& to);  // within one folder, which is then synced

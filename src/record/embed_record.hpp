@@ -1,10 +1,10 @@
-// Copies a finished run's record into another file: its root becomes a group there, with all groups below it.
+// Copies a finished run's record into another file. The record's root becomes a group of that file, with all groups below.
 //
 //   run.h5:  /            attributes, rank(rank)          suite.h5:  /runs/dp4-r1/          the attributes, rank(rank)
 //            /train       loss(step*) …                              /runs/dp4-r1/train     loss(step*) …
 //
-// HDF5's own copy (H5Ocopy) leaves references to scales that point into the source file. So values are written again and
-// scales attached again. Uncommitted rows are left out.
+// HDF5's own copy (H5Ocopy) leaves references to dimension scales that point into the source file. So values are written
+// again and scales attached again. Uncommitted rows are left out.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -39,13 +39,14 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
   return Owner(static_cast<hid_t>(check(id, where)));
 }
 
-// Turns off the printing of HDF5's error stack on this thread, since `check` reads the stack; also turns off plugins.
+// Turns off HDF5's plugins, and the printing of its error stack on this thread: `check` reports the stack instead.
 void quiet();
 
 hid_t native_type(DType dtype);  // in memory; borrowed from the library. Throws for 16-bit floats.
 hid_t stored_type(DType dtype);  // in files: little endian on every machine
 Datatype text_type();            // variable-length UTF-8
 
+// `room` is the least number of bytes to reserve, so that a longer text fits later.
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
 void set_attribute(hid_t object, const std::string& name, std::int64_t value);
 void set_attribute(hid_t object, const std::string& name, double value);
@@ -55,8 +56,8 @@ bool has_attribute(hid_t object, const std::string& name);
 std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a text
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-bool exists(hid_t file, const std::string& path);       // a/b/c, any part of which may be missing
+bool exists(hid_t file, const std::string& path);       // for a path such as a/b/c; a and a/b may be missing too
 Group make_group(hid_t file, const std::string& path);  // with its parents; links keep their creation order
-void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar, variable length
+void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar dataset of variable length
 
 }  // namespace chorale::h5

@@ -29,8 +29,8 @@ void describe_labels(hid_t dataset, const std::vector<std::string>& labels) {
   h5::set_attribute(dataset, "flag_meanings", join(labels, " "));
 }
 
-// Absent values are NaN in floats and −1 in integers. Only floats declare it in _FillValue: readers convert integer
-// variables with a _FillValue to floats.
+// Absent values are NaN in floats and −1 in integers. Only float variables declare their absent value in _FillValue, because
+// readers convert integer variables with a _FillValue to floats.
 void set_fill(hid_t properties, DType dtype) {
   const std::int64_t absent = -1;
   if (is_floating(dtype)) check(H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nan));

@@ -154,7 +154,7 @@ void refuse_foreign_storage(hid_t dataset, const std::string& name) {
                 "chorale never writes such records: do not trust this one");
 }
 
-// The newest `most` of the first `committed` rows; a negative number means all.
+// Reads the newest `most` of the first `committed` rows. A negative `most` or `committed` sets no limit.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);

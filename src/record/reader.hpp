@@ -1,5 +1,5 @@
-// Reads a record without trusting it: a file that is not ours, has a newer schema or is damaged is refused with a reason.
-// Rows beyond `committed_rows` were not acknowledged before the writer died and are left out.
+// Reads a record without trusting it: a file that chorale did not write, has a newer schema or is damaged is refused with a
+// reason. Rows beyond the attribute `committed_rows` are left out: the writer died before it had completed them.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,12 +17,12 @@ struct Variable {
   std::string units;
   std::vector<std::string> dimensions;
   std::vector<std::int64_t> shape;
-  std::vector<std::string> cells;  // row-major, as text; labelled codes as their labels
+  std::vector<std::string> cells;  // row-major, as text; integers with labels (flag_meanings) appear as their labels
 };
 
-h5::File open_record_file(const std::filesystem::path& path);       // throws a usage error if it is not one of ours
-std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names in creation order
-std::string dimension_name(hid_t dataset, unsigned axis);  // the name of the axis's scale, or its own if it is a scale
+h5::File open_record_file(const std::filesystem::path& path);       // throws a usage error if it is not a readable record
+std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of this type of object, in creation order
+std::string dimension_name(hid_t dataset, unsigned axis);  // of the scale on this axis, or of the dataset if it is a scale
 
 class Reader {
  public:
@@ -31,7 +31,7 @@ class Reader {
   std::vector<std::pair<std::string, std::string>> attributes(const std::string& group = "/") const;  // as text
   std::string attribute(const std::string& wanted) const;  // from the root; "" if missing
   std::vector<std::string> groups() const;                 // groups with variables; "/" is the root
-  // `most` limits the rows along the first dimension to the newest ones; -1: all.
+  // Reads only the newest `most` rows along the first dimension; -1: all rows.
   std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;
   std::int64_t rows(const std::string& group) const;  // committed rows; -1 if the group is not a table
 

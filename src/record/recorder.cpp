@@ -39,7 +39,7 @@ std::string line_of_root(const nlohmann::ordered_json& attributes) {
 [[noreturn]] void disk_error(const std::filesystem::path& path) {
   const int reason = errno;
   throw Error(Exit::runtime, "the record cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)),
-              "free some space, or choose another --run-dir");
+              "check the disk's free space and permissions, or choose another --run-dir");
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ void Recorder::text(const std::string& group, const std::string& name, const std
   h5::write_text(group_named(group).get(), name, value);
 }
 
-// A new, empty variable over dimensions of its group or of the root.
+// Opens or creates a variable over dimensions of its group or of the root. `count` is the number of values it must hold.
 h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                             hid_t stored, std::size_t count) {
   const auto parent = group_named(group);

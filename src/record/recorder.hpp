@@ -13,8 +13,8 @@
 //   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //
 // HDF5 rewrites its trees and last chunks in place, so a kill between two writes would cost rows that were safe before.
-// So the file is built in memory, and each flush publishes its image atomically. A process killed at any moment loses
-// only unflushed rows. Cost: a copy of the file in memory.
+// So the file is built in memory, and each flush replaces the file on disk atomically (snapshot_file.hpp). A process killed
+// at any moment loses only unflushed rows. Cost: a copy of the file in memory.
 #pragma once
 #include <cstdio>
 #include <deque>
@@ -34,17 +34,17 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's t
 
 class Recorder {
  public:
-  // Creates folder/run.h5 and folder/metrics.jsonl; neither may exist. With takes_over, it replaces the record of a
-  // writer that died, at the first flush.
+  // Creates folder/run.h5 and folder/metrics.jsonl; neither may exist. With takes_over, the first flush replaces the run.h5
+  // of a writer that died, and its metrics.jsonl is continued.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // flushes an unfinished record and marks it "failed"
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
-  void dimension(const Dimension& dimension, const std::string& group = "/");  // in the root it is shared
+  void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share dimensions of the root
   void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
-  // One text per index of a shared dimension, such as the host of every rank.
+  // One text per index of a dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
   // One number per index of one or more dimensions, the last fastest. Each dimension is in the group or in the root. A
@@ -67,7 +67,7 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // 10 s or 50 steps after the last flush
+  bool due(std::int64_t step);  // true 10 s or 50 steps after the last flush
   void flush();
   void finish(const std::string& status);
 

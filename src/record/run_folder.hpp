@@ -10,12 +10,12 @@
 
 namespace chorale {
 
-// Throws a usage error, before any rank starts work, if no run can be stored below `parent`. Creates it if needed.
+// Creates `parent` if needed. Throws a usage error, before any rank starts work, if no run can be stored there.
 void require_writable(const std::filesystem::path& parent);
 
 std::filesystem::path make_run_folder(const std::filesystem::path& parent, const std::string& command, const Clock& clock);
 
-// A folder with a given name, as a suite's runs have. An unfinished run of that name is moved aside.
+// Creates a folder with a given name, for a run of a suite. An existing folder, from an unfinished run, is moved aside.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
 void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless every byte was written

@@ -34,7 +34,7 @@ const char* format_name(DType dtype) {
               "it is damaged, or not a safetensors file: fetch or write it again");
 }
 
-// The bytes of a shape, or −1 if they exceed 64 bits.
+// The number of bytes of a shape, or −1 if a dim is negative or the number overflows 64 bits.
 std::int64_t bytes_of(const Shape& shape, DType dtype) {
   std::int64_t bytes = size_of(dtype);
   for (const std::int64_t dim : shape)
@@ -42,7 +42,7 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) {
   return bytes;
 }
 
-// A non-negative integer. Errors are thrown as the JSON library throws them; read_header adds the file name.
+// Returns a non-negative integer. Throws a std::exception, as the JSON library does; read_header adds the file name.
 std::int64_t count_in(const nlohmann::json& value) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
     throw std::runtime_error("a size that is not a non-negative integer");
@@ -147,7 +147,7 @@ void File::forget(const Entry& entry) const {
   const std::span<const std::byte> bytes = data(entry);
   const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // a shared mapping loses nothing
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // a shared mapping of a file loses no data
 }
 
 Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata) : file_(std::move(path)) {

@@ -6,8 +6,8 @@
 //   8+N …          the data: row-major, little endian, without gaps
 //
 // Files are not trusted: every size is checked before it is multiplied, and every tensor must lie within the file and
-// overlap no other. A file that violates this throws. The reader must check the values themselves (checkpoints have
-// checksums). Reading maps the file, so tensors that nobody uses are never read. Writing streams.
+// overlap no other; otherwise File's constructor throws. The caller must check the values (checkpoints have checksums).
+// Reading maps the file, so unused tensors are never read. Writing needs no copy of the whole file in memory.
 #pragma once
 #include <map>
 #include <span>
@@ -36,7 +36,7 @@ class File {
   const std::map<std::string, Entry>& entries() const { return entries_; }
   const Entry* find(const std::string& name) const;  // nullptr if there is none
   std::span<const std::byte> data(const Entry& entry) const;
-  void forget(const Entry& entry) const;  // drops its pages from memory until the next access
+  void forget(const Entry& entry) const;  // drops the entry's pages from memory until the next access
   std::span<const std::byte> header() const { return std::span(map_).first(data_starts_); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(map_.size()); }
 
@@ -54,7 +54,7 @@ class File {
 class Writer {
  public:
   Writer(std::filesystem::path path, std::vector<Entry> entries,
-         const Metadata& metadata = {});  // sets `first` and `bytes` itself
+         const Metadata& metadata = {});  // computes each entry's `first` and `bytes`
   void write(std::span<const std::byte> bytes);
   void finish();  // syncs; throws unless every declared byte was written
   const std::string& header() const { return header_; }

@@ -1,5 +1,5 @@
-// A hidden folder beside a file under construction, so that readers only see the complete file. It is removed with all
-// its contents.
+// A hidden folder for a file under construction, beside its final place, so that readers only see the complete file. The
+// destructor removes the folder with all its contents.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
-// A file that is complete at every moment: readers see one published image, never half of one, whenever its writer is
-// killed. Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
+// A file that is complete at every moment: whenever its writer is killed, readers see the contents of one publish(), never
+// half of them. Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
 // step.
 //
 //   publish 1    .run.h5.0 ← image 1      run.h5 → .run.h5.0
@@ -19,14 +19,14 @@ namespace chorale {
 
 class SnapshotFile {
  public:
-  // The path must not exist, unless this writer takes over from one that died. Its last image then stays until the first
-  // new one.
+  // The path must not exist, unless this writer takes over from one that died. The dead writer's file then stays until the
+  // first publish().
   explicit SnapshotFile(std::filesystem::path path, bool takes_over = false);
-  ~SnapshotFile();  // the last image stays; the spare copy is removed
+  ~SnapshotFile();  // the visible file stays; the hidden copy is removed
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  void publish(std::span<const std::byte> image);  // throws if the disk refuses; the old image then stays
+  void publish(std::span<const std::byte> image);  // makes `image` the file's contents; on an error throws, and the old stay
 
  private:
   std::filesystem::path hidden(const char* suffix) const;

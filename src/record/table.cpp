@@ -59,7 +59,8 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
 }
 
 void Table::buffer_bytes(std::size_t c, DType dtype, const void* values, std::int64_t bytes) {
-  require(c < columns_.size(), "a row of {} has more fields than the table's {} columns", spec_.group, columns_.size());
+  require(c < columns_.size(), "a row for the table {} has more fields than the table has columns ({})", spec_.group,
+          columns_.size());
   Stored& stored = columns_[c];
   require(dtype == stored.column.dtype, "{}/{} stores {}, not {}", spec_.group, stored.column.name,
           name_of(stored.column.dtype), name_of(dtype));
@@ -70,7 +71,8 @@ void Table::buffer_bytes(std::size_t c, DType dtype, const void* values, std::in
 }
 
 void Table::finish_row(std::size_t fields) {
-  require(fields + (counts_rows_ ? 1 : 0) == columns_.size(), "a row of {} fields does not fit {}", fields, spec_.group);
+  require(fields + (counts_rows_ ? 1 : 0) == columns_.size(), "a row has {} fields, fewer than the table {} has columns",
+          fields, spec_.group);
   if (counts_rows_) buffer(fields, rows());
   ++buffered_rows_;
 }
@@ -102,7 +104,7 @@ void Table::write() {
 std::string Table::last_row_as_json() const {
   std::string line = "{\"table\": \"" + spec_.group + '"';
   for (const Stored& stored : columns_) {
-    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // scalars only
+    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // metrics.jsonl gets only scalars
     line += ", \"" + stored.column.name + "\": ";
     line += as_json(stored.column, stored.buffer.data() + stored.buffer.size() - stored.row_bytes);
   }

@@ -1,12 +1,12 @@
-// A table is a group of the file with one unlimited dimension, its rows. Every column grows along it:
+// A table is a group of the file with one unlimited dimension, the rows. Every column grows along this dimension:
 //
-//   /phases   phase_time(step*, rank, phase)        the row dimension is `step`; `rank` is in the root and
-//             step(step*)  phase(phase)             `phase` in the group, each as a dimension scale
+//   /phases   phase_time(step*, rank, phase)        `step` is the dimension of the rows; the dimension scale `rank` is in
+//             step(step*)  phase(phase)             the root, the scale `phase` in the group
 //
-// append() buffers a row (it copies a few bytes); write() puts the buffered rows into the file. A column of labels
-// stores small integers with CF's flag_values and flag_meanings.
+// append() copies a row into a buffer; write() puts the buffered rows into the file. A column of labels stores small
+// integers with CF's flag_values and flag_meanings.
 //
-// A row is a struct with a list of its columns, so a misspelt or mistyped column does not compile:
+// A row is a struct with a list of its columns, so a misspelled or mistyped column does not compile:
 //
 //   struct EvalRow {
 //     std::int64_t step; float loss;
@@ -27,7 +27,7 @@ namespace chorale {
 
 struct TableSpec {
   std::string group;  // "train"
-  std::string rows;   // the name of its unlimited dimension: "step"
+  std::string rows;   // the name of the rows' dimension: "step"
   std::vector<Column> columns;
   std::vector<Dimension> dimensions = {};  // defined in this group; others come from the root
   bool live = false;                       // each row also goes to metrics.jsonl at once
@@ -84,7 +84,7 @@ class Table {
   struct Stored {
     Column column;
     h5::Dataset dataset;
-    std::vector<hsize_t> row_shape;  // {1, further dimensions…}
+    std::vector<hsize_t> row_shape;  // {1, lengths of further dimensions…}
     std::int64_t row_bytes = 0;
     std::vector<std::byte> buffer;
   };
@@ -108,7 +108,7 @@ class Table {
   std::int64_t written_rows_ = 0, buffered_rows_ = 0;
 };
 
-// A table's spec from a row type: table_of<EvalRow>({.group = "eval", .rows = "step"}).
+// Adds the columns of a row type to a table's spec: table_of<EvalRow>({.group = "eval", .rows = "step"}).
 template <class Row>
 TableSpec table_of(TableSpec spec) {
   std::apply([&](auto&&... field) { (spec.columns.push_back(field.column), ...); }, Row::columns());
