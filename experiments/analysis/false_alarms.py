@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""How often does `chorale report B.h5 --check A.h5` call a program slower than itself?
-At most one time in twenty, as docs/experiments.md claims.
+"""Counts how often `chorale report B.h5 --check A.h5` calls a program slower than itself. docs/experiments.md promises: at
+most one time in twenty.
 
    experiments/analysis/false_alarms.py --comparisons 100 --out alarms
 
-Each comparison is a benchmark of several cases against the same program (`bench --against`). It gives two records whose
-launches alternate, and the script checks one against the other. It also checks each record against its predecessor, which
-shows the effect of changes in the machine. A comparison counts once, even if several of its cases are called slower.
-Records stay in the folder, where an interrupted run continues. Cost: 12 launches a comparison, 10 s on a quiet machine.
+Each comparison benchmarks several cases of a program against the same program (`bench --against`). This gives two records
+whose launches alternate, and the script checks one record against the other. It also checks each record against the record
+of the comparison before, which shows the effect of changes in the machine. A comparison counts once, even if several of its
+cases are called slower. Records stay in the folder, where a script that was interrupted continues. A comparison takes 12
+launches, 10 s on a quiet machine.
 """
 import argparse
 import collections
@@ -56,7 +57,7 @@ def main():
     before = None
     for number in range(1, asked.comparisons + 1):
         record, twin = f"{asked.out}/{number}.h5", f"{asked.out}/{number}.against.h5"
-        if not os.path.exists(twin):  # it is written last
+        if not os.path.exists(twin):  # the twin is the last file of a comparison
             if os.path.exists(record):
                 os.remove(record)
             measure(asked, record, number)

@@ -1,4 +1,4 @@
-"""A small SVG picture: axes with round numbers, lines, bars, a legend. For scripts without a plotting library."""
+"""Draws a small SVG picture with axes, lines, bars and a legend, for scripts that do without a plotting library."""
 import html
 import math
 
@@ -9,7 +9,7 @@ width, height, left, right, top, bottom = 760, 420, 70, 190, 40, 50
 
 
 def round_steps(low, high, wanted=6):
-    """About `wanted` round numbers from low to high."""
+    """Returns about `wanted` round numbers from low to high."""
     span = (high - low) or abs(high) or 1
     power = 10 ** math.floor(math.log10(span / wanted))
     step = next(power * times for times in (1, 2, 5, 10) if span / (power * times) <= wanted)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws the loss of several runs by step, from records alone: one of the report's figures in a page of Python.
+"""Draws the loss of several runs by step, from their records alone. An example of how to read records in Python.
 
    experiments/analysis/loss_curves.py runs/*/run.h5 --out loss.svg        single runs
    experiments/analysis/loss_curves.py runs/latest/run.h5                  all runs of a suite
@@ -14,7 +14,7 @@ from figure import Figure, colours, dashes
 
 
 def runs_in(path):
-    """(name, group) of each run in a record: one, or all of a suite."""
+    """Returns (name, group) of each run in a record, which holds one run or a suite of runs."""
     file = h5py.File(path)
     if "runs" in file:
         return list(file["runs"].items())
@@ -23,7 +23,7 @@ def runs_in(path):
 
 def curve(run):
     train = run["train"]
-    rows = int(train.attrs["committed_rows"])  # later rows may be half written
+    rows = int(train.attrs["committed_rows"])  # the number of complete rows; later rows may be half written
     return [(int(step), float(loss)) for step, loss in zip(train["step"][:rows], train["loss"][:rows]) if loss == loss]
 
 

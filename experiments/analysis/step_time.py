@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Draws where a step's time goes on each rank, as stacked bars, from a record alone: one of the report's figures.
+"""Draws how each rank spends the time of a step, as stacked bars, from a record alone. One of the report's figures.
 
    experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
    experiments/analysis/step_time.py suite.h5 --group /runs/dp4-r1 --skip 5
 
-The first steps are left out, because they warm up caches. Communication that overlaps computation takes no extra time, so it
-is printed but not drawn.
+The first steps are left out, because they warm up caches. The time of communication that overlaps computation is printed,
+but not drawn, because it does not lengthen the step.
 """
 import argparse
 
@@ -15,7 +15,7 @@ from figure import Figure, colours
 
 
 def mean_phases(path, group, skip):
-    """{phase: [milliseconds of a step, by rank]}"""
+    """Returns {phase: [milliseconds per step, by rank]}."""
     with xarray.open_dataset(path, group=f"{group.rstrip('/')}/phases") as phases:
         times = phases.phase_time[min(skip, phases.sizes["step"] - 1):].mean("step") * 1e3
         names = phases.phase.attrs["flag_meanings"].split()

@@ -12,7 +12,7 @@ layouts = ((1, "dp1"), (2, "dp2.z2"), (2, "tp2.sp"), (2, "pp2"), (4, "dp2.tp2"))
 
 
 def model(session, preset):
-    """The preset. The emulated device is a thousand times slower, so it gets a smaller model of the same family."""
+    """Returns the preset to train. The emulated device is a thousand times slower, so it trains a smaller model."""
     if not session.options.emulated:
         return ["--preset", preset]
     family = "llama" if "llama" in preset else "gpt2"
@@ -33,7 +33,7 @@ def environment(session):
 
 
 def counted(text):
-    """Numbers of passed and failed tests, from the last line that our tests print."""
+    """Reads how many tests passed and failed from the last line of the tests' output."""
     found = re.search(r"^(\d+) passed, (\d+) failed$", text, re.MULTILINE)
     if not found:
         raise Failure("the tests did not end")

@@ -1,4 +1,4 @@
-"""The machine on which the bundle runs: the environment that our programs need there, its GPU, and its PyTorch."""
+"""The machine on which the bundle runs: the environment variables that the bundle's programs need, the GPU, and PyTorch."""
 import glob
 import os
 import re
@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 
-oldest_driver = 580  # CUDA 13 needs this or newer
+oldest_driver = 580  # CUDA 13 needs this driver or a newer one
 facts = "clocks.sm,clocks.mem,power.draw,temperature.gpu"
 
 
 class Failure(Exception):
-    """A part failed; the text goes into the table."""
+    """A part of the bundle failed; the message is printed in the table."""
 
 
 def end_group(process):
@@ -24,7 +24,7 @@ def end_group(process):
 
 
 def said(command, environment=None, seconds=60):
-    """The output of a command, or "" if it is missing or fails."""
+    """Returns the output of a command, or "" if the command is missing or fails."""
     try:
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=seconds,
                               check=True, env=environment).stdout
@@ -33,7 +33,7 @@ def said(command, environment=None, seconds=60):
 
 
 def places(root):
-    """Open MPI's plugins, prefix, help texts, settings and launcher, as pack.py recorded them."""
+    """Returns the paths of Open MPI's plugins, prefix, help texts, settings and launcher, as pack.py recorded them."""
     with open(os.path.join(root, "openmpi")) as file:
         return [root + path for path in file.read().split("\n")]
 
@@ -43,7 +43,7 @@ def mpirun(root):
 
 
 def cuda_folders():
-    """Folders with cuBLASLt or NCCL: in the CUDA Toolkit, or beside PyTorch."""
+    """Finds the folders with cuBLASLt or NCCL, in the CUDA Toolkit or beside PyTorch."""
     folders = glob.glob("/usr/local/cuda*/lib64") + glob.glob("/usr/local/cuda*/targets/*/lib")
     for python in pythons():
         for package in said([python, "-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).split():
@@ -72,7 +72,7 @@ def environment_for(root):
 
 
 def python_with_cuda():
-    """A Python whose PyTorch sees a GPU, and that PyTorch's version; (None, None) if there is none."""
+    """Finds a Python whose PyTorch sees a GPU. Returns it and the version of PyTorch, or (None, None)."""
     for python in pythons():
         version, _, sees = said([python, "-c",
                                  "import torch; print(torch.__version__, torch.cuda.is_available())"]).strip().partition(" ")
@@ -86,7 +86,7 @@ def gpu(query):
 
 
 def why_no_gpu(session):
-    """Why nothing can run on a GPU here; "" if a GPU works or is emulated."""
+    """Says why nothing can run on a GPU here; returns "" if a GPU works or is emulated."""
     if not session.options.emulated:
         driver = gpu("driver_version")
         if not driver:

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Packs everything that a machine with a GPU and little else needs to test and time this build: `make gpu-bundle`.
+"""Packs all that is needed to test and time this build on a machine that has a GPU and little else: `make gpu-bundle`.
 
-   pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (needs no GPU)
+   pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (the plugin
+                             that emulates a GPU on the host)
 
    FOLDER/run          the script to start on that machine, and the modules it imports
    FOLDER/root.tar.gz  the stripped programs, the peers in Python, and shared libraries under the paths they have here
@@ -35,20 +36,20 @@ def said(*command):
 
 
 def needed(file):
-    """All shared libraries that a file needs, directly or indirectly."""
+    """Returns all shared libraries that a file needs, directly or indirectly."""
     found = re.findall(r"^\s+(\S+) => (/\S+)", said("ldd", file), re.MULTILINE)
     return {path for name, path in found if not theirs.match(name)}
 
 
 def folders_of_openmpi():
-    """Open MPI's folders: plugins, prefix, help texts, settings."""
+    """Returns Open MPI's folders: plugins, prefix, help texts, settings."""
     lines = dict(line.split(":", 2)[1:] for line in said("ompi_info", "--parsable", "--path", "all").splitlines()
                  if line.startswith("path:"))
     return lines["pkglibdir"], lines["prefix"], lines["pkgdatadir"], lines["sysconfdir"]
 
 
 def there(build):
-    """The programs of a build. Without the CUDA Toolkit there is no chorale_cuda.so, and only the emulated GPU works."""
+    """Returns the programs of a build. Without the CUDA Toolkit it has no chorale_cuda.so: only the emulated GPU works."""
     return [name for name in programs if name != "chorale_cuda.so" or os.path.exists(os.path.join(build, name))]
 
 

@@ -1,4 +1,4 @@
-"""The parts of the bundle, in the order of execution. Each runs programs and returns a result and a figure."""
+"""The parts of the bundle, in the order of execution. A part runs programs and returns two texts: result and figure."""
 from dataclasses import dataclass
 from typing import Callable
 
@@ -11,7 +11,7 @@ class Part:
     name: str
     target: str
     least_seconds: int  # the part is left out if less time remains
-    most_seconds: int  # in a run of ten minutes; longer runs give each part more
+    most_seconds: int  # the part's time limit in a run of ten minutes; longer runs give each part more
     body: Callable  # session → (result, figure)
     needs_gpu: bool = True
     needs_torch: bool = False

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Tests and times this build on a machine with a GPU, in ten minutes, and ends with a table: part, result, figure, target.
 
-   ./run                           all parts; table.txt and log.txt in gpu-results grow as it goes
+   ./run                           all parts; each part adds its lines to table.txt and log.txt in gpu-results
    ./run --only kernels,exact      some parts
    ./run --minutes 25              a longer limit than ten minutes
    ./run --emulated                on the emulated GPU, without a real one: tests the bundle, not the kernels
 
-If a part fails, the next one still runs. If too little time remains for a part, it is left out, and the table says so.
+If a part fails, the next part still runs. If too little time remains for a part, it is left out, and the table says so.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ class Session:
         self.root, self.options, self.log = root, options, log
         self.began, self.part_ends = time.monotonic(), float("inf")
         self.environment = machine.environment_for(root)
-        # Named explicitly, because tests skip the device if they find no plugin by themselves.
+        # The plugin is named explicitly, because tests that look for a plugin and find none skip the device.
         self.environment["CHORALE_CUDA_PLUGIN"] = self.path("build", "emulated" if options.emulated else "",
                                                             "chorale_cuda.so")
         self.python, self.torch_version = (None, None) if options.emulated else machine.python_with_cuda()
@@ -80,12 +80,12 @@ class Session:
 
     @staticmethod
     def column(folder, name):
-        """One value per step of a run."""
+        """Returns a column of a run's record: one value per step."""
         with open(os.path.join(folder, "metrics.jsonl")) as lines:
             return [row[name] for row in map(json.loads, lines) if name in row]
 
     def peer(self, name, **settings):
-        """The output of a peer in PyTorch. It runs with the machine's own libraries, not with the bundle's."""
+        """Returns the output of a PyTorch program of peers/. It runs with the machine's libraries, not with the bundle's."""
         return self.run([self.python, self.path("experiments/peers", name)], environment={**os.environ, **settings})
 
 
@@ -98,7 +98,7 @@ def show(rows, file):
 
 
 def attempt(part, session):
-    """Result and figure of a part; an error is a result too."""
+    """Runs a part and returns its result and figure. An error becomes its result."""
     if part.needs_gpu and session.no_gpu:
         return "cannot run", session.no_gpu
     if part.needs_torch and not session.python:
@@ -126,9 +126,9 @@ def main():
     parser.add_argument("--only", type=split, default=[], metavar="PARTS",
                         help=", ".join(part.name for part in parts.all_parts))
     parser.add_argument("--fail", type=split, default=[], metavar="PARTS",
-                        help="let these fail on purpose, to test that the others still run")
+                        help="let these parts fail on purpose, to test that the others still run")
     parser.add_argument("--emulated", action="store_true")
-    parser.add_argument("--results", default="gpu-results", help="a folder")
+    parser.add_argument("--results", default="gpu-results", help="folder for table.txt and log.txt")
     options = parser.parse_args()
     known = [part.name for part in parts.all_parts]
     if unknown := [name for name in options.only + options.fail if name not in known]:

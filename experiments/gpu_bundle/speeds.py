@@ -1,4 +1,4 @@
-"""Parts that time the device. Ours and a peer take turns, so that both run at the same clock rates."""
+"""Parts that time the device. Chorale and PyTorch take turns, so that both run at the same clock rates."""
 import re
 import statistics
 import time
@@ -6,7 +6,7 @@ import time
 from checks import held
 from machine import Failure
 
-turns = 3  # or fewer, if the part's time allows no more
+turns = 3  # at most; fewer if the part's time is too short
 steps = "20"
 # Both sides use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
 shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}),
@@ -14,7 +14,7 @@ shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12",
 
 
 def training(preset, peer, batch):
-    """Tokens/s of training in bf16, ours and compiled PyTorch's."""
+    """Compares the tokens/s of training in bf16: chorale's and compiled PyTorch's."""
     def body(session):
         shape, same = shapes[preset]
         words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps,
@@ -35,7 +35,7 @@ def training(preset, peer, batch):
 
 
 def benchmark(session, case):
-    """Rows that kernels_benchmark.cpp prints: name, rate in giga-units, unit, per cent. A gradient follows its kernel."""
+    """Reads the rows that kernels_benchmark.cpp prints: name, rate in 10⁹ units, unit, percent. Gradients follow kernels."""
     text = session.run([session.path("build/tests_run"), f"device: how near {case}*"])
     rows = re.findall(r"^(.{28}) +[\d.]+ us +([\d.]+) (GB/s|GFLOP/s) +(\d+) %$", text, re.MULTILINE)
     if not rows:
@@ -48,7 +48,7 @@ def benchmark(session, case):
 
 
 def beside_torch(session, kernels, share):
-    """TFLOP/s of the kernels with these prefixes, ours and PyTorch's: the best of two turns each."""
+    """Compares the TFLOP/s of the kernels with these prefixes, chorale's and PyTorch's: the best of two turns each."""
     mine, peers = {}, {}
     for _ in range(2):
         for name, rate, _, _ in benchmark(session, "products"):

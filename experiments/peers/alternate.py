@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Compares our collectives with those of MPI libraries. Programs take turns, A B C A B C …; the best median counts.
+"""Compares chorale's collectives with those of MPI libraries. Programs take turns, A B C A B C …; the best median counts.
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md
 
-   ours      build/chorale bench --backend …              under Open MPI's launcher, though only mpi communicates over it
-   rivals    bench --backend mpi --algorithm native       built with Open MPI and with MPICH
-             mpi_native.cpp                               shares no code with bench; built with both
+   ours      build/chorale bench --backend …              chorale, started by Open MPI's launcher
+   rivals    bench --backend mpi --algorithm native       the library's collectives, timed by chorale; built with Open MPI
+                                                          and with MPICH
+             mpi_native.cpp                               the library's collectives, timed by a program that shares no code
+                                                          with chorale; built with both, too
 
-All use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the geometric means, and
-the sizes where we lose.
+All programs use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the geometric
+means, and the sizes at which chorale is slower than a rival.
 """
 import argparse
 import json
@@ -32,7 +34,7 @@ def bytes_of(text):
 
 
 def contestants(options):
-    """(name, whether it is ours, command) of each program."""
+    """Returns (name, whether it is chorale, command) of each program."""
     sizes = ["-b", options.begin, "-e", options.end, "-f", str(options.factor)]
     common = [*options.ops, *sizes, "--cache", options.cache, "--format", "json", "--check", str(options.check)]
     for backend in options.backends.split(","):
@@ -47,7 +49,7 @@ def contestants(options):
 
 
 def measure(options):
-    """The best median of each program for each (op, in_place, bytes), and the ceilings."""
+    """Runs all programs in turns. Returns the best median of each for each (op, in_place, bytes), and the ceilings."""
     best, ceilings = {}, {}
     there = []
     for name, ours, command in contestants(options):
@@ -106,9 +108,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ops", nargs="+",
                         default=["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
-    parser.add_argument("--backends", default="shm", help="our backends, separated by commas")
+    parser.add_argument("--backends", default="shm", help="chorale's backends, separated by commas")
     parser.add_argument("--algorithm", default="auto",
-                        help="our algorithms: auto, all, or names separated by commas; the best counts")
+                        help="chorale's algorithms: auto, all, or names separated by commas; the best counts")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cache", choices=["hot", "cold"], default="hot")

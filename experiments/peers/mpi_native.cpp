@@ -1,14 +1,14 @@
-// The peer: an MPI library's own collectives, timed as `chorale bench` times ours, by a program that shares no code with it.
-// `make peers` builds it with every installed MPI. alternate.py runs them in turns.
+// Times an MPI library's own collectives in the way in which `chorale bench` times chorale's. This program shares no code
+// with chorale. `make peers` builds it with every installed MPI library. alternate.py runs it and bench in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
 // Prints JSON: op ranks bytes in_place time_us …
 //
-// Each repetition is one call after a barrier; its time is that of the slowest rank. A row is the median repetition. Sizes
-// follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of a
-// reduce_scatter. Cold buffers rotate through twice the last-level cache.
-#define OMPI_SKIP_MPICXX 1  // the C++ bindings, withdrawn in MPI 3
+// A repetition is one call after a barrier, and its time is that of the slowest rank. A row has the median over repetitions.
+// Sizes follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of
+// a reduce_scatter. Cold buffers take turns in a memory area of twice the last-level cache.
+#define OMPI_SKIP_MPICXX 1  // leaves out the C++ bindings, which MPI 3 removed
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ std::vector<Row> rows(int n) {
 
 double median_of_slowest(const Row& row, std::size_t bytes, bool in_place, bool cold) {
   const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // whole pairs of cache lines
-  long cache = 1024;  // KiB of the last-level cache, according to the kernel
+  long cache = 1024;  // size of the last-level cache in KiB, which the kernel may tell
   for (const char level : {'2', '3'})
     if (long kib = 0; std::ifstream(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size") >> kib)
       cache = std::max(cache, kib);

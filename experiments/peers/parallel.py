@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Times the preset nano under layouts of several ranks, and PyTorch's DistributedDataParallel on two ranks (torch_gpt.py).
-They take turns, so that other load on the machine affects all of them.
+The runs take turns, so that other load on the machine affects all of them.
 
   experiments/peers/parallel.py [--turns 3] [--steps 12] [--dtype bf16] [--layouts dp1,dp2,tp2,…] [--no-peer]
 
-Prints the table of experiments/findings/parallel.md: the median tokens/s over all steps of all turns, and its ratio to the
-references.
+Prints the table of experiments/findings/parallel.md: the median tokens/s over all steps of all turns, and its ratio to twice
+the speed of one rank and to dp2.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ def ranks_of(layout):
 
 
 def ours(layout, dtype, steps):
-    """Tokens/s of all steps but the first two. One or two ranks have a batch of 8; more have 4 sequences each."""
+    """Returns the tokens/s of all steps but the first two. The batch is 8 sequences on one or two ranks, else 4 per rank."""
     ranks = ranks_of(layout)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(

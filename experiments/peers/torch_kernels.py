@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""The peer: PyTorch's kernels on a GPU at the shapes that tests/math/cuda/kernels_benchmark.cpp times, in bf16.
+"""Times PyTorch's kernels on a GPU at the shapes at which tests/math/cuda/kernels_benchmark.cpp times chorale's, in bf16.
 
-Attention is cuDNN's and products are cuBLAS's. As in that benchmark, each is enqueued 20 times between two events, and the
-best of five such runs counts. The gradient of attention counts 5/2 of the operations of attention itself. Prints one line
-per kernel: name, TFLOP/s.
+Attention is cuDNN's and matrix products are cuBLAS's. As in that benchmark, a kernel is enqueued 20 times between two
+events, and the best of five such runs counts. The gradient of attention counts 5/2 of the operations of attention itself.
+Prints one line per kernel: name, TFLOP/s.
 
   torch_kernels.py             DEVICE=cpu tries it without a GPU, on small shapes
 """
@@ -34,7 +34,7 @@ def seconds_between(begun, ended):
 
 
 def rate(operations, work):
-    """TFLOP/s."""
+    """Times a call that computes this many operations; returns TFLOP/s."""
     work()
     best = float("inf")
     for _ in range(5 if real else 1):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The peer: a Llama training step in PyTorch on one GPU, compiled, with fused AdamW under bfloat16 autocast.
+"""Trains a Llama in compiled PyTorch on one GPU, with fused AdamW and bfloat16 autocast, to compare speed with chorale's.
 
-The shape is that of our preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048
-tokens, vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
+The shape is that of chorale's preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048 tokens,
+vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
 
   ./torch_llama.py        B, STEPS, LAYERS, WIDTH, HEADS, QUERY_GROUPS, FFN, TOKENS, WORDS override the shape;
                           DEVICE=cpu needs no GPU

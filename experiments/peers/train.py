@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Times training of the preset nano on one core. Chorale and PyTorch (torch_gpt.py) take turns, so other load affects both.
+"""Times training of the preset nano on one core. Chorale and PyTorch (torch_gpt.py) take turns, so that other load on the
+machine affects both.
 
   experiments/peers/train.py [--turns 3] [--steps 10] [--dtypes bf16,f32]
 
@@ -18,7 +19,7 @@ root = os.path.dirname(os.path.dirname(here))
 
 
 def ours(dtype, steps):
-    """Tokens/s and MFU of all steps but the first two, and the measured peak of products in GFLOP/s."""
+    """Returns tokens/s and MFU of all steps but the first two, and the measured peak of matrix products in GFLOP/s."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
             [os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype, "--train-iters", str(steps),
@@ -52,7 +53,7 @@ def main():
             speed += tokens
             share += mfu
             peaks.append(peak)
-            theirs.append(torch(dtype, options.steps if dtype == "bf16" else 3))  # 40 s a step in f32
+            theirs.append(torch(dtype, options.steps if dtype == "bf16" else 3))  # PyTorch needs 40 s per step in f32
         mine, peer = statistics.median(speed), statistics.median(theirs)
         print(f"| {dtype} | {mine:.0f} | {statistics.median(share):.0%} | {statistics.median(peaks):.0f} | {peer:.0f} | "
               f"{mine / peer:.2f} |",
