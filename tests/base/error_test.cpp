@@ -15,7 +15,7 @@ TEST_CASE("a usage error is three lines and exits with 2") {
   }
 }
 
-TEST_CASE("any other error says on which rank and where in the source") {
+TEST_CASE("any other error names the rank and the place in the source") {
   const Error error(Exit::runtime, "the disk is full", "", "");
   const std::string text = describe(error, 3, 4);
   CHECK(text.find("error: the disk is full\n  rank 3 of 4 on ") == 0);

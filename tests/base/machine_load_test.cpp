@@ -22,7 +22,7 @@ TEST_CASE("a reading sums the busy and the stolen time of all cores") {
   CHECK((nothing.worked == 0 && nothing.stolen == 0 && nothing.load == 0));
 }
 
-TEST_CASE("busy time between two readings, minus ours, is that of other programs") {
+TEST_CASE("the busy time between two readings, minus this rank's own, is that of other programs") {
   const MachineReading before{.at = 100, .worked = 50, .stolen = 2, .own = 7, .load = 3.25};
   MachineReading after{.at = 110, .worked = 68, .stolen = 3, .own = 9};
   const OtherWork work = work_between(before, after, 4);
@@ -38,7 +38,7 @@ TEST_CASE("busy time between two readings, minus ours, is that of other programs
   CHECK(work_between(before, before, 4).cores == 0);
 }
 
-TEST_CASE("a quarter of a core disturbs, or a fiftieth of a large machine, or 2 % of stolen time") {
+TEST_CASE("a machine is busy from a quarter of a core, a fiftieth of a large machine, or 2 % of stolen time") {
   const auto busy = [](double cores, double stolen, int of_cores) {
     return OtherWork{.cores = cores, .stolen = stolen, .of_cores = of_cores}.busy();
   };

@@ -61,7 +61,7 @@ TEST_CASE("an MPI error is thrown with MPI's words", "[spmd]") {
                      "an MPI call failed");
 }
 
-TEST_CASE("a runtime adopts an MPI that is initialised, and leaves it running", "[spmd]") {
+TEST_CASE("a runtime adopts an MPI that is initialized, and leaves it running", "[spmd]") {
   {
     const mpi::Runtime second(Launch{});
     REQUIRE_ALL(second.size() == world().size());

@@ -143,7 +143,7 @@ TEST_CASE("mistakes in a file are named with their line") {
   CHECK(contains(refused({"--config", "/tmp"}), "it is a folder"));
 }
 
-TEST_CASE("sizes take suffixes, and an option may have a letter") {
+TEST_CASE("sizes take suffixes, and an option may have a one-letter name") {
   Fields f;
   f.resolve({"-e", "64K"});
   CHECK(f.most == 65536);
@@ -154,7 +154,7 @@ TEST_CASE("sizes take suffixes, and an option may have a letter") {
   CHECK(contains(f.options.help_text(), "also -e"));
 }
 
-TEST_CASE("a size may be left to the program") {
+TEST_CASE("the size auto leaves the choice to the program") {
   Fields f;
   CHECK((!f.limit && contains(f.options.toml(), "limit = \"auto\"") && contains(f.options.help_text(), "(default auto)")));
   f.resolve({"--limit", "64K"});
@@ -243,7 +243,7 @@ TEST_CASE("another program's setting without effect is noted and reset; its defa
   CHECK((s.momentum == 0.5 && s.rate == 8));
 }
 
-TEST_CASE("a number may be a multiple of another") {
+TEST_CASE("an option's number may be a multiple of another option's") {
   CHECK(Rules().resolve({"--floor", "0.25"}).floor.of(8) == 0.25);
   Rules r;
   CHECK(r.resolve({"--floor", ".25*rate"}).floor.of(8) == 2);

@@ -9,7 +9,7 @@
 
 using namespace chorale;
 
-TEST_CASE("numbers become words") {
+TEST_CASE("bytes and seconds are printed and parsed with units") {
   CHECK(human_bytes(0) == "0 B");
   CHECK(human_bytes(1023) == "1023 B");
   CHECK(human_bytes(1536) == "1.5 KiB");
@@ -37,7 +37,7 @@ TEST_CASE("numbers become words") {
   CHECK(human_seconds(3700) == "1 h 01 min");
 }
 
-TEST_CASE("foreign text stays text inside XML") {
+TEST_CASE("text is escaped inside XML") {
   CHECK(escape_xml("a < b && \"c\" > d") == "a &lt; b &amp;&amp; &quot;c&quot; &gt; d");
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("a wait calls all hooks of its thread when it sleeps") {
   CHECK(second == 3);
 }
 
-TEST_CASE("a wait without end is an error that names what was waited for") {
+TEST_CASE("a wait that exceeds its limit is an error that names the awaited event") {
   VirtualClock clock;
   try {
     wait_until([] { return false; }, {.clock = clock, .timeout_seconds = 2.5, .spins = 3}, "rank 7's flag");
@@ -58,7 +58,7 @@ TEST_CASE("a wait without end is an error that names what was waited for") {
   }
 }
 
-TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or goes on") {
+TEST_CASE("a request to stop ends a wait that hangs, but not a wait that ends soon or makes progress") {
   Signals signals;
   std::raise(SIGTERM);
   VirtualClock clock;
@@ -73,7 +73,7 @@ TEST_CASE("a request to stop ends a wait that hangs, not one that ends soon or g
   CHECK(signals.pending() == SIGTERM);  // the signal is still there for the code that reads signals
 }
 
-TEST_CASE("a wait with progress starts again at every step") {
+TEST_CASE("the time limit of a wait starts again at every step of progress") {
   VirtualClock clock;
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};

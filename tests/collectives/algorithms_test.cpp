@@ -64,7 +64,7 @@ TEST_CASE("an all_to_all that mixes up places or sources is noticed") {
   CHECK_THAT(find_flaw(wrong_source), says("rank 0, output element 4"));
 }
 
-TEST_CASE("a barrier may count an arrival twice, a sum may not count a contribution twice") {
+TEST_CASE("a barrier may count an arrival twice, but a sum may not count a contribution twice") {
   const Problem barrier = even(Collective::barrier, 1, 2), sum = even(Collective::all_reduce, 1, 2);
   const auto twice = [](const Problem& p) {
     std::vector<Schedule> ranks{Schedule(p.at(0)), Schedule(p.at(1))};
@@ -158,7 +158,7 @@ TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector betw
   }
 }
 
-TEST_CASE("a pairwise exchange begins a round when the previous one is over") {
+TEST_CASE("a pairwise all_to_all begins a round when the previous round is over") {
   const auto ranks = plan_all_ranks(named(Collective::all_to_all, "pairwise"), even(Collective::all_to_all, 3, 3));
   CHECK(ranks[0].describe() ==
         "   0  copy                       input[0..1) → output[0..1)\n"

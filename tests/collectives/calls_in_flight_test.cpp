@@ -156,7 +156,7 @@ std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& th
 
 }  // namespace
 
-TEST_CASE("a wait on one world moves what is under way on another: threads", "[threads]") {
+TEST_CASE("a wait on one world makes progress on another world's calls: threads", "[threads]") {
   for (const int size : {2, 3, 4}) {
     ThreadWorld one(size), other(size);
     CHECK(on_threads(size, [&](ThreadRank& me) {
@@ -169,7 +169,7 @@ TEST_CASE("a wait on one world moves what is under way on another: threads", "[t
   }
 }
 
-TEST_CASE("a wait on one world moves what is under way on another: backends", "[spmd]") {
+TEST_CASE("a wait on one world makes progress on another world's calls: backends", "[spmd]") {
   if (world().size() == 1) return;
   HastyClock clock;
   for (const Backend& one : all_backends())
@@ -182,7 +182,7 @@ TEST_CASE("a wait on one world moves what is under way on another: backends", "[
     }
 }
 
-TEST_CASE("worlds beside each other end in any order", "[threads]") {
+TEST_CASE("worlds that are open at the same time may end in any order", "[threads]") {
   ThreadWorld one(2), other(2);
   CHECK(on_threads(2, [&](ThreadRank& me) {
           SystemClock clock;

@@ -57,7 +57,7 @@ Plan sum_of(int size) {
 
 }  // namespace
 
-TEST_CASE("stand-ins of a staged call outlive its operation") {
+TEST_CASE("host buffers of a staged call outlive its operation") {
   Order order;
   Lender memory(order);
   Ledger ledger;

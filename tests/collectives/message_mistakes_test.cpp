@@ -37,7 +37,7 @@ std::string heard(CallBook& book, double seconds) {
 
 }  // namespace
 
-TEST_CASE("calls that differ between ranks end in an error that names both, on every rank", "[spmd][messages]") {
+TEST_CASE("calls that differ between ranks end in an error that names both calls, on every rank", "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   if (size == 1) return;
   const auto all_reduce = [&](Redop op) {

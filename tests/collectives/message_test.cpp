@@ -104,7 +104,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
   }
 }
 
-TEST_CASE("a one-shot sum over messages adds in rank order, including our own contribution", "[spmd][messages]") {
+TEST_CASE("a one-shot sum over messages adds in rank order, this rank's contribution included", "[spmd][messages]") {
   const int size = world().size();
   constexpr std::int64_t count = 100;
   std::vector<std::vector<float>> inputs(static_cast<std::size_t>(size), std::vector<float>(count));

@@ -57,7 +57,7 @@ TEST_CASE("blocks of any sizes, empty ones too, are proved") {
       }
 }
 
-TEST_CASE("an algorithm is found by its collective and its name, and none by another's") {
+TEST_CASE("an algorithm is found by its collective and its name, but not under another collective") {
   for (const Algorithm& algorithm : all_algorithms()) CHECK(find_algorithm(algorithm.what, algorithm.name) == &algorithm);
   CHECK(find_algorithm(Collective::barrier, "ring") == nullptr);
   CHECK(find_algorithm(Collective::all_reduce, "native") == nullptr);
@@ -251,7 +251,7 @@ TEST_CASE("in place, a block and its place in the whole vector are the same memo
   CHECK_FALSE(overlap(scatter, output(0, 3), input(0, 3)));
 }
 
-TEST_CASE("data that are already in place are not copied") {
+TEST_CASE("blocks that are already in place are not copied") {
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != Collective::all_gather) continue;
     for (const bool in_place : {false, true}) {

@@ -47,7 +47,7 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
   CHECK(selector.price("shm").beta == 2e-9);
 }
 
-TEST_CASE("a choice gives the range of its lead, and says when that may be noise") {
+TEST_CASE("the reason for a choice gives the range of its lead and says when the lead may be noise") {
   Tuned choice = table().choices[0];
   choice.ratio_low = 1.1, choice.ratio_high = 1.4;
   CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (1.10 to 1.40)");

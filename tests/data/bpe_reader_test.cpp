@@ -47,7 +47,7 @@ Tokenizer read(const Json& file) { return Tokenizer::from_json(file.dump(), "the
 
 }  // namespace
 
-TEST_CASE("a tokenizer of Hugging Face's keeps its numbers") {
+TEST_CASE("a tokenizer read from Hugging Face's format keeps its token numbers") {
   const Tokenizer t = read(small());
   CHECK(t.vocabulary() == 271);
   CHECK(t.encode("a !") == Tokens{64, 220, 0});
@@ -59,7 +59,7 @@ TEST_CASE("a tokenizer of Hugging Face's keeps its numbers") {
     CHECK(t.decode(t.encode(text)) == text);
 }
 
-TEST_CASE("added tokens stand for themselves, the longest first, and cut the text") {
+TEST_CASE("added tokens are matched first, the longest first, and split the text") {
   const Tokenizer t = read(small());
   CHECK(t.encode("the<|end|>the") == Tokens{258, 261, 258});
   CHECK(t.encode("<|end|>><|end|>") == Tokens{270, 261});
@@ -111,7 +111,7 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
   CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));
 }
 
-TEST_CASE("an opening is kept apart from the text's own tokens") {
+TEST_CASE("the tokens that open a text are kept apart from the text's own tokens") {
   Json file = small();
   const Json special = {{"<|end|>", {{"id", "<|end|>"}, {"ids", {261}}, {"tokens", {"<|end|>"}}}}};
   Json single = Json::array({{{"SpecialToken", {{"id", "<|end|>"}, {"type_id", 0}}}}, {{"Sequence", {{"id", "A"}}}}});

@@ -64,7 +64,7 @@ TEST_CASE("text is split as Llama 3 splits it") {
   CHECK(llama3("naïve—café…\n") == Words{"naïve", "—café", "…\n"});
 }
 
-TEST_CASE("number characters can be separate pieces, with GPT-2's in between") {
+TEST_CASE("digits can be separate pieces, and the text between them is split as GPT-2 splits it") {
   CHECK(pieces_of("in 1984, it's ½", Cut::digits) == Words{"in", " ", "1", "9", "8", "4", ",", " it", "'s", " ", "½"});
   CHECK(pieces_of("a  12  b", Cut::digits) == Words{"a", "  ", "1", "2", " ", " b"});
   CHECK(pieces_of("none here", Cut::digits) == Words{"none", " here"});

@@ -36,7 +36,7 @@ TEST_CASE("a permutation maps each index to every index with equal probability")
   for (const int times : met) CHECK(std::abs(times - 1600) < 190);
 }
 
-TEST_CASE("each epoch has every training sample once, in an order of its own") {
+TEST_CASE("each epoch has every training sample once, in a different order") {
   const Sampler sampler(103, 5, 0.1);
   CHECK(sampler.training() == 93);
   CHECK(sampler.validation() == 10);
@@ -58,7 +58,7 @@ TEST_CASE("each epoch has every training sample once, in an order of its own") {
   CHECK(std::count(other.begin(), other.end(), 0) < 20);  // another seed gives another order
 }
 
-TEST_CASE("validation has the samples held out, in order") {
+TEST_CASE("validation reads the held-out samples, in order") {
   const Sampler sampler(103, 5, 0.1);
   for (std::int64_t i = 0; i < 25; ++i) CHECK(sampler.validation_sample(i) == 93 + i % 10);
   CHECK(Sampler(20, 0, 0.01).validation() == 1);

@@ -43,7 +43,7 @@ TEST_CASE("messages are on the track of the pipeline, whatever its axis is calle
   for (const json& wait : waits) CHECK(wait["cat"] == (wait["name"] == "wait send" ? "pipeline" : "communication"));
 }
 
-TEST_CASE("spans that touch still touch in microseconds") {
+TEST_CASE("adjacent spans stay adjacent when written in microseconds") {
   RankTrace rank{.name = "rank 0"};
   const double origin = 81234.123456789;
   for (int i = 0; i < 200; ++i)

@@ -70,8 +70,8 @@ TEST_CASE("a DeepSpeed file sets our options, and each names its key as the orig
   CHECK((f.flags.steps() == 500 && o.rate.warmup_style == "linear"));
   CHECK((o.rate.minimum == Approx(2e-5) && o.rate.first == Approx(5e-5)));
   CHECK((o.compute == DType::f16 && o.scaler.scale == 4096 && o.scaler.growth_interval == 77 && o.scaler.hysteresis == 3));
-  CHECK(
-      (o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));  // both keys have no effect in stage 2
+  // reduce_bucket_size and overlap_comm have no effect in stage 2.
+  CHECK((o.bucket_bytes == TrainingOptions{}.bucket_bytes && o.reducer == "bucketed"));
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
@@ -128,8 +128,8 @@ TEST_CASE("DeepSpeed's schedulers have its formulas and defaults, and their rate
   CHECK((said.peak == 0.5 && said.first == 0.1 && said.warmup == 7 && said.at(8) == 0.5));
   const LearningRate falling =
       rate(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_num_steps": 10}})");
-  CHECK((falling.peak == 0.001 && falling.steps == 90 &&
-         falling.at(91) == 0));  // the scheduler's own default, not the optimizer's rate
+  // The peak is the scheduler's own default, not the optimizer's rate.
+  CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));
   const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
   CHECK((cosine.peak == 3 && cosine.minimum == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
   CHECK(rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--train-iters", "10"}).steps == 90);
@@ -161,7 +161,7 @@ TEST_CASE("keys for the reduction of gradients apply where they have an effect")
   CHECK(o.reducer == "naive");
 }
 
-TEST_CASE("environment, command line and config file override the DeepSpeed file, its defaults override a preset") {
+TEST_CASE("environment, command line and config file override the DeepSpeed file; its defaults override a preset") {
   const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6, "zero_optimization": {"stage": 2}})";
   CHECK(Fields(json, {"--preset", "nano"}).training().global_batch == 6);
   CHECK(Fields(json, {"--clip-grad", "4"}).training().clip == 4);

@@ -30,6 +30,6 @@ TEST_CASE("a preset has the shape of its row in the table") {
 TEST_CASE("an option given with a preset changes the values that follow from it") {
   CHECK(shape_of({"--preset", "nano", "--num-attention-heads", "12"}).groups == 12);
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
-  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups ==
-        2);  // nano-llama sets the number of groups itself
+  // nano-llama sets the number of groups itself.
+  CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);
 }

@@ -89,8 +89,8 @@ TEST_CASE("medians and their intervals match the tables of order statistics") {
   const std::vector<double> three{3, 1, 2};
   CHECK((summarize(three).median == 2 && summarize(three).ci_low == 1 && summarize(three).ci_high == 3));
   const std::vector<double> six{1, 2, 3, 4, 5, 6}, five{1, 2, 3, 4, 5}, one{7};
-  CHECK((summarize(six).has_interval &&
-         !summarize(five).has_interval));  // the range covers the median with 1 − 2/2⁶ = 97 %, but 1 − 2/2⁵ = 94 %
+  // The range of six samples covers the median with probability 1 − 2/2⁶ = 97 %, that of five with 1 − 2/2⁵ = 94 %.
+  CHECK((summarize(six).has_interval && !summarize(five).has_interval));
   CHECK((summarize(one).median == 7 && summarize(one).p95 == 7));
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("a slowdown by a fifth is found among several unchanged cases") {
   CHECK(found > 0.95);
 }
 
-TEST_CASE("the fastest of equals is not called faster, although it was chosen for being fastest") {
+TEST_CASE("the fastest of equally fast variants is not called faster, although it was chosen for being fastest") {
   constexpr int trials = 1000;
   Machine machine(4);
   const auto equals = [&](std::size_t kinds) {

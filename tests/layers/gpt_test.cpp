@@ -164,7 +164,7 @@ TEST_CASE("the number of parameters is that of the shape") {
   CHECK(model_presets()[2].shape.parameters() == 124439808);  // GPT-2 as published
 }
 
-TEST_CASE("a phantom model costs what a real one does") {
+TEST_CASE("a phantom model counts the activation bytes of a real model") {
   PhantomMemory nowhere;
   Ledger ledger;
   Allocator allocator(nowhere, ledger);

@@ -26,7 +26,7 @@ TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   }
 }
 
-TEST_CASE("a warm-up may begin above 0 and rise by the logarithm") {
+TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   LearningRate r = rate("constant");
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
@@ -69,7 +69,7 @@ TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   CHECK((r.at(24) == Approx(0.2) && r.at(1000) == Approx(0.2)));
 }
 
-TEST_CASE("a warm-up of DeepSpeed's takes two steps at least, and a schedule may be all warm-up") {
+TEST_CASE("DeepSpeed's warm-up takes at least two steps, and a schedule may consist of warm-up only") {
   for (const std::int64_t warmup : {0, 1, 2}) {
     LearningRate r{.decay = "WarmupLR", .peak = 1, .warmup_style = "log", .warmup = warmup};
     CHECK((r.at(1) == 0 && r.at(2) == Approx(1) && r.at(3) == 1));

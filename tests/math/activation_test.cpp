@@ -78,7 +78,7 @@ TEST_CASE("activations: swiglu gives the reference's values, with the same bits 
     }
 }
 
-TEST_CASE("activations: far from 0 they are 0 or linear, and NaN stays NaN") {
+TEST_CASE("activations: far from 0, results are 0 or linear, and NaN stays NaN") {
   Desk desk;
   const Tensor x = desk.filled({6}, DType::f32, 0), y = desk.empty({6}, DType::f32), one = desk.filled({6}, DType::f32, 1);
   const float numbers[] = {-3e38f, -100, -0.0f, 100, 3e38f, NAN};

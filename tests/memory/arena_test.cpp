@@ -77,6 +77,6 @@ TEST_CASE("another mapping of an arena shows the same memory") {
   CHECK_FALSE(view.holds(place));
 }
 
-TEST_CASE("an arena that cannot be opened says whose and what to do") {
+TEST_CASE("the error for an arena that cannot be opened names its process and a remedy") {
   CHECK_THROWS_WITH(Arena::of_process(1 << 30, 3, megabyte), says("cannot be opened") && says("another backend"));
 }

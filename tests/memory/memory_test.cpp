@@ -144,7 +144,7 @@ TEST_CASE("CUDA memory works with a device and is refused by name without one") 
 }
 
 // If the plugin could not be loaded, all tests of devices would find no device and pass. This test would fail.
-TEST_CASE("a CUDA plugin that is named can be loaded", "[gpu]") {
+TEST_CASE("a CUDA plugin named by CHORALE_CUDA_PLUGIN can be loaded", "[gpu]") {
   const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
   if (named) CHECK(DevicePlugin().why_not() == "");
 }

@@ -33,8 +33,8 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
     const std::vector<std::string> all = said(word, numerics, spoiled, parameter, value);
     INFO(word << " " << numerics << ", rank " << spoiled << ": " << parameter << " = " << value);
     const std::string layer = parameter.substr(0, parameter.rfind('.'));
-    const bool exact = std::string(numerics) == "exact" &&
-                       what.starts_with("partial");  // such an error names the sum, whose name begins with the layer's
+    // In exact numerics, the error names the sum, whose name begins with the layer's.
+    const bool exact = std::string(numerics) == "exact" && what.starts_with("partial");
     for (const std::string& words : all) {
       CHECK_THAT(words, Catch::Contains("step 2: " + (exact ? layer : what)));
       CHECK_THAT(words, Catch::Contains(fmt::format("on rank {}\n", spoiled)));

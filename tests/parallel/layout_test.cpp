@@ -120,7 +120,7 @@ TEST_CASE("every stage needs layers, and chunks need a schedule that supports th
   CHECK(fits(parse_layout("pp4.v2", 4), limits_of("tiny", 4)));
 }
 
-TEST_CASE("batches are whole micro-batches of every replica") {
+TEST_CASE("a batch must consist of whole micro-batches on every replica") {
   LayoutLimits limits = limits_of("tiny", 8);
   limits.micro_batch = 4;
   CHECK_THAT(

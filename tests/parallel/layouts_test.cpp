@@ -22,7 +22,7 @@ TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
 }
 
 // With one replica there is nothing to shard, but the code still distinguishes shards from whole tensors.
-TEST_CASE("ZeRO with one replica is the same model", "[threads]") {
+TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   HostMemory host;
   for (const char* word : {"dp1.z1", "dp1.z2", "dp1.z3"}) {
@@ -84,7 +84,7 @@ const Variation variations[] = {
      [](TrainingOptions& o) { o.remake = Remake::full; }},
 };
 
-TEST_CASE("exact numerics have the same bits on every layout with any other options", "[threads]") {
+TEST_CASE("exact numerics have the same bits on every layout whatever the other options", "[threads]") {
   for (const Variation& variation : variations) {
     INFO(variation.about);
     TrainingOptions options = test::options_for("exact", {});

@@ -98,7 +98,7 @@ const char* const words[] = {"dp1.toy2",    "dp1.toy3",           "dp2.toy2",   
                              "dp2.toy2.z2", "dp2.toy2.z3",        "dp1.toy2.pp2",   "dp1.tp2.toy2.sp",
                              "dp3.toy2.z3", "dp2.tp2.toy2.z3.sp", "dp2.pp2.toy2.z1"};
 
-TEST_CASE("an axis added by one row has the bits of one rank", "[threads]") {
+TEST_CASE("training with an axis added by one row has the bits of one rank", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   for (const char* word : words) {
     INFO(word);
@@ -109,7 +109,7 @@ TEST_CASE("an axis added by one row has the bits of one rank", "[threads]") {
   }
 }
 
-TEST_CASE("a checkpoint of such an axis loads under any layout, and the reverse", "[threads]") {
+TEST_CASE("a checkpoint saved with the toy axis loads under any layout, and the reverse", "[threads]") {
   HostMemory host;
   test::Seen expected = test::Run(test::options_for("exact", {}), Mesh(), host).steps(4).seen;
   expected.steps.erase(expected.steps.begin(), expected.steps.begin() + 2);
@@ -137,7 +137,7 @@ TEST_CASE("a checkpoint of such an axis loads under any layout, and the reverse"
   }
 }
 
-TEST_CASE("such an axis appears in layout words, in the list of layouts and in plans", "[threads]") {
+TEST_CASE("the toy axis appears in layout words, in the list of layouts and in plans", "[threads]") {
   CHECK(to_string(toy_layout("toy2.dp3.tp2")) == "dp3.tp2.toy2");
   CHECK(parse_layout("toy2", 6, with_toy())["dp"] == 3);
   std::int64_t with = 0, without = 0;

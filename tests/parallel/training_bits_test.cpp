@@ -77,7 +77,7 @@ TEST_CASE("fast numerics give nearly the same result for every micro-batch") {
   CHECK(seen[0].gradient_norm == Approx(expected[0].gradient_norm).epsilon(1e-5));
 }
 
-TEST_CASE("f16 resumes a run without a loss scale with its own scale") {
+TEST_CASE("an f16 run that resumes a run without a loss scale uses its own scale") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   TrainingOptions half = small("fast", DType::f16);

@@ -9,7 +9,7 @@
 
 namespace chorale::test {
 
-TEST_CASE("a small model learns with every numerics and type") {
+TEST_CASE("a small model learns in all numerics and types") {
   for (const auto& [numerics, compute] : modes) {
     TrainingOptions options = small(numerics, compute);
     options.shape.dropout = 0;
@@ -55,7 +55,7 @@ TEST_CASE("dropout differs at every step, and evaluations have none") {
   CHECK(first != whole.training.step(same).loss);
 }
 
-TEST_CASE("only matrices decay") {
+TEST_CASE("weight decay applies only to matrices") {
   for (const char* optimizer : {"adamw", "sgd"}) {
     TrainingOptions options = small();
     options.optimizer = optimizer;

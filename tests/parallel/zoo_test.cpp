@@ -147,7 +147,7 @@ TEST_CASE("Adam hides a gradient that is too large from the loss, not from the n
 }
 
 // The reported norm is right, but each rank clips its gradient by a different norm, for example that of its own shard.
-TEST_CASE("a gradient that each rank clips by another norm is caught", "[threads]") {
+TEST_CASE("it is noticed if each rank clips its gradient by a different norm", "[threads]") {
   HostMemory host;
   for (const char* word : {"dp1.tp2", "dp1.pp2", "dp2.z1"}) {
     INFO(word);
@@ -171,7 +171,7 @@ TEST_CASE("a gradient that each rank clips by another norm is caught", "[threads
 }
 
 // f16 gradients overflow on one rank only. The other ranks do not see these gradients.
-TEST_CASE("all ranks skip the step in which one of them overflows", "[threads]") {
+TEST_CASE("all ranks skip a step in which one rank overflows", "[threads]") {
   struct Overflows : Before {
     using Before::Before;
     void finish() override {

@@ -56,7 +56,7 @@ int log2_up(int p) { return static_cast<int>(std::ceil(std::log2(p))); }
 
 }  // namespace
 
-TEST_CASE("prices are the closed forms for any number of ranks") {
+TEST_CASE("predicted times are the closed forms for any number of ranks") {
   using enum Collective;
   for (int p = 2; p <= 17; ++p) {
     const double rounds = p - 1, f = rounds / p, logs = log2_up(p);
@@ -76,7 +76,7 @@ TEST_CASE("prices are the closed forms for any number of ranks") {
   }
 }
 
-TEST_CASE("prices are the closed forms for powers of two") {
+TEST_CASE("predicted times are the closed forms for powers of two") {
   using enum Collective;
   for (const int p : {2, 4, 8, 16}) {
     const double f = (p - 1.0) / p, logs = log2_up(p);
@@ -93,7 +93,7 @@ TEST_CASE("prices are the closed forms for powers of two") {
   }
 }
 
-TEST_CASE("rounds are those of the table") {
+TEST_CASE("numbers of rounds are those of the algorithms' definitions") {
   using enum Collective;
   const auto rounds = [](Collective what, const std::string& name, int p) {
     return find_rounds(plans(what, name, p, 64 * p)).count;
@@ -147,7 +147,7 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
   }
 }
 
-TEST_CASE("no step of the timeline begins before those it waits for end, and no port sends two messages at once") {
+TEST_CASE("no step of the timeline begins before the steps that it waits for end, and no port sends two messages at once") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6, 36);
   const Timeline timeline = simulate(ranks, element_bytes, price);
   for (std::size_t r = 0; r < ranks.size(); ++r)

@@ -65,7 +65,7 @@ TEST_CASE("without sums, cells name the owners of the data, and missing data is 
   CHECK(times(text, "round ") == 2);
 }
 
-TEST_CASE("every all-reduce ends with every block whole on every rank, and an all-gather with every block there") {
+TEST_CASE("every all-reduce ends with the whole sum of every block on every rank, and an all-gather with every block") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const int size : {2, 3, 6, 8, 11, 16}) {
       const Problem problem = Problem::even(algorithm.what, 2 * size, size);

@@ -55,7 +55,7 @@ TEST_CASE("sums are written with the lowest rank first, and equal sums have one 
   CHECK_FALSE(wide.in_rank_order(wide.sum({wide.sum({x, z}), y})));
 }
 
-TEST_CASE("the order of a sum is the algorithm's") {
+TEST_CASE("the order of additions is that of the algorithm") {
   for (const bool in_place : {false, true}) {
     CHECK(orders_of("recursive_doubling", 4, 1, in_place) == Names{"((r0 + r1) + (r2 + r3))"});
     CHECK(orders_of("binomial_tree", 4, 1, in_place) == Names{"((r0 + r1) + (r2 + r3))"});
@@ -84,7 +84,7 @@ TEST_CASE("one-shot and direct add in rank order, whatever the number of ranks; 
   }
 }
 
-TEST_CASE("algorithms are bitwise equal exactly where they add alike") {
+TEST_CASE("algorithms are bitwise equal if and only if they add in the same order") {
   for (const Rounding rounding : {Rounding::once_a_step, Rounding::every_addition}) {
     const auto four = classes_of(4, rounding);
     CHECK(together(four, "recursive_doubling", "binomial_tree"));

@@ -66,9 +66,9 @@ TEST_CASE("benchmark sums are exact in every type, operator and order, and a mis
         CHECK(values.wrong(0, right.slice, 0) == 0);
         Values later = values;
         later.round = 6;
-        const bool settled =
-            ranks > 7 && (op == Redop::min || op == Redop::max);  // with many ranks, several often hold the extreme
-        const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;  // averages are then mostly 0
+        // With many ranks, several ranks often hold the same extreme, and integer averages are mostly 0.
+        const bool settled = ranks > 7 && (op == Redop::min || op == Redop::max);
+        const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;
         if (!settled && !coarse) CHECK(later.wrong(0, right.slice, 0) > count / 8);
         if (ranks == 1 || settled || coarse) continue;
         order.pop_back();

@@ -16,7 +16,7 @@ History history() {
   return {{{0.1, 0.3, prints}, {0.2, 0.4, prints}}, 1.5};
 }
 
-TEST_CASE("a history keeps all bits when written as text") {
+TEST_CASE("a history written as text keeps all bits") {
   const History there = History::read(history().text());
   CHECK(there.steps.size() == 2);
   CHECK(!first_difference(history(), there, shape()));
@@ -24,7 +24,7 @@ TEST_CASE("a history keeps all bits when written as text") {
   CHECK(there.steps[1].prints == history().steps[1].prints);
 }
 
-TEST_CASE("an incomplete history has its failure, and is compared up to its end") {
+TEST_CASE("an incomplete history keeps its failure, and is compared up to its last step") {
   History cut = history();
   cut.steps.pop_back();
   cut.failure = "step 2: something\n  of 3 lines\n  is wrong";

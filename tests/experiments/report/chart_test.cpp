@@ -74,7 +74,7 @@ TEST_CASE("long lines are thinned but keep their ends and their peaks") {
   CHECK(thinned({{1, 1}, {2, 2}}, 160).size() == 2);
 }
 
-TEST_CASE("bars are as long as their parts together") {
+TEST_CASE("the length of a bar is the sum of its parts") {
   BarChart chart;
   chart.title = "bars", chart.description = "two", chart.axis.unit = Unit::seconds, chart.parts = {"a & b", "c"};
   require_well_drawn(draw(chart));

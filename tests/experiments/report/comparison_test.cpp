@@ -26,7 +26,7 @@ Difference only(const Comparison& comparison) {
 
 }  // namespace
 
-TEST_CASE("only a speed beyond the threshold and significant counts as slower") {
+TEST_CASE("only a significant loss of speed beyond the threshold counts as slower") {
   const Difference fell{.name = "step_time", .unit = Unit::seconds, .p = 1e-4, .loss = 0.2, .is_speed = true};
   CHECK(slower({fell}, 0.05).size() == 1);
   CHECK(slower({fell}, 0.25).empty());

@@ -122,9 +122,9 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
   SquareSum of_none{.exact = 17};  // a rank may have no gradients in the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
-  for (const float bad : {NAN, -INFINITY, 3e38f})
-    both(desk.filled({4096}, DType::f32, bad), 1);  // without saturation, the sum of the last would reach 2^128
-  both(desk.filled({1024}, DType::f32, 8192), 1);   // the sum reaches the limit although no element does
+  // Such an element counts as the limit, 2^116 units. 4096 of them are 2^128, so their sum must saturate, too.
+  for (const float bad : {NAN, -INFINITY, 3e38f}) both(desk.filled({4096}, DType::f32, bad), 1);
+  both(desk.filled({1024}, DType::f32, 8192), 1);  // the sum reaches the limit although no element does
 }
 
 TEST_CASE("device: check() names the site of an addend that is too large", "[gpu]") {

@@ -12,7 +12,7 @@
 
 using namespace chorale;
 
-TEST_CASE("exponents follow from the kind of a sum and its number of addends alone") {
+TEST_CASE("only the kind of a sum and its number of addends determine the exponent") {
   const auto exponent = [](SumOf sum, std::int64_t addends) {
     return exact::exponent({.name = "s", .sum = sum, .addends = addends});
   };
@@ -113,8 +113,8 @@ TEST_CASE("a norm that is NaN or too large is refused on every rank") {
   CHECK_THROWS(exact->root(sum(NAN, 1)));
   CHECK_THROWS(exact->root(sum(-INFINITY, 3)));
   CHECK_THROWS(exact->root(sum(8192.0f, 1024)));  // the sum is too large although no element is
-  CHECK((sum(8192.0f, 1024).exact ==
-         sum(3e38f, 8192).exact));  // both saturate; otherwise, 4096 elements on each thread would wrap to 0
+  // Both saturate; otherwise, 4096 elements on each thread would wrap to 0.
+  CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));
 }
 
 TEST_CASE("exact numerics refuse other types and rounding modes") {

@@ -48,7 +48,7 @@ TEST_CASE("pipelines are drawn as in the papers") {
         "time     0               2               4               6\n");
 }
 
-TEST_CASE("every picture of a pipeline has one line per stage, all equally long, and fits a terminal") {
+TEST_CASE("every picture of a pipeline has one line per stage, all of one length, and fits a terminal") {
   each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
     const auto lines = split(drawn(equal(schedule)), '\n');
     REQUIRE(static_cast<std::int64_t>(lines.size()) ==

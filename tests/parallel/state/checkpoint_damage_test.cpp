@@ -33,7 +33,7 @@ void forge(const fs::path& manifest, const std::string& what, const std::string&
 
 }  // namespace
 
-TEST_CASE("the previous set replaces a damaged one, and the error says why") {
+TEST_CASE("the previous set of files is loaded if the newest is damaged, and the error says why") {
   const TemporaryFolder folder;
   for (const std::int64_t step : {10, 20}) save_step(folder, step);
   const fs::path newest = folder / "step-20", file = newest / "rank-0.safetensors", manifest = newest / "manifest.json";

@@ -109,7 +109,7 @@ TEST_CASE("a checkpoint restores the metadata of a run") {
   checkpoint.require_model(expected.model);
 }
 
-TEST_CASE("two sets are kept, and sets of later steps are not removed") {
+TEST_CASE("two sets of files are kept, and sets of later steps are not removed") {
   const TemporaryFolder folder;
   using Names = std::vector<std::string>;
   for (const std::int64_t step : {10, 20, 30}) save_step(folder, step);

@@ -66,7 +66,7 @@ float value_in(const safetensors::File& file, const std::string& name, std::int6
 
 }  // namespace
 
-TEST_CASE("a model that goes to Hugging Face's format and back has every bit") {
+TEST_CASE("a model exported to Hugging Face's format and read back has the same bits") {
   Host host;
   for (const char* family : {"gpt2", "llama"})
     for (const bool tied : {true, false})
