@@ -39,7 +39,7 @@ struct State {
   int journal = -1;
   std::chrono::steady_clock::time_point began;  // when this case began
   bool ended = false;                           // the body of this case is over
-  bool agreed_already = false;                  // this rank has learnt in a REQUIRE_ALL that another rank has left the case
+  bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
   int passed = 0, failed = 0;
   char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;

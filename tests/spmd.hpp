@@ -5,7 +5,7 @@
 //   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
 //
 // In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so that
-// all ranks stop at the same line and none waits for ever. A failing rank shows its own message. A rank that hangs is ended
+// all ranks stop at the same line and none waits forever. A failing rank shows its own message. A rank that hangs is ended
 // and named; the limit is TEST_LIMIT seconds (60) if it computes, and longer if it waits (see progress.hpp).
 #pragma once
 #include <atomic>

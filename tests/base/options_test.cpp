@@ -169,8 +169,8 @@ TEST_CASE("the size auto leaves the choice to the program") {
 
 namespace {
 
-// Options of which one (momentum) has an effect only with some rules, and one (floor) may be a multiple of the rate. Words
-// of another program are mapped to them.
+// Here `momentum` has an effect only with some rules, and `floor` may be given as a multiple of the rate. add_words() maps
+// another program's words to these options.
 struct Rules {
   std::string rule = "adam", model = "one";
   double rate = 2, momentum = 0.9;

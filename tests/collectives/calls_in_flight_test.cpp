@@ -134,7 +134,8 @@ const Check checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// A clock that is 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is soon reported.
+// A clock that runs 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is soon
+// reported.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };

@@ -83,7 +83,7 @@ struct Two {
     a.group = std::make_unique<MappedGroup>(a.boards, Membership{{0, 1}, 0, 1, offers}, std::move(first));
     b.group = std::make_unique<MappedGroup>(b.boards, Membership{{0, 1}, 1, 1, offers}, std::move(second));
   }
-  ~Two() { a.group.reset(), b.group.reset(); }  // both groups before any boards
+  ~Two() { a.group.reset(), b.group.reset(); }  // ends both groups before the boards of either rank
 };
 
 }  // namespace

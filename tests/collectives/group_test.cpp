@@ -113,7 +113,7 @@ std::string many_in_flight(Communicator& c) {
       requests.push_back(c.start(trials.back().call()));
     }
     std::int32_t one = 1, sum = 0;
-    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while they are in flight
+    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while the others are in flight
     if (sum != c.size()) return "a call beside many in flight sums wrongly";
     std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each rank in its own order
     for (Request& request : requests) request.wait();

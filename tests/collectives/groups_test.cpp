@@ -123,8 +123,8 @@ TEST_CASE("every algorithm in groups of messages ends, with the right result") {
   CHECK(cases > 2000);
 }
 
-// Rank 0 receives from rank 2, then from rank 1. It could receive both messages in one group. But rank 1 sends its message
-// only after it has received rank 0's, and rank 0 sends that only after the first group.
+// Rank 0 receives from rank 2, then from rank 1. It could receive both messages in one group. But rank 1 waits for a
+// message from rank 0 before it sends, and rank 0 sends that message only after its first group.
 TEST_CASE("a receive that depends on a later send of this rank is in a later group") {
   const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 3).at(rank)); };
   std::vector<Schedule> ranks{schedule(0), schedule(1), schedule(2)};

@@ -101,7 +101,8 @@ TEST_CASE("a rank that waits for one that has left gets an error: threads", "[th
 }
 TEST_CASE("a rank that waits for one that has left gets an error: backends", "[spmd]") { on_every_backend(checks); }
 
-// For leaving_test.py. The ranks' last call is a broadcast in which each rank names itself as the root, so no rank waits.
+// Run by leaving_test.py. The ranks' last call is a broadcast in which each rank names itself as the root, so no rank
+// waits.
 TEST_CASE("broadcasts from everywhere", "[.last-broadcast]") {
   SystemClock clock;
   Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);

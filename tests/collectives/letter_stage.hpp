@@ -56,7 +56,7 @@ struct Act {
 struct Play {
   std::vector<std::vector<int>> groups;   // members of each
   std::vector<std::vector<Act>> scripts;  // by rank
-  int asks = 3;                           // most questions of all ranks together; a rank asks at most once per call
+  int asks = 3;                           // limit of questions by all ranks together; a rank asks at most once per call
   std::vector<int> parents = {};          // by group: −1, or the parent group if the group is a pair
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };

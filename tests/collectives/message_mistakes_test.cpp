@@ -1,5 +1,5 @@
-// Over messages, ranks get errors when calls differ or a rank gives up. No message or letter of such a call reaches a later
-// world.
+// On backends that send messages, ranks get errors when calls differ or a rank gives up. No message or letter of such a
+// call reaches a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/messages.hpp"
 

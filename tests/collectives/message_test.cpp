@@ -1,4 +1,4 @@
-// Collectives over messages give correct results, and calls in flight do not disturb one another.
+// On backends that send messages, collectives give correct results, and calls in flight do not disturb one another.
 #include "collectives/communicator.hpp"
 #include "tests/collectives/messages.hpp"
 

@@ -1,5 +1,6 @@
 // A send can be over while the library still holds some of its data, because the receiver is slow and the socket is full.
-// Whatever the sender waits for next, it must let that library make progress. Otherwise the receiver would wait forever.
+// Whatever the sender waits for next, its wait must let that library make progress. Otherwise the receiver would wait
+// forever.
 //
 //   rank 0   sends ───────────────────▶ over      waits for all ranks over MPI: UCX must make progress too
 //   rank 1             comes late, receives …     waits for all ranks

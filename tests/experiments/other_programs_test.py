@@ -1,4 +1,4 @@
-"""A DeepSpeed config file and Megatron flags from a user: notes, records, and reading them back from a run's config."""
+"""A user gives a DeepSpeed config file and Megatron flags. They are noted and recorded, and a run's config repeats them."""
 import json
 import os
 import tempfile

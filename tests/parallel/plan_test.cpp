@@ -201,7 +201,7 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
       const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
       INFO(to_string(request.layout));
       CHECK(calls == crossings * tensor);
-      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // with .sp tensor ranks split the rows
+      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // with .sp, each tensor rank sends its share
     }
 }
 

@@ -1,4 +1,4 @@
-// The order in which each algorithm adds, as an expression tree, and which algorithms add in the same order.
+// The order in which an algorithm adds is an expression tree. Algorithms with equal trees give the same bits.
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"

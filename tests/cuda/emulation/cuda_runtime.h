@@ -33,7 +33,7 @@ void __syncthreads();
 void __syncwarp();
 
 namespace emulation {
-// Waits until all lanes of this warp have called it; returns what they contributed, most_exchanged bytes per lane.
+// Waits until all lanes of this warp have called exchange(); returns what they contributed, most_exchanged bytes per lane.
 const void* exchange(const void* mine, std::size_t bytes);
 inline constexpr std::size_t most_exchanged = 64;
 inline unsigned lane() { return threadIdx.x % 32; }

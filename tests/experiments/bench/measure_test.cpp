@@ -35,7 +35,7 @@ struct Measured {
 TEST_CASE("a row takes about half a second, also when its warm-up was quicker than the rest") {
   Measured busy({.ceiling = false});
   const bench::Series series = busy.row();
-  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // of 2000
+  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // not 2000, as on a quiet machine
   CHECK(series.wrong == 0);
   CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number that the user gave
 }
