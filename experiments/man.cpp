@@ -76,10 +76,11 @@ of the command, with underscores for hyphens: CHORALE_RUN_DIR.
 The CUDA plugin to load, instead of the one beside the program.
 .TP
 .B CHORALE_CUDA_AWARE
-The backends whose libraries are CUDA-aware: mpi, ucx, mpi,ucx or none. If unset, the libraries are asked.
+The backends whose libraries are CUDA-aware: mpi, ucx, mpi,ucx or none. If the variable is unset, chorale asks the libraries.
 .TP
 .B CHORALE_TIMEOUT
-A rank that waits for another gives up when nothing has moved for this many seconds (default 600); 0: no limit.
+A rank ends with exit status 4 if it has waited for another rank for this many seconds without any progress
+(default 600); 0: no limit.
 .SH FILES
 .TP
 .I runs/latest/run.h5
@@ -98,7 +99,7 @@ Success.
 Something failed while running.
 .TP
 2
-The request cannot be fulfilled; nothing was started.
+The request has a mistake or cannot be fulfilled; nothing was started.
 .TP
 3
 A check failed.

@@ -17,7 +17,8 @@
 namespace chorale {
 namespace {
 
-// Sets the threads of each rank: its part of the cores that it may use, if other ranks of the host may use them, too.
+// Sets local_rank, threads and oversubscribed of each rank. Ranks of one host share cores if their sets of allowed cores
+// overlap. The cores of a set are then divided among the ranks that share it.
 void share_cores(std::vector<RankFacts>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<int>& cpus = ranks[r].cpus;

@@ -36,11 +36,12 @@ Candidate weigh(const PlanRequest& request);
 
 struct Choices {
   std::vector<Candidate> rows;
-  std::int64_t schedules_left_out = 0;  // layouts left out of `rows`: another schedule of the same layout beats theirs
+  std::int64_t schedules_left_out = 0;  // candidates left out of `rows`, because the same layout with another schedule is
+                                        // at least as good
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
-// The table in this format. Text has at most `most_rows` rows (0: all), and a note with the assumptions about backends and
-// algorithms.
+// The table in the given format. Text has at most `most_rows` rows (0: all), and a note with `assumed`: the assumptions
+// about backends and algorithms.
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows,
                      const std::string& assumed);  // candidate_table.cpp
 std::string decimal_bytes(std::int64_t bytes);     // 1536 → "1.54 kB", as papers count; "?" below 0
