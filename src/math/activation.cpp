@@ -66,15 +66,16 @@ void swiglu_gradients(const T* dy, const T* x, std::int64_t block, T* dx, std::i
 }
 
 void check_alike(const Tensor& a, const Tensor& b) {
-  require(a.shape() == b.shape() && a.dtype() == b.dtype(), "gelu expects equal shapes and types, got {} {} and {} {}",
-          to_string(a.shape()), name_of(a.dtype()), to_string(b.shape()), name_of(b.dtype()));
+  require(a.shape() == b.shape() && a.dtype() == b.dtype(),
+          "gelu expects two tensors of the same shape and type, got {} of {} and {} of {}", to_string(a.shape()),
+          name_of(a.dtype()), to_string(b.shape()), name_of(b.dtype()));
 }
 
 void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
   require(
       block > 0 && y.count() % block == 0 && x.count() == 2 * y.count() && x.dim(0) == y.dim(0) && x.dtype() == y.dtype(),
-      "swiglu in blocks of {} cannot make {} {} from {} {}: it halves the row", block, to_string(y.shape()),
-      name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
+      "swiglu in blocks of {} cannot make y {} of {} from x {} of {}: a row of y must be half as long as a row of x", block,
+      to_string(y.shape()), name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
 }
 
 }  // namespace

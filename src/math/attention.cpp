@@ -114,16 +114,17 @@ void check(const Tensor& qkv, const AttentionShape& shape, const Tensor& out) {
   require(qkv.count() == qkv.dim(0) * shape.columns(), "attention expects qkv [rows, {}], got {}", shape.columns(),
           to_string(qkv.shape()));
   require(out.dtype() == qkv.dtype() && out.count() == qkv.dim(0) * shape.heads() * shape.width,
-          "attention over {} {} expects out [rows, {}] of the same type, got {} {}", name_of(qkv.dtype()),
-          to_string(qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()), to_string(out.shape()));
+          "attention over qkv of type {} and shape {} expects out [rows, {}] of the same type, got {} {}",
+          name_of(qkv.dtype()), to_string(qkv.shape()), shape.heads() * shape.width, name_of(out.dtype()),
+          to_string(out.shape()));
 }
 
 void check(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout, const Tensor& out, const Tensor& lse) {
   check(qkv, shape, out);
   const std::int64_t tokens = dropout.tokens.tokens;
   require(tokens > 0 && dropout.tokens.first_token == 0 && qkv.dim(0) % tokens == 0,
-          "attention expects whole sequences, got {} rows of {} tokens from token {}", qkv.dim(0), tokens,
-          dropout.tokens.first_token);
+          "attention expects rows of whole sequences, got {} rows for {} tokens of a sequence from token {}", qkv.dim(0),
+          tokens, dropout.tokens.first_token);
   const DType type = qkv.dtype() == DType::f64 ? DType::f64 : DType::f32;
   require(lse.dtype() == type && lse.count() == qkv.dim(0) * shape.heads(), "attention expects lse {} [{}, {}], got {} {}",
           name_of(type), qkv.dim(0), shape.heads(), name_of(lse.dtype()), to_string(lse.shape()));

@@ -127,8 +127,8 @@ void attention_backward(const Tensor& dout, const Tensor& qkv, const Tensor& out
   attention::check(qkv, shape, dropout, out, lse);
   attention::check(dqkv, shape, dropout, dout, lse);
   require(dqkv.dtype() == qkv.dtype() && dqkv.count() == qkv.count(),
-          "attention expects a gradient like its input {} {}, got {} {}", name_of(qkv.dtype()), to_string(qkv.shape()),
-          name_of(dqkv.dtype()), to_string(dqkv.shape()));
+          "attention expects a gradient with the type and shape of its input, {} {}, got {} {}", name_of(qkv.dtype()),
+          to_string(qkv.shape()), name_of(dqkv.dtype()), to_string(dqkv.shape()));
   if (qkv.phantom()) return;
   if (queue.device) return queue.device->attention_backward(dout, qkv, out, lse, shape, dropout, dqkv, queue);
   const std::int64_t rows = qkv.dim(0), tokens = dropout.tokens.tokens;

@@ -8,8 +8,8 @@
 namespace chorale {
 
 void add(const Slice& from, const Slice& to, const Queue& queue) {
-  require(from.count == to.count && from.dtype == to.dtype, "{} elements of {} cannot be added to {} of {}", from.count,
-          name_of(from.dtype), to.count, name_of(to.dtype));
+  require(from.count == to.count && from.dtype == to.dtype, "{} elements of {} cannot be added to {} elements of {}",
+          from.count, name_of(from.dtype), to.count, name_of(to.dtype));
   if (!to.data) return;
   const std::array<const void*, 2> both{to.data, from.data};
   if (queue.device) return queue.device->reduce(Redop::sum, to.dtype, to.data, both, to.count, queue);

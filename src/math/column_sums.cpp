@@ -25,10 +25,10 @@ void each_block(const Queue& queue, std::int64_t columns, Body&& body) {
 std::int64_t columns_of(const Tensor& dy) { return elements_of({dy.shape().begin() + 1, dy.shape().end()}); }
 
 void require_sum(const Tensor& dy, const Tensor& sum, std::int64_t count) {
-  require(sum.count() == count, "the gradient of shape {} cannot hold the sums of {}", to_string(sum.shape()),
-          to_string(dy.shape()));
+  require(sum.count() == count, "a gradient of shape {} cannot hold the column sums of a tensor of shape {}",
+          to_string(sum.shape()), to_string(dy.shape()));
   require(is_floating(dy.dtype()) && sum.dtype() == (dy.dtype() == DType::f64 ? DType::f64 : DType::f32),
-          "gradients of {} are not summed in {}", name_of(dy.dtype()), name_of(sum.dtype()));
+          "the sums of {} gradients cannot be stored as {}", name_of(dy.dtype()), name_of(sum.dtype()));
 }
 
 }  // namespace
@@ -61,10 +61,12 @@ void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, 
   const std::int64_t rows = dy.dim(0), n = columns_of(dy);
   require_sum(dy, dgain, n);
   if (dshift) require_sum(dy, *dshift, n);
-  require(x.shape() == dy.shape() && x.dtype() == dy.dtype(), "the gradient of a norm of {} {} cannot be {} {}",
-          to_string(x.shape()), name_of(x.dtype()), to_string(dy.shape()), name_of(dy.dtype()));
-  require(stats.shape() == Shape{rows, 2} && stats.dtype() == dgain.dtype(), "the statistics of {} rows cannot be {} {}",
-          rows, to_string(stats.shape()), name_of(stats.dtype()));
+  require(x.shape() == dy.shape() && x.dtype() == dy.dtype(),
+          "dy of a norm must have the shape and type of x, {} {}, but has {} {}", to_string(x.shape()), name_of(x.dtype()),
+          to_string(dy.shape()), name_of(dy.dtype()));
+  require(stats.shape() == Shape{rows, 2} && stats.dtype() == dgain.dtype(),
+          "the statistics of {} rows cannot have the shape {} and the type {}", rows, to_string(stats.shape()),
+          name_of(stats.dtype()));
   if (dy.phantom() || x.phantom() || stats.phantom() || dgain.phantom() || (dshift && dshift->phantom())) return;
   if (queue.device) return queue.device->add_norm_gradients(dy, x, stats, dgain, dshift, queue);
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {
@@ -96,7 +98,7 @@ void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, 
 void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), n = columns_of(dy), length = table.dim(0);
   require_sum(dy, table, length * n);
-  require(ids.count() == rows && ids.dtype() == DType::i32, "{} rows expect as many ids in i32, got {} in {}", rows,
+  require(ids.count() == rows && ids.dtype() == DType::i32, "{} rows need as many ids of type i32, got {} of type {}", rows,
           ids.count(), name_of(ids.dtype()));
   if (ids.phantom() || dy.phantom() || table.phantom()) return;
   if (queue.device) return queue.device->add_rows(ids, first, dy, table, queue);

@@ -50,13 +50,14 @@ void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int
 
 void check_rows(const Tensor& logits, const Tensor& beside, const char* what) {
   require(logits.shape().size() == 2 && beside.count() == logits.dim(0) && beside.dtype() == statistic_of(logits.dtype()),
-          "logits {} {} expect one of the {} per row in {}, got {} in {}", to_string(logits.shape()),
-          name_of(logits.dtype()), what, name_of(statistic_of(logits.dtype())), beside.count(), name_of(beside.dtype()));
+          "logits of shape {} and type {} need {} with one element per row in {}, got {} elements in {}",
+          to_string(logits.shape()), name_of(logits.dtype()), what, name_of(statistic_of(logits.dtype())), beside.count(),
+          name_of(beside.dtype()));
 }
 
 void check_targets(const Tensor& targets, std::int64_t rows) {
-  require(targets.count() == rows && targets.dtype() == DType::i32, "{} rows expect one target each in i32, got {} in {}",
-          rows, targets.count(), name_of(targets.dtype()));
+  require(targets.count() == rows && targets.dtype() == DType::i32,
+          "{} rows need one target each of type i32, got {} of type {}", rows, targets.count(), name_of(targets.dtype()));
 }
 
 }  // namespace
@@ -100,8 +101,8 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
   check_targets(targets, rows);
   require(maxima.count() == rows && sums.count() == rows && hits.count() == rows && maxima.dtype() == losses.dtype() &&
               hits.dtype() == losses.dtype() && losses.dtype() == statistic_of(losses.dtype()),
-          "{} losses in {} expect as many maxima, sums and hits, got {}, {} and {}", rows, name_of(losses.dtype()),
-          maxima.count(), sums.count(), hits.count());
+          "{} losses in {} need as many maxima, sums and hits, and maxima and hits of the same type; got {}, {} and {}",
+          rows, name_of(losses.dtype()), maxima.count(), sums.count(), hits.count());
   if (any_phantom(maxima, sums, hits, targets, losses)) return;
   if (queue.device) return queue.device->token_losses(maxima, sums, unit, hits, targets, losses, queue);
   const std::int32_t* wanted = targets.values<std::int32_t>().data();
@@ -125,7 +126,7 @@ void cross_entropy_gradient(const Tensor& logits, const Tensor& maxima, const Te
                             const Tensor& targets, std::int64_t first, double scale, const Queue& queue) {
   check_rows(logits, maxima, "maxima");
   check_targets(targets, logits.dim(0));
-  require(sums.count() == logits.dim(0), "{} rows of logits expect as many sums, got {}", logits.dim(0), sums.count());
+  require(sums.count() == logits.dim(0), "{} rows of logits need as many sums, got {}", logits.dim(0), sums.count());
   if (any_phantom(logits, maxima, sums, targets)) return;
   if (queue.device) return queue.device->cross_entropy_gradient(logits, maxima, sums, unit, targets, first, scale, queue);
   const std::int64_t columns = logits.dim(1);

@@ -56,12 +56,12 @@ void run(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tens
   require(dropout.probability >= 0 && dropout.probability < 1, "the dropout probability {} is not in [0, 1)",
           dropout.probability);
   require(x.shape().size() == 2 && y.shape() == x.shape() && y.dtype() == x.dtype(),
-          "dropout expects equal shapes and types, got {} {} and {} {}", to_string(x.shape()), name_of(x.dtype()),
-          to_string(y.shape()), name_of(y.dtype()));
+          "dropout expects x and y of the same shape and type, got {} of {} and {} of {}", to_string(x.shape()),
+          name_of(x.dtype()), to_string(y.shape()), name_of(y.dtype()));
   require(!residual || (residual->shape() == x.shape() && residual->dtype() == x.dtype()),
-          "the residual of rows {} has another shape or type", to_string(x.shape()));
+          "the residual must have the shape {} and the type of x", to_string(x.shape()));
   require(!bias || (bias->count() == x.dim(1) && bias->dtype() == x.dtype()),
-          "the bias of rows {} has another length or type", to_string(x.shape()));
+          "the bias must have one element per column of x {}, and the type of x", to_string(x.shape()));
   if (any_phantom(x, y) || (bias && bias->phantom()) || (residual && residual->phantom())) return;
   if (queue.device)
     return residual ? queue.device->add_residual(x, bias, dropout, *residual, y, queue)

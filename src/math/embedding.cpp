@@ -69,7 +69,7 @@ void rotate_row(T* x, const Rotary& rotary, const Statistic<T>* cosines, const S
 void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, const Tensor& y, const Queue& queue) {
   require(ids.dtype() == DType::i32 && table.shape().size() == 2 && y.shape() == Shape{ids.count(), table.dim(1)} &&
               y.dtype() == table.dtype(),
-          "rows {} {} cannot be gathered from a table {} {} by {} ids of {}", to_string(y.shape()), name_of(y.dtype()),
+          "y {} of {} cannot hold rows of the table {} of {} for {} ids of {}", to_string(y.shape()), name_of(y.dtype()),
           to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
   if (any_phantom(ids, table, y)) return;
   if (queue.device) return queue.device->gather_rows(ids, table, first, y, queue);
@@ -91,7 +91,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, const Queue& queue) {
   require(y.shape().size() == 2 && table.shape().size() == 2 && table.dim(1) == y.dim(1) && table.dtype() == y.dtype() &&
               tokens.first_token + std::min(tokens.tokens, y.dim(0)) <= table.dim(0),
-          "positions {} to {} cannot be added to rows {} {} from a table {} {}", tokens.first_token,
+          "positions {} to {} cannot be added to y {} of {} from the table {} of {}", tokens.first_token,
           tokens.first_token + tokens.tokens, to_string(y.shape()), name_of(y.dtype()), to_string(table.shape()),
           name_of(table.dtype()));
   if (any_phantom(table, y)) return;
@@ -115,8 +115,8 @@ void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y, c
 void rotate(const Tensor& x, const Rotary& rotary, const Tokens& tokens, bool back, const Queue& queue) {
   require(rotary.width % 2 == 0 && rotary.rotated <= rotary.heads &&
               x.count() == x.dim(0) * rotary.units * rotary.heads * rotary.width,
-          "rows {} are not {} units of {} heads of even width {}", to_string(x.shape()), rotary.units, rotary.heads,
-          rotary.width);
+          "x {} does not have rows of {} units of {} heads of even width {}", to_string(x.shape()), rotary.units,
+          rotary.heads, rotary.width);
   if (x.phantom()) return;
   if (queue.device) return queue.device->rotate(x, rotary, tokens, back, queue);
   const std::int64_t row_size = rotary.units * rotary.heads * rotary.width, half = rotary.width / 2;

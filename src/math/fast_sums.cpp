@@ -72,8 +72,9 @@ void FastSums::partial_product(const Tensor& x, const Tensor& w, bool transposed
 }
 
 void FastSums::settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) {
-  require(partial.count() == y.count() && partial.dtype() == y.dtype(), "{}: {} {} cannot be converted to {} {}", site.name,
-          name_of(partial.dtype()), to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
+  require(partial.count() == y.count() && partial.dtype() == y.dtype(),
+          "{}: a partial sum {} {} cannot be converted to {} {}", site.name, name_of(partial.dtype()),
+          to_string(partial.shape()), name_of(y.dtype()), to_string(y.shape()));
   if (partial.phantom() || y.phantom()) return;
   const auto* from = static_cast<const std::byte*>(partial.slice().data);
   auto* to = static_cast<std::byte*>(y.slice().data);
@@ -103,8 +104,8 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
   const std::int64_t rows = logits.dim(0), n = logits.dim(1);
   const DType type = gradient_type(logits.dtype());
   require(maxima.count() == rows && sums.count() == rows && maxima.dtype() == type && sums.dtype() == type,
-          "the sums of {} rows cannot be {} {} with maxima {} {}", rows, to_string(sums.shape()), name_of(sums.dtype()),
-          to_string(maxima.shape()), name_of(maxima.dtype()));
+          "the sums and maxima of {} rows have a wrong number or type: sums {} {}, maxima {} {}", rows,
+          to_string(sums.shape()), name_of(sums.dtype()), to_string(maxima.shape()), name_of(maxima.dtype()));
   if (logits.phantom() || maxima.phantom() || sums.phantom()) return;
   if (queue.device) return queue.device->sum_exponentials(logits, maxima, sums, queue);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
@@ -123,8 +124,8 @@ void FastSums::sum_exponentials(const Tensor& logits, const Tensor& maxima, cons
 }
 
 void FastSums::add_losses(const Tensor& losses, const Tensor& total, SumSite&, const Queue& queue) {
-  require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not {} of {}", total.count(),
-          name_of(total.dtype()));
+  require(total.count() == 1 && total.dtype() == DType::f64, "losses are summed into one f64, not into {} of {}",
+          total.count(), name_of(total.dtype()));
   if (losses.phantom() || total.phantom()) return;
   if (queue.device) return queue.device->add_losses(losses, total, queue);
   visit_floating(losses.dtype(), [&]<class T>(Type<T>) {

@@ -53,10 +53,11 @@ void backward_row(const T* dy, const T* x, const T* gain, const float* stats, co
 
 void check(const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& stats) {
   require(x.shape().size() == 2 && y.shape() == x.shape() && y.dtype() == x.dtype(),
-          "a norm expects equal shapes and types, got {} {} and {} {}", to_string(x.shape()), name_of(x.dtype()),
-          to_string(y.shape()), name_of(y.dtype()));
-  require(gain.count() == x.dim(1) && gain.dtype() == x.dtype(), "a norm of rows of {} {} expects as many gains, got {} {}",
-          x.dim(1), name_of(x.dtype()), gain.count(), name_of(gain.dtype()));
+          "a norm expects two tensors of the same shape and type, got {} of {} and {} of {}", to_string(x.shape()),
+          name_of(x.dtype()), to_string(y.shape()), name_of(y.dtype()));
+  require(gain.count() == x.dim(1) && gain.dtype() == x.dtype(),
+          "a norm of rows of {} {} needs as many gains of the same type, got {} {}", x.dim(1), name_of(x.dtype()),
+          gain.count(), name_of(gain.dtype()));
   require(stats.count() == 2 * x.dim(0) && stats.dtype() == statistic_of(x.dtype()),
           "a norm of {} rows needs 2 statistics in {} per row, got {} {}", x.dim(0), name_of(statistic_of(x.dtype())),
           stats.count(), name_of(stats.dtype()));
@@ -75,7 +76,8 @@ void norm_forward(NormKind kind, const Tensor& x, const Tensor& gain, const Tens
                   const Tensor& stats, const Queue& queue) {
   check(x, gain, y, stats);
   require(!shift || (shift->count() == gain.count() && shift->dtype() == gain.dtype()),
-          "a norm of rows of {} got a shift of {} elements or another type", gain.count(), shift ? shift->count() : 0);
+          "a norm of rows of {} needs as many shifts, of the type of the gains; got {} shifts", gain.count(),
+          shift ? shift->count() : 0);
   if (any_phantom(x, gain, y, stats) || (shift && shift->phantom())) return;
   if (queue.device) return queue.device->norm_forward(kind, x, gain, shift, epsilon, y, stats, queue);
   const std::int64_t width = x.dim(1);
@@ -102,8 +104,8 @@ void norm_backward(NormKind kind, const Tensor& dy, const Tensor& x, const Tenso
   check(x, gain, dx, stats);
   check(x, gain, dy, stats);
   require(!added || (added->shape() == x.shape() && added->dtype() == x.dtype()),
-          "the tensor added to a gradient {} has another type or the shape {}", to_string(x.shape()),
-          added ? to_string(added->shape()) : "");
+          "the tensor added to a gradient {} must have the gradient's type and shape, but has the shape {} or another type",
+          to_string(x.shape()), added ? to_string(added->shape()) : "");
   if (any_phantom(dy, x, gain, stats, dx) || (added && added->phantom())) return;
   if (queue.device) return queue.device->norm_backward(kind, dy, x, gain, stats, added, dx, queue);
   const std::int64_t width = x.dim(1);

@@ -83,7 +83,7 @@ void check(const UpdateRange& range, std::size_t moments) {
   for (std::size_t m = 0; m < moments; ++m) {
     const Slice& moment = range.moments[m];
     require(moment.dtype == statistic_of(weights.dtype) && moment.count == weights.count && gradient.count == weights.count,
-            "{} weights {} expect as many moments and gradients, got {} moments {} and {} gradients", weights.count,
+            "{} weights of {} need as many moments and gradients, got {} moments of {} and {} gradients", weights.count,
             name_of(weights.dtype), moment.count, name_of(moment.dtype), gradient.count);
   }
   require(!value.data || (weights.dtype == DType::f32 && size_of(value.dtype) == 2 && value.count == weights.count),
@@ -93,13 +93,13 @@ void check(const UpdateRange& range, std::size_t moments) {
 
 bool is_phantom(const UpdateRange& range) { return !range.weights.data || !range.moments[0].data || !range.gradient.data; }
 
-// Checks all ranges; returns false if they are phantom and there is nothing to do.
+// Checks all ranges; returns false if any is phantom (has no storage), so that there is nothing to do.
 bool checked(std::span<const UpdateRange> ranges, std::size_t moments) {
   for (const UpdateRange& range : ranges) check(range, moments);
   return std::ranges::none_of(ranges, is_phantom);
 }
 
-constexpr std::int64_t piece = 2048;  // stays in the L1 cache between the update and the rounding
+constexpr std::int64_t piece = 2048;  // elements at a time, which stay in the L1 cache between update and rounding
 
 void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
   std::uint32_t bits[piece];

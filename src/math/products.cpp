@@ -45,10 +45,10 @@ ProductShape product_shape(const Tensor& x, const Tensor& w, bool transposed, co
   require(is_floating(x.dtype()) && w.dtype() == x.dtype(), "a product of {} by {} is not supported", name_of(x.dtype()),
           name_of(w.dtype()));
   require(y.dtype() == x.dtype() || (y.dtype() == DType::f32 && size_of(x.dtype()) == 2),
-          "a product of {} is not stored as {}", name_of(x.dtype()), name_of(y.dtype()));
+          "a product of {} cannot be stored as {}", name_of(x.dtype()), name_of(y.dtype()));
   require(!bias || (bias->shape() == Shape{n} && bias->dtype() == x.dtype()),
-          "a bias for {} columns of {} cannot be {} of {}", n, name_of(x.dtype()), bias ? to_string(bias->shape()) : "",
-          name_of(bias ? bias->dtype() : x.dtype()));
+          "a bias for {} columns of {} cannot have the shape {} and the type {}", n, name_of(x.dtype()),
+          bias ? to_string(bias->shape()) : "", name_of(bias ? bias->dtype() : x.dtype()));
   return {m, n, k, x.phantom() || w.phantom() || y.phantom() || (bias && bias->phantom()) || m == 0 || n == 0};
 }
 
@@ -58,7 +58,7 @@ ProductShape outer_shape(const Tensor& x, const Tensor& dy, const Tensor& dw) {
           to_string(x.shape()), to_string(dy.shape()), to_string(dw.shape()));
   require(is_floating(x.dtype()) && dy.dtype() == x.dtype(), "a product of {} by {} is not supported", name_of(x.dtype()),
           name_of(dy.dtype()));
-  require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} are not summed in {}",
+  require(dw.dtype() == (x.dtype() == DType::f64 ? DType::f64 : DType::f32), "products of {} cannot be summed in {}",
           name_of(x.dtype()), name_of(dw.dtype()));
   return {m, n, k, x.phantom() || dy.phantom() || dw.phantom() || m == 0 || k == 0 || n == 0};
 }

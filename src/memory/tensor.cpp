@@ -28,7 +28,7 @@ Tensor::Tensor(Allocator& allocator, Shape shape, DType dtype, Category category
 }
 
 std::int64_t Tensor::dim(std::size_t i) const {
-  require(i < shape_.size(), "the shape has no dim {}: {}", i, shape_);
+  require(i < shape_.size(), "dim {} does not exist in the shape {}", i, shape_);
   return shape_[i];
 }
 

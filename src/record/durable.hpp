@@ -1,6 +1,6 @@
-// Durable writes: when one of these functions returns, its data are on the disk; otherwise it throws with the path and
-// the reason. To replace a file, write and sync the new one under a temporary name, then rename it with rename_durably,
-// which also syncs the folder.
+// Durable writes: when one of these functions returns, its data are on the disk. A function that fails throws an error
+// with the path and the reason. To replace a file, write and sync the new one under a temporary name, then rename it with
+// rename_durably, which also syncs the folder.
 #pragma once
 #include <cstddef>
 #include <filesystem>

@@ -23,7 +23,8 @@ std::uint32_t* Watermarks::of(SumSite& site, const Queue& queue) {
     check(cudaMemsetAsync(words_->get(), 0, most_sites * sizeof(std::uint32_t), stream_of(queue)));
   }
   if (site.word < 0) {
-    require(std::ssize(seen_) < most_sites, "no room for the site {}: a device counts at most {}", site.name, most_sites);
+    require(std::ssize(seen_) < most_sites, "no room for the site {}: a device holds at most {} sites", site.name,
+            most_sites);
     site.word = static_cast<std::int32_t>(seen_.size());
     seen_.push_back(0);
   }

@@ -78,7 +78,7 @@ void add_squares(std::span<const ScaledSlice> gradients, double* sum, const Queu
   std::vector<SquareRange> ranges;
   std::int64_t blocks = 0;
   for (const auto& [values, scale] : gradients) {
-    require(values.dtype == gradients[0].values.dtype, "squares of {} and {} cannot be added in one call",
+    require(values.dtype == gradients[0].values.dtype, "the squares of {} and of {} gradients cannot be added together",
             name_of(values.dtype), name_of(gradients[0].values.dtype));
     ranges.push_back({data<void>(values), values.count, scale});
     blocks += quotient_up(values.count, squares_of_block);

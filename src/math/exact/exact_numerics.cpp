@@ -30,7 +30,8 @@ bool all_real(std::initializer_list<const Tensor*> tensors) {
   const Device device = (*tensors.begin())->device();
   for (const Tensor* tensor : tensors) {
     if (tensor && tensor->phantom()) return false;
-    require(!tensor || tensor->device() == device, "tensors of one sum are on {} and on {}", name_of(device),
+    require(!tensor || tensor->device() == device,
+            "the tensors of a sum must be on the same device, but are on {} and on {}", name_of(device),
             name_of(tensor ? tensor->device() : device));
   }
   return true;
@@ -60,8 +61,9 @@ void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, c
                             const Queue& queue) {
   const Operands operands = exact::operands(x, w, transposed, y);
   require_values(y, "y");
-  require(!bias || (bias->count() == operands.columns && bias->dtype() == DType::f32), "a bias for {} columns has shape {}",
-          operands.columns, bias ? to_string(bias->shape()) : "");
+  require(!bias || (bias->count() == operands.columns && bias->dtype() == DType::f32),
+          "a bias for {} columns must be f32 with one element per column, but has shape {}", operands.columns,
+          bias ? to_string(bias->shape()) : "");
   if (all_real({&x, &w, bias, &y})) kernels_->product(operands, bias, y, queue);
 }
 
@@ -95,7 +97,8 @@ void ExactNumerics::add_outer(const Tensor& x, const Tensor& dy, std::int64_t le
 }
 
 void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) {
-  require(db.count() == dy.dim(1), "the column sums of {} do not fit {}", to_string(dy.shape()), to_string(db.shape()));
+  require(db.count() == dy.dim(1), "the column sums of {} do not fit into a tensor of shape {}", to_string(dy.shape()),
+          to_string(db.shape()));
   require_values(dy, "dy");
   require_sums(db, "db");
   if (all_real({&dy, &db})) kernels_->add_columns(dy, db, site, queue);
@@ -117,7 +120,7 @@ void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor&
 
 void ExactNumerics::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                              const Queue& queue) {
-  require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and rows {} do not fit a table {}", ids.count(),
+  require(ids.count() == dy.dim(0) && table.dim(1) == dy.dim(1), "{} ids and dy {} do not fit the table {}", ids.count(),
           to_string(dy.shape()), to_string(table.shape()));
   require(ids.dtype() == DType::i32, "ids are i32, not {}", name_of(ids.dtype()));
   require_values(dy, "dy");

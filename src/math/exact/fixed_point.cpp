@@ -29,7 +29,7 @@ Range range_of(SumOf sum) {
 }  // namespace
 
 int exponent(const SumSite& site) {
-  require(site.addends > 0, "{} has {} addends: the number was not set", site.name, site.addends);
+  require(site.addends > 0, "the site {} has {} addends: the number of addends was not set", site.name, site.addends);
   const int doublings = std::bit_width(static_cast<std::uint64_t>(site.addends) - 1);  // ⌈log₂ n⌉
   const Range range = range_of(site.sum);
   return std::min(range.cap, 62 - doublings - range.bits);
