@@ -1,5 +1,5 @@
 // The order of samples. Sample k of a run is a pure function of (seed, k), without tables, state or rank. A checkpoint
-// stores one number, the samples consumed; a run that resumes on other ranks continues where the first one stopped.
+// stores one number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
 //
 //   all samples   0 ……………………………… training()  …… total       the last samples are held out for validation
 //   epoch e       a permutation of [0, training()), keyed by (seed, e)
