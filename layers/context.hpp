@@ -49,8 +49,8 @@ struct Context {
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
   std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
-  // Finds the origin of a NaN. Called with a kind ("output", "input gradient"), the layer's name and the tensor. Null: not
-  // called.
+  // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Empty:
+  // layers skip the call.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
   Tensor tensor(Shape shape, Category category = Category::activations) {

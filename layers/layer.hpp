@@ -1,5 +1,5 @@
-// A layer only computes; it calls communication through Context::boundary and never knows what is sent. Strategies wrap or
-// replace layers, so all code that communicates is in parallel/.
+// A layer only computes on its own rank. Where several ranks share a layer, it calls Context::boundary, which may
+// communicate. Strategies wrap or replace layers. So all code that communicates is in parallel/.
 #pragma once
 #include <functional>
 #include <memory>

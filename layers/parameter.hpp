@@ -1,7 +1,7 @@
-// A parameter of the model on one rank. The whole tensor has a global name and shape; the rank holds a slab of it: all of
-// it, or a range of its rows or columns. The parameter states which axes of the mesh cut it, which pipeline stages hold it
-// and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on these statements and
-// treat no parameter by its name.
+// A parameter of the model on one rank. Its name and shape are those of the whole tensor. The rank holds a slab: the whole
+// tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which pipeline
+// stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on these
+// statements; none of them looks at names.
 #pragma once
 #include <algorithm>
 #include <memory>

@@ -152,7 +152,7 @@ MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits) {
 }
 
 // Every way to write `world` as a product of axis sizes. `shards` and `stages` are the largest sizes of axes that divide
-// the width and the layers. The result is sorted by the outermost axis first.
+// the width and the layers. In the result, the size of the outermost axis varies slowest.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, std::int64_t shards, std::int64_t stages) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)

@@ -62,7 +62,7 @@ bool fits(const Layout& layout, const LayoutLimits& limits);
 // that suggests layouts of that world. With limits, the suggested layouts also fit them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
-std::vector<Layout> all_layouts(
-    const LayoutLimits& limits);  // all that fit: all axis sizes, ZeRO stages, with and without sp
+// All layouts that fit, with every ZeRO stage, with and without sp.
+std::vector<Layout> all_layouts(const LayoutLimits& limits);
 
 }  // namespace chorale

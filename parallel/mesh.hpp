@@ -38,7 +38,8 @@ class Worlds {
   Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
   std::string about_memory() const;                        // its description for the record; may be empty
   std::shared_ptr<const Selector> selector() const;        // chooses for `auto`; the same on all backends
-  // Collective. The ranks of each color, in the same order, on the same backends. An empty handle for a negative color.
+  // Collective. Connects the ranks of equal color, in the same order, by the same backends. With a negative color the
+  // result is empty.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }
 
@@ -70,7 +71,7 @@ std::vector<std::int64_t> end_stages(const Layout& layout);
 
 class Mesh {
  public:
-  explicit Mesh(const Layout& layout = {});  // one rank alone
+  explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
   // The mesh as `rank` would see it, without any peers.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,

@@ -69,8 +69,8 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// No messages are sent within a stage. So if one action of a stage needs the result of another, it must come later in the
-// list.
+// No messages are sent within a stage. So an action must come later in the list than the actions of its stage whose results
+// it needs.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
