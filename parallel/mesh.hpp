@@ -45,7 +45,7 @@ class Worlds {
 
  private:
   Worlds() = default;
-  const Communicator& whole() const;    // one with all ranks
+  const Communicator& whole() const;    // a communicator that contains all ranks
   const Communicator* nearest() const;  // the communicator whose memory tensors use; null: no backend provides memory
   ByAxis backends_;
   Topology topology_;

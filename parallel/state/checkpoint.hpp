@@ -8,9 +8,9 @@
 //     step-150.partial/   being written: synced, then renamed to step-150; then `latest` is replaced by a rename
 //     latest → step-100   two sets are kept; older sets are removed once a new set is complete
 //
-// After a crash at any moment, `latest` names the old set or the new set, and that set is complete. Every byte is protected
-// by a CRC-32C: the manifest holds the checksums of the data and of the file headers, and one of itself. If a set is
-// damaged, a warning names it, and the previous set is loaded.
+// After a crash at any moment, a complete set can be loaded: the old one or the new one. Every byte is protected by a
+// CRC-32C: the manifest holds the checksums of the data and of the file headers, and one of itself. If a set is damaged, a
+// warning names it, and the previous set is loaded.
 //
 // Cost: saving writes each byte once, and reads it once in memory for its checksum. Opening reads every byte of the set
 // once from disk; each rank reads a share.

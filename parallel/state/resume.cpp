@@ -92,8 +92,8 @@ void resume(Training& training, const Checkpoint& checkpoint) {
                 fmt::format("its seed is {}, this run's {}", saved.seed, training.options().seed),
                 fmt::format("use --seed {}: it determines the data order and the dropout", saved.seed));
   checkpoint.read(state_of(training));
-  if (training.scaler().dynamic &&
-      saved.loss_scale > 0) {  // a run with a loss scale may continue one without, and vice versa
+  // A run with a loss scale may continue one without, and vice versa.
+  if (training.scaler().dynamic && saved.loss_scale > 0) {
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;
     training.scaler().patience = saved.patience;
