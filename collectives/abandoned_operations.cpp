@@ -26,7 +26,8 @@ void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& 
   constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
   for (const auto& operation : operations_) operation->abandon();
   group.poison(why);
-  // A peer may have begun one of these calls just before it was abandoned. The pause lets its store become visible.
+  // A peer may have begun one of these calls just before this rank abandoned it. The pause lets the peer's store become
+  // visible.
   if (!operations_.empty()) clock.sleep(pause_seconds);
   if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {
     fmt::print(stderr,

@@ -1,4 +1,5 @@
-// The table of algorithms. Tests, `verify` and `show` go through it. A new one needs its file, a declaration and a row here.
+// The table of algorithms. Tests, `verify` and `show` go through all rows. A new algorithm needs its own file, and a
+// declaration and a row in algorithms.cpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)
 const std::vector<Algorithm>& all_algorithms();
 const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if none has that name
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
-// The same if each rank has its own problem, as in an uneven all_to_all.
+// The same for problems that differ between ranks, as in an uneven all_to_all.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 }  // namespace chorale

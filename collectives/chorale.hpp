@@ -1,7 +1,7 @@
 // Everything a program needs to call the collectives: one include and one library (`pkg-config chorale`). The installed
 // header is <chorale/chorale.hpp>; programs built against this folder use the same name.
 //
-//   mpi::run_ranks(body)                starts MPI, runs `body`, ends MPI; an error on one rank ends all ranks
+//   mpi::run_ranks(body)                starts MPI, runs `body`, finalizes MPI; an error on one rank ends all ranks
 //   open_world("auto", runtime, clock)  a Communicator of all ranks, on a backend
 //   world.all_reduce(slice)             and the other collectives, blocking or started: collectives/communicator.hpp
 //   world.allocator().allocate(…)       a Buffer in memory that peers read directly; a Slice names elements of any memory
@@ -12,10 +12,11 @@
 //   Algorithm                           its name, and a function from Problem to Schedule
 //   find_flaw(plan_all_ranks(…))        "" if the algorithm is proved
 //   draw_text(plan_all_ranks(…))        what every rank holds after every round
-//   world.choose(algorithm)             the group's calls run it
+//   world.choose(algorithm)             makes the group run it
 //
-// Messages move only while a rank is inside a call of this library. Call world.barrier() before ranks wait for one another
-// by other means, such as MPI_Barrier: a late rank may still need the end of a message that its sender counts as sent.
+// Messages move only while a rank is inside a call of this library. So call world.barrier() before ranks wait for one
+// another by other means, such as MPI_Barrier. Otherwise a rank may wait in MPI_Barrier while a slower rank still needs the
+// rest of a message from it.
 #pragma once
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"

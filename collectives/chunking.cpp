@@ -22,8 +22,8 @@ Step chunk_of(const Step& step, int chunk, int chunks) {
   return part;
 }
 
-// Sorts the chunks by round, as far as dependencies and channels allow. Messages from one rank to another are matched in
-// order, so on a channel all chunks of a step come before those of the next step.
+// Sorts the chunks by round, but keeps a step behind those that it waits for. The chunks of messages to one peer, or from
+// one peer, also keep their order, because messages between two ranks are matched in order.
 void interleave(std::vector<Step>& steps) {
   std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
   std::vector<std::vector<int>> followers(steps.size());
@@ -66,11 +66,11 @@ Schedule cut_into_chunks(const Schedule& whole, int chunks) {
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());
   cut.scratch(whole.scratch_count());
-  std::vector<std::vector<int>> parts;  // numbers of each step's chunks; −1 for an empty chunk
+  std::vector<std::vector<int>> parts;  // for each step of `whole`, the numbers of its chunks; −1 for an empty chunk
   for (const Step& step : whole.steps) {
     auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // add() finds conflicts anew. Any other order comes from the algorithm: keep it chunk by chunk.
+      // add() finds waits that follow from conflicts. The algorithm requested all others: each chunk keeps them.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);

@@ -1,5 +1,5 @@
-// Cuts a schedule into chunks that follow one another, so that a rank forwards the first while the second arrives. A chain
-// of p ranks moves n elements in k chunks in p − 2 + k rounds of n/k, instead of p − 1 rounds of n.
+// Cuts the messages of a schedule into chunks, so that a rank forwards the first chunk while the second arrives. A chain of
+// p ranks passes on n elements in p − 1 rounds of n elements. In k chunks, it takes p − 2 + k rounds of n/k elements.
 //
 //   chain, p = 3, k = 2      rank 0        rank 1                    rank 2
 //                            send  a ────▶ recv a
@@ -10,8 +10,8 @@
 
 namespace chorale {
 
-// Each step becomes up to `chunks` steps on consecutive parts of its ranges. The cuts depend only on the step's length, so
-// both sides of a message cut it alike.
+// Replaces each step by up to `chunks` steps on consecutive parts of its ranges. The cuts depend only on the length of the
+// ranges, so sender and receiver cut a message at the same elements.
 Schedule cut_into_chunks(const Schedule& whole, int chunks);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// A Communicator is the caller's handle: a group of ranks that call collectives together, on one backend.
+// A Communicator is a handle for a group of ranks that call collectives together, on one backend.
 //
 //   Communicator world = open_world("shm", runtime, clock);          every rank
 //   Buffer x = world.allocator().allocate(bytes, Category::comm);    symmetric memory: peers read it directly
@@ -6,34 +6,37 @@
 //   Request sum = world.start_all_reduce(slice);                     … other work …  sum.wait();
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
-// All ranks of a group start the same collectives in the same order. If a call differs between ranks, all of them get an
+// All ranks of a group start the same collectives in the same order. If a call differs between ranks, every rank gets an
 // error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
-// calls that this rank has in flight: on any group, and on any world opened with `beside`.
+// calls that this rank has in flight: on all groups of the world, and of other worlds opened with WorldOptions::beside.
 //
-// Sizes. A buffer has exactly the elements that its collective reads or writes there; any other size is an error. Without
-// `counts`, a vector is cut evenly: if the ranks do not divide it, the first blocks are one element longer. gather, scatter
-// and all_to_all then need equal blocks. With `counts`, each rank's block has the size given for it. A buffer that only the
-// root reads or writes is ignored on the other ranks.
+// Sizes. Each buffer has exactly the number of elements shown in this table, where n is the length of the whole vector; any
+// other number is an error. On ranks other than the root, a buffer marked "root" is ignored.
 //
 //                   input             output                          input             output
 //   all_reduce      n                 n              reduce           n                 n (root)
 //   reduce_scatter  n                 own block      gather           own block         all blocks (root)
 //   all_gather      own block         n              scatter          all blocks (root) own block
-//   broadcast       n                 n, the same    all_to_all       a block for each  a block from each
+//   broadcast       n (root)          n              all_to_all       a block for each  a block from each
 //
-// In place. `input` and `output` may be one vector, on all ranks or on none. A block then lies at its own place in that
-// vector. Rank r's input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An
+// The vector is cut into one block per rank. With `counts`, counts[r] is the number of elements in rank r's block. Without
+// `counts`, blocks are equal, or the first ones are one element longer if n is not a multiple of the number of ranks. But
+// gather, scatter and all_to_all without `counts` accept only equal blocks.
+//
+// In place. `input` and `output` may be the same vector, on all ranks or on none. A block is then passed as a part of that
+// vector: rank r's input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An
 // all_to_all with counts may be in place on some ranks only.) For an in-place reduce, every rank passes the vector as input
 // and output. Buffers that overlap in another way give undefined results. gather and scatter have no in-place form.
 //
-// Leaving. A communicator that is destroyed tells its peers. A peer that waits for this rank in a later call throws, and
-// names the rank that left. The destructor does not wait for calls of other ranks. The last communicator of a world listens
-// for their farewells, for at most 2 s. If another rank's last call differs, it prints both calls and ends the rank. Over
-// ucx it then waits until every rank has left the world.
+// Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If one of them waits for
+// this rank in a later call, that call throws and names the rank that left. The destructor does not wait for other ranks,
+// except when this rank destroys its last communicator of a world. Then the destructor waits at most 2 s for the other ranks
+// to leave too. If it learns that another rank's last call differed from this rank's, it prints both calls and ends the
+// process. Over ucx, this destructor then waits until every rank has left the world.
 //
-// Lifetimes. Buffers must stay valid until the call is over; a started call is over when its Request says so. `counts` are
-// read before the call returns, also by the start_ functions. Memory of allocator() must be freed before the last
-// communicator of its world is destroyed. The clock and the runtime must outlive all communicators.
+// Lifetimes. Buffers must stay valid until the call is over: for a started call, until wait() has returned or test() has
+// returned true. `counts` are read before the call returns, also by the start_ functions. Memory of allocator() must be
+// freed before the last communicator of its world is destroyed. The clock and the runtime must outlive all communicators.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -55,13 +58,14 @@ struct Algorithm;
 struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
 
-// One collective call. The named functions of Communicator each make one; `run` and `start` take any.
+// The arguments of one collective call. Each named function of Communicator fills in a Call; `run` and `start` take any
+// Call.
 struct Call {
   Collective what;
   Slice input = {}, output = {};
   Redop op = Redop::sum;
   int root = 0;
-  Counts counts = {};  // sizes of the blocks, one per rank, if they are not even; read before run or start returns
+  Counts counts = {};  // sizes of uneven blocks, one per rank; empty: cut evenly. Read before run or start returns
   Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` are those of the sent blocks
 };
 
@@ -71,10 +75,10 @@ class [[nodiscard]] Request {
   Request() = default;
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
-  ~Request();  // waits, but only briefly during stack unwinding; on failure, poisons the group and ends the rank
+  ~Request();  // waits; during stack unwinding at most 2 s. If the call fails, tells the peers and ends the process
   void wait();
   bool test();         // makes progress; true once the call is over
-  struct PendingCall;  // one run of one operation
+  struct PendingCall;  // the call, until it is over
 
  private:
   friend class Communicator;
@@ -85,9 +89,9 @@ class [[nodiscard]] Request {
   PendingCall* pending_ = nullptr;
 };
 
-struct Traffic {  // of one communicator, on this rank
-  std::int64_t calls = 0;
-  std::int64_t bytes_sent = 0;  // by the schedules' send steps; −1 after a native call, whose bytes are unknown
+struct Traffic {                // what this rank has called and sent on one communicator
+  std::int64_t calls = 0;       // number of calls; each piece of a call that is cut counts as a call
+  std::int64_t bytes_sent = 0;  // sent by the schedules' send steps; −1 after a native call, whose bytes are unknown
 };
 
 class Communicator {
@@ -102,34 +106,39 @@ class Communicator {
   int size() const;
   std::string backend() const;
   Transport& transport() const;
-  Allocator& allocator() const;  // of symmetric memory, if the backend has it
+  Allocator& allocator() const;  // allocates symmetric memory, which peers read directly, if the backend has any
   Clock& clock() const;
   const Traffic& traffic() const;
 
-  // "auto", "native" or an algorithm's name, for one collective or for all that have it. `chunks` cuts its schedule.
+  // `algorithm` is "auto", "native" or an algorithm's name. The first form chooses the algorithm of one collective, and cuts
+  // its schedule into `chunks`. The second form chooses it for every collective that has an algorithm of that name.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
-  // An algorithm outside the table, the same on all ranks. It must outlive the communicator and its groups. Prove it first
-  // (find_flaw): it runs here unchecked.
+  // Runs the caller's own algorithm, which must be the same on all ranks. It must outlive this communicator and the groups
+  // that split() makes from it. Prove it first (find_flaw): it runs here unchecked.
   void choose(const Algorithm& own, int chunks = 1);
   void check_calls(bool on);  // whether calls are compared between ranks; on by default
-  // For benchmarks: run() of a native collective blocks inside the library and makes no progress on other calls. Set it on
-  // all ranks or on none. While it is on, native collectives need run(). By default their nonblocking forms are used.
+  // For benchmarks: makes run() of a native collective call the library's blocking form, which makes no progress on other
+  // calls. By default the nonblocking form is used. Turn it on for all ranks or for none. While it is on, call native
+  // collectives by run(), never by start(): the library does not match a blocking call with a nonblocking one.
   void block_in_native(bool on);
-  void pretend_nodes(int ranks);  // so many consecutive ranks form a node for hierarchical algorithms; 0: all ranks do
-  void go_by(std::shared_ptr<const Selector> selector);  // used by auto; must hold the same data on all ranks
+  void pretend_nodes(int ranks);  // hierarchical algorithms treat each `ranks` consecutive ranks as a node; 0: one node
+  void go_by(std::shared_ptr<const Selector> selector);  // sets the selector of `auto`: the same data on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
-  // The device where buffers may lie; its Memory copies them if the backend reaches only the host. Holds for all groups of
-  // the world; set it before any call on device buffers. A call's buffers are all on devices, or all on the host.
+  // Tells all groups of the world on which device callers' buffers may lie. If the backend reaches only host memory,
+  // `device` copies them to the host and back. Call this before any call on device buffers. The buffers of one call are
+  // either all on the device or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
-  // Ranks with the same color form a group, ordered by key, then by rank. With a negative color, the handle is empty.
+  // Ranks with the same color form a group, ordered by key, then by rank. A rank with a negative color is in no group: it
+  // gets an empty handle, and operator bool is false.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
 
-  // This rank will make no more calls here. Peers that wait for it on this group, or for a message from it, are told why.
+  // Tells the peers that this rank makes no more calls on this group, and why. A peer that waits for this rank in a
+  // collective of the group, or for a message from it, gets an error with that reason.
   void give_up(const std::exception& why);
 
   void run(const Call& call);  // blocks; throws on failure
@@ -159,7 +168,7 @@ class Communicator {
   }
   void barrier() { run({Collective::barrier}); }
 
-  // The same, nonblocking.
+  // The same collectives, nonblocking.
   Request start_all_reduce(Slice x, Redop op = Redop::sum) { return start_all_reduce(x, x, op); }
   Request start_all_reduce(Slice input, Slice output, Redop op = Redop::sum) {
     return start({Collective::all_reduce, input, output, op});
@@ -200,18 +209,20 @@ class Communicator {
 
 // How a world behaves. Environment variables override these values.
 struct WorldOptions {
-  // A waiting rank gives up after this many seconds without any progress. Choose more than a peer's longest pause between
-  // two calls; 0 means no limit. CHORALE_TIMEOUT=SECONDS overrides it. Worlds joined by `beside` share one limit.
+  // A wait that sees no progress for this many seconds throws. Choose more than a peer's longest pause between two calls; 0
+  // means no limit. CHORALE_TIMEOUT=SECONDS overrides this value. Worlds joined by `beside` have the first world's limit.
   double timeout_seconds = 600;
-  // If a program opens several worlds, each after the first names an earlier one here. A wait on any of them then makes
-  // progress on all. Otherwise a rank that waits in one world may block a peer that needs its message in another.
+  // If a program opens several worlds, each world after the first names an earlier world here. A wait in any of these worlds
+  // then makes progress in all of them. Otherwise a rank that waits in one world may block a peer in another world, because
+  // the peer needs a message that the waiting rank does not move.
   const Communicator* beside = nullptr;
   // Set if the world has only a part of a program's ranks: these ranks, kept for as long as the world.
   std::shared_ptr<const mpi::Runtime> part = nullptr;
 };
 
-// Opens the world on a backend, on every rank at once. Throws, and says why, if the backend is not available. "auto" picks
-// the fastest for host buffers: mapped memory if all ranks share a host, else UCX, else MPI.
+// Opens a world of all ranks of `runtime` on a backend; every rank calls this. If the backend is not available, throws an
+// error that says why. "auto" picks the fastest for host buffers: mapped memory if all ranks share a host, else UCX, else
+// MPI.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
                         const WorldOptions& options = {});
 // The same over an existing transport: for tests, and for ranks that are threads.

@@ -15,7 +15,8 @@ bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input
 
 }  // namespace
 
-// A group that gave up keeps its id. Messages about it may still be under way, and must not reach another group.
+// If this rank gave up on the group, the group's id is not used again: its messages may still be under way, and must not
+// reach another group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
@@ -66,8 +67,9 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-// In all_reduce, reduce and broadcast, each output element depends only on the same element of the inputs, so pieces can be
-// separate calls. With several in flight, copies of one overlap messages of another. Only pieces in flight need stand-ins.
+// Cuts a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each output
+// element depends only on the same element of the inputs, so the pieces can be separate calls. With several pieces in
+// flight, copies of one piece overlap messages of another. Only pieces in flight need buffers for staging.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -84,8 +86,9 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   return pieces;
 }
 
-// Whether the buffers are on the side foreign to the transport: a device for mpi, the host for nccl. Then device work on
-// them must be done before the call starts.
+// Whether a call must await its input: its buffers are on a device and the transport works on the host, as mpi does, or its
+// buffers are on the host and the transport works on devices, as nccl does. Then earlier device work on the buffers must be
+// done before the call starts.
 bool Communicator::State::awaits_input(const Call& call) const {
   return is_on_device(call) == world->transport->reaches(false, false);
 }
@@ -95,7 +98,7 @@ bool Communicator::State::is_staged(const Call& call) const { return !world->tra
 Request::PendingCall* Communicator::State::launch(const Call& call, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(call);
-  std::vector<std::shared_ptr<Route>> planned;  // all pieces are planned first, so a refusal comes before any of them begins
+  std::vector<std::shared_ptr<Route>> planned;  // all pieces are planned before the first begins, because planning may throw
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;
   Request::PendingCall** place = &first;
@@ -171,8 +174,8 @@ void Communicator::State::abandon(Request::PendingCall& call) {
   call.over = true;
 }
 
-// A usage error, such as an algorithm that does not fit, occurs on all ranks alike and leaves the group intact. Any other
-// error stops all calls of the group, because peers that learn of it stop theirs.
+// A usage error, such as an algorithm that does not fit, occurs on all ranks and leaves the group intact. After any other
+// error this rank stops all calls of the group, and tells its peers, which stop theirs too.
 void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (!group || !gave_up_.empty() || (known && known->exit() == Exit::usage)) return;
@@ -219,8 +222,9 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   return routes.of(call, key);
 }
 
-// On mapped memory, each rank must know the counts of all ranks, and which of them work in place. So these are exchanged
-// first, and all of them form the key. One row per rank: counts sent to each, counts received from each, in place or not.
+// On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. So the ranks
+// exchange these first, and the key holds them all. It has one row per rank: the counts that the rank sends to each rank,
+// the counts that it receives from each rank, and whether it works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());

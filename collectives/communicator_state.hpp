@@ -2,7 +2,7 @@
 //
 //   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight are in flight, then begun and ended
 //
-// Blocking and started calls take the same path. A blocking call needs no Request that outlives it.
+// Blocking and started calls take the same path. But a blocking call keeps its PendingCall on the stack.
 #pragma once
 #include <deque>
 #include <map>
@@ -17,8 +17,8 @@
 
 namespace chorale {
 
-// How many calls of a group may be in flight, from its oldest unfinished to its newest begun. Backends must tell these
-// apart.
+// The most calls of a group that may be in flight, counted from the oldest unfinished call to the newest begun one. Backends
+// must be able to tell that many consecutive calls apart.
 constexpr std::uint64_t most_in_flight = 8;
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
@@ -37,7 +37,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void run(const Call& call);
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
-  void move(Request::PendingCall& call);               // makes progress without waiting; keeps an error in the call
+  void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in the call
   void give_up(const std::exception& error) noexcept;  // on all calls of the group
   void abandon(Request::PendingCall& call);            // on one call
   State& pair(int from, int to);
@@ -67,12 +67,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::unique_ptr<Operation> operation_of(Route& route);
   void refuse_after_giving_up() const;
 
-  bool is_ours_ = false;
+  bool is_ours_ = false;            // the current call is made by the communicator itself, as within split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;
   std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_: call oldest_ + i is over
   std::deque<Request::PendingCall*> queue_;  // calls that have not begun, in order
-  std::uint64_t awaiting_ = 0;               // how many of them have an operation that awaits its input
+  std::uint64_t awaiting_ = 0;               // number of queued calls that have an operation and await its input
   std::string gave_up_;
   AbandonedOperations abandoned_;
 };

@@ -39,7 +39,8 @@ Choice choice_for(const Key& key, const Problem& problem, const Preferences& pre
                                      native_agrees(problem, key.dtype, key.op));
 }
 
-// Whether it fits on all ranks. If ranks know only their own counts of an uneven all_to_all, it must take any counts.
+// Whether the algorithm fits on all ranks. In an uneven all_to_all, a rank may know only its own counts. Then the algorithm
+// must fit any counts.
 bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& problem,
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())
@@ -76,7 +77,7 @@ Key key_of(const Call& call, int size, bool is_one_vector) {
   if (call.what == Collective::all_to_all) key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
   if (call.what == Collective::all_to_all && !call.counts.empty()) return key;
   // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. That is
-  // correct even if an input is the output's own block.
+  // correct even where a rank's input is its own block of the output.
   const bool is_cut = call.what == Collective::all_gather || call.what == Collective::reduce_scatter;
   const bool any_empty = call.counts.empty() ? key.count < size : std::ranges::count(call.counts, 0) > 0;
   const bool has_no_form =

@@ -22,8 +22,8 @@ struct Key {
   Redop op;
   bool in_place;
   int root;
-  bool on_device;        // whether its buffers are on a device
-  bool is_ours = false;  // made by the communicator itself; ignores the algorithms chosen for its callers
+  bool on_device;        // whether the call's buffers are on a device
+  bool is_ours = false;  // made by the communicator itself, as within split(): requested algorithms do not apply
   std::int64_t count = 0;
   std::vector<std::int64_t> counts = {};  // the call's counts, followed by `taken`
   bool operator==(const Key&) const = default;
@@ -34,14 +34,15 @@ struct Key {
 Key key_of(const Call& call, int size, bool is_one_vector);
 bool is_one_vector(const Call& call, int rank, int size);  // compares the buffers' addresses
 
-// `counts` are the key's. For an uneven all_to_all on mapped memory, they are this rank's row of the key's counts.
+// `counts` are key.counts. But for an uneven all_to_all on a transport that needs the plans of all ranks, key.counts has one
+// row per rank, and `counts` is the row of `rank`.
 Problem problem_of(const Key& key, Counts counts, int rank, int size);
 
 using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective
-// A request for all collectives that have this algorithm; a usage error if none has.
+// Requests this algorithm for all collectives that have it; a usage error if none has.
 RequestedAlgorithms requested_everywhere(const std::string& algorithm);
 
-// What a group's decisions depend on.
+// What a decision depends on besides the call.
 struct Preferences {
   std::string backend;
   const Selector& selector;
@@ -50,11 +51,12 @@ struct Preferences {
 
 struct Decision {
   Choice choice;
-  const Algorithm* algorithm = nullptr;  // nullptr: the library's own, "native"
+  const Algorithm* algorithm = nullptr;  // nullptr: the library's own collective, "native"
   std::int64_t bytes_sent = -1;          // by this rank; −1: unknown
 };
 
-// `everybodys`: all ranks' problems, if they are not `problem.at(rank)`. Throws if the algorithm does not fit on every rank.
+// `everybodys` holds the problems of all ranks if those are not problem.at(0), problem.at(1), …; otherwise it is empty.
+// Throws if the algorithm does not fit on every rank.
 Decision decide(const Key& key, const Problem& problem, std::span<const Problem> everybodys, const Preferences& preferences);
 
 std::string words_for(const Key& key, const Choice& choice);  // "all_reduce of 16 f32, sum, ring, in place"

@@ -1,5 +1,5 @@
-// The cost of a backend's messages in the α–β–γ model. Each backend's row holds typical values; `chorale tune` fits them to
-// this machine. analysis/cost.hpp derives the time of a schedule from them.
+// The cost of a backend's messages in the α–β–γ model. The table of backends holds typical values; `chorale tune` fits them
+// to this machine. analysis/cost.hpp derives the time of a schedule from these values.
 #pragma once
 
 namespace chorale {

@@ -30,7 +30,8 @@ std::vector<Problem> Problem::exchange(const std::vector<std::vector<std::int64_
   std::vector<Problem> problems;
   for (int rank = 0; rank < size; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
-    require(counts[index].size() == counts.size(), "rank {} gives to {} ranks of {}", rank, counts[index].size(), size);
+    require(counts[index].size() == counts.size(), "rank {} has counts for {} ranks, but there are {} ranks", rank,
+            counts[index].size(), size);
     std::vector<std::int64_t> taken;
     for (const auto& row : counts) taken.push_back(row.at(index));
     problems.push_back({Collective::all_to_all, rank, size, 0, Blocks(counts[index]), in_place, Blocks(taken)});

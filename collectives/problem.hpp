@@ -1,15 +1,16 @@
-// The input of an algorithm: which collective, how many ranks, which blocks. Counts are 64-bit, in elements.
+// The input of an algorithm: which collective, how many ranks, which blocks. Counts are 64-bit, in elements. This table
+// shows the buffers of each collective, where n is the length of the whole vector:
 //
-//   collective       input            output            blocks
-//   all_reduce       n                n                 n cut evenly
-//   reduce_scatter   n                own block         one per rank, any sizes
-//   all_gather       own block        n                 one per rank, any sizes
-//   broadcast        n (root's)       n                 n cut evenly
-//   reduce           n                n (root's)        n cut evenly
-//   gather           own block        n (root's)        one per rank, any sizes
-//   scatter          n (root's)       own block         one per rank, any sizes
-//   all_to_all       one per rank     one per rank      any sizes; `blocks` are sent, `taken` are received
-//   barrier          a token          all tokens        1 element
+//   collective       input              output             blocks
+//   all_reduce       n                  n                  n cut evenly
+//   reduce_scatter   n                  own block          one per rank, any sizes
+//   all_gather       own block          n                  one per rank, any sizes
+//   broadcast        n (root only)      n                  n cut evenly
+//   reduce           n                  n (root only)      n cut evenly
+//   gather           own block          n (root only)      one per rank, any sizes
+//   scatter          n (root only)      own block          one per rank, any sizes
+//   all_to_all       a block for each   a block from each  any sizes; `blocks` are sent, `taken` are received
+//   barrier          1 token            the sum of tokens  1 element
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -60,19 +61,22 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;   // one vector for both: input[i] is its element input_home() + i, output[i] output_home() + i
+  bool in_place = false;   // input and output share a vector: see input_home()
   Blocks taken = {};       // all_to_all: the blocks this rank receives; `blocks` are those it sends
-  int ranks_per_node = 0;  // for hierarchical algorithms: how many consecutive ranks share a node; 0: all of them
+  int ranks_per_node = 0;  // for hierarchical algorithms: number of consecutive ranks on a node; 0: one node for all ranks
 
-  // Cuts `count` elements evenly, as most calls do. All blocks of an all_to_all have count / size elements.
+  // Rank 0's problem, with `count` elements cut evenly, as in most calls. For an all_to_all, `count` is the length of one
+  // rank's input, and all blocks have count / size elements.
   static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false);
-  // The all_to_all of every rank, where rank a sends counts[a][b] elements to rank b.
+  // The problems of all ranks for an all_to_all where rank a sends counts[a][b] elements to rank b.
   static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false);
   std::int64_t input_count() const;
   std::int64_t output_count() const;
   Problem at(int other_rank) const;  // the same call on another rank; wrong for an uneven all_to_all: see exchange
+  // Whether a rank's input, or its output, is only its own block of the vector.
   bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
   bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
+  // In place, input[i] is element input_home() + i of the shared vector, and output[i] is element output_home() + i.
   std::int64_t input_home() const { return takes_block() ? blocks.first(rank) : 0; }
   std::int64_t output_home() const { return gives_block() ? blocks.first(rank) : 0; }
 };

@@ -26,7 +26,7 @@ std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::
   return found;
 }
 
-// Changes whenever a step of any call is done.
+// A sum that changes whenever a step of any call is done: a wait sees by it that there is progress.
 std::uint64_t ProgressEngine::moved() const {
   std::uint64_t steps = 0;
   for (const Request::PendingCall* call : calls_)
@@ -53,7 +53,7 @@ void ProgressEngine::poll() {
   examine();
 }
 
-// An error is kept in its call, for the rank that waits for it.
+// Each error is kept in the call that it belongs to, and thrown by the wait for that call.
 void ProgressEngine::examine() {
   for (Request::PendingCall* call : calls_) try {
       if (call->sequence != 0 && call->operation) call->operation->examine();

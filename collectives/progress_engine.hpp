@@ -1,5 +1,5 @@
-// The calls that a rank has in flight, and their progress. There is no helper thread: a rank that waits moves all of its
-// calls, on every group of the worlds that share the engine.
+// The calls that a rank has in flight, and their progress. There is no helper thread: a rank that waits makes progress on
+// all its calls, in all groups of all worlds that share the engine.
 #pragma once
 #include <vector>
 
@@ -11,19 +11,20 @@ namespace chorale {
 
 struct Route;
 
-// One run of one operation, from the call until it is over.
+// A call, or one piece of a call that was cut, from its start until it is over.
 struct Request::PendingCall {
-  // A started call keeps its group alive. Destruction runs in reverse: the operation, then the group, then a pair's parent.
+  // A started call keeps its group alive. Members are destroyed from last to first: the operation, then the group. A pair
+  // (two ranks that exchange messages) also keeps its parent, the group that it was made in, and is destroyed before it.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
-  std::shared_ptr<Route> route = nullptr;  // survives when the group forgets it
+  std::shared_ptr<Route> route = nullptr;  // stays alive here if the group forgets this route
   bool blocking = false;                   // a native call may block: see Communicator::block_in_native
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
   std::uint64_t sequence = 0;         // 0: not begun yet
-  PendingCall* next_piece = nullptr;  // of the same call, if it was cut
+  PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was cut
   bool over = false;
-  std::exception_ptr trouble = nullptr;
+  std::exception_ptr trouble = nullptr;  // the error that this call ended with
 };
 
 class ProgressEngine {
@@ -31,13 +32,14 @@ class ProgressEngine {
   ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds);
 
   void progress();  // moves all calls that are not over
-  void poll();      // the same, for callers that do not wait; looks for errors now and then, as a wait does
+  void poll();      // the same, for callers that do not wait; every 256th time it also checks for errors of peers
   void add(Request::PendingCall* call) { calls_.push_back(call); }
   void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
   std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
 
-  // Waits until the call is over, and throws its error. If the wait itself fails, the call's group gives up.
+  // Waits until the call is over, and throws its error. If the wait itself fails, as after a timeout, this rank gives up on
+  // the call's group. `briefly`: waits at most 2 s.
   void finish(Request::PendingCall& call, bool briefly);
 
  private:
@@ -46,7 +48,7 @@ class ProgressEngine {
 
   Waiting waiting_, briefly_;
   std::uint64_t polls_ = 0;
-  std::vector<Request::PendingCall*> calls_;  // in order within each group
+  std::vector<Request::PendingCall*> calls_;  // those of one group are in call order
 };
 
 }  // namespace chorale

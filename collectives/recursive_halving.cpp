@@ -10,7 +10,7 @@ void RecursiveHalving::reduce_scatter(Schedule& s, const Home& home) const {
     have = home;
   }
   int first = 0;
-  for (int half = power_ / 2; half >= 1; half /= 2) {  // places first … first + 2·half − 1 are left to this place
+  for (int half = power_ / 2; half >= 1; half /= 2) {  // this place still sums blocks of places first … first + 2·half − 1
     const int partner = rank_of(place() ^ half);
     const int keep = place() & half ? first + half : first, give = place() & half ? first : first + half;
     s.round();

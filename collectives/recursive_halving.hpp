@@ -1,4 +1,5 @@
-// Recursive halving and doubling, folded to a power of two. A place is one rank, or a pair that its odd rank represents:
+// Recursive halving and doubling for p ranks. They need a power of two, so the first ranks are folded in pairs, and only the
+// odd rank of a pair takes part. A place is such a pair or a single rank; the number of places is a power of two.
 //
 //   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
 //            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent
@@ -17,9 +18,10 @@ class RecursiveHalving {
   bool in_a_pair() const { return p_.rank < 2 * folded_; }
   bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
 
-  // Starts from every rank's input; ends with the sums of this place's blocks in home. Ranks folded away must not call it.
+  // Starts with every rank's vector in its input. Ends with the sums of this place's blocks in `home`, which says where each
+  // block lies (phases.hpp). Ranks that are folded away must not call this function.
   void reduce_scatter(Schedule& s, const Home& home) const;
-  // The reverse: starts with this place's blocks in home; ends with all blocks there.
+  // The reverse: starts with this place's blocks in `home`; ends with all blocks in `home`.
   void all_gather(Schedule& s, const Home& home) const;
 
  private:

@@ -1,4 +1,4 @@
-// A started call, waited for piece by piece if it was cut.
+// A started call. If the call was cut into pieces, a Request waits for one piece after the other.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -47,15 +47,17 @@ void Request::forget() {
   }
 }
 
-// The buffers are about to be freed while peers may still access them. If the call fails, only ending this rank is safe.
-// During stack unwinding the wait is short, so that an error is soon reported.
+// The caller is about to free the buffers, but peers may still access them. If the call fails, only ending the process is
+// safe. During stack unwinding the wait is short, so that the first error is reported soon.
 Request::~Request() {
   if (!pending_) return;
   try {
     wait(std::uncaught_exceptions() > 0);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: a request failed that was never waited for\n  {}\n  call wait() on every request\n",
-               error.what());
+    fmt::print(
+        stderr,
+        "error: a started call failed, and its Request was destroyed without wait()\n  {}\n  call wait() on every Request\n",
+        error.what());
     std::fflush(nullptr);
     std::_Exit(static_cast<int>(Exit::runtime));
   }

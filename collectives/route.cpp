@@ -8,9 +8,9 @@
 namespace chorale {
 namespace {
 
-constexpr std::size_t most_routes = 256;  // a group with this many routes forgets them all
+constexpr std::size_t most_routes = 256;  // before a group adds one more, it forgets them all
 
-// A buffer that is too long is refused too: its last elements would be left out silently.
+// A buffer that is too long is an error too: its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;

@@ -1,6 +1,7 @@
-// Routes: the different calls of a group, each planned once. Calls with equal keys (decision.hpp) share a route.
+// A Route holds what is prepared for calls of one kind, so that each kind is planned once. Calls with equal keys
+// (decision.hpp) are of one kind.
 //
-//   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next such call
+//   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next call with that key
 #pragma once
 #include <map>
 #include <memory>
@@ -15,15 +16,16 @@ namespace chorale {
 struct Route {
   Plan plan;
   Choice choice;
-  std::vector<std::unique_ptr<Operation>> free;
-  std::int64_t bytes_sent = 0;  // −1: unknown
+  std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
+  std::int64_t bytes_sent = 0;                   // by this rank in each call; −1: unknown
 };
 
 class Routes {
  public:
   Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
 
-  // The route of this call and its key; plans it if the key is new. Valid until the next call of `of` or `forget`.
+  // The route for this call, whose key is `key`; plans it if the key is new. The reference is valid until the next call of
+  // `of` or `forget`.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
   // Settings for new routes. Call `forget` after changing one.
@@ -45,6 +47,6 @@ class Routes {
   std::shared_ptr<Route> last_;
 };
 
-void check_arguments(const Call& call, int rank, int size);  // checks that need no key
+void check_arguments(const Call& call, int rank, int size);  // throws if root, counts or devices are wrong
 
 }  // namespace chorale

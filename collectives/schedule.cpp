@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// Where a range lies in the vector that input and output share when the problem is solved in place.
+// The first element of a range. In place, it is counted from the start of the vector that input and output share.
 std::int64_t home(const Problem& problem, const Range& range) {
   if (!problem.in_place || range.place == Place::scratch) return range.first;
   return range.first + (range.place == Place::input ? problem.input_home() : problem.output_home());
@@ -81,7 +81,8 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   return number;
 }
 
-// Drops each step that another one of them already waits for, directly or not.
+// Sorts `earlier`, the steps that a new step must wait for, and returns it without the redundant ones: those that another
+// step in `earlier` already waits for, directly or through others.
 std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
   std::sort(earlier.begin(), earlier.end(), std::greater<>());
   earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
@@ -137,7 +138,7 @@ std::string Schedule::describe() const {
     std::vector<std::string> from;
     for (const Range& range : step.src) from.push_back(words_for(range));
     std::string what = join(from, " + ");
-    if (step.kind == Kind::recv_reduce) what += " + theirs";
+    if (step.kind == Kind::recv_reduce) what += " + received";
     if (step.kind != Kind::send) what += (what.empty() ? "" : " → ") + words_for(step.dst);
     text += fmt::format(
         "{:4}  {:<11}  {:<12}  {}", i, step.put ? "put" : kind_names[static_cast<std::size_t>(step.kind)],

@@ -87,7 +87,7 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
 
 Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const {
   const Tuned* best = nullptr;
-  const auto rank = [&](const Tuned& t) {  // the same in_place first, then the nearest size
+  const auto rank = [&](const Tuned& t) {  // lines with the call's in_place come first, then those of the nearest size
     return std::pair(t.in_place != problem.in_place, distance(t.bytes, bytes));
   };
   for (const Tuned& t : table_.choices)
@@ -97,7 +97,7 @@ Choice Selector::choose(const std::string& backend, const Problem& problem, std:
   if (best) return {best->algorithm, best->chunks, best->why()};
   for (const Choice& choice : priced(backend, problem, bytes))
     if (can_run(choice.algorithm, problem, false)) return choice;
-  for (const Algorithm& algorithm : all_algorithms())  // one that fits this size, unlike the priced ones
+  for (const Algorithm& algorithm : all_algorithms())  // none of the priced ones fits: takes the first that does
     if (algorithm.what == problem.what && fits(algorithm, problem)) return {algorithm.name, 1, "nothing else fits"};
   misuse(fmt::format("no algorithm of ours fits {} on {} ranks", name_of(problem.what), problem.size),
          std::source_location::current());

@@ -1,14 +1,16 @@
-// Chooses what `auto` runs: the algorithm measured fastest on this machine, at the measured size nearest by ratio. If
-// nothing was measured, it is the one that the cost model prices lowest.
+// Chooses what `auto` runs: the algorithm that was measured fastest on this machine, at the measured size whose ratio to the
+// call's size is nearest to 1. If the tuning table has no line for the call, it is the algorithm that the cost model prices
+// lowest.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring takes 1.30 times …"
-//   none of 2 ranks?  ring 14 µs, direct 9 µs, … by α, β, γ      →  direct, "9 µs by the cost model"
+//   no line for 2 ranks: ring 14 µs, direct 9 µs, … by α, β, γ   →  direct, "9 µs by the cost model"
 //
-// The native collective may have been measured fastest, on small integers. Its lines are skipped for calls where its results
-// differ from ours (`native_agrees`).
+// The table may name the library's native collective. Its lines are skipped for calls where its results may differ from
+// those of our algorithms (`native_agrees`).
 //
-// All ranks must choose alike, so give all of them the same table. A selector caches prices and serves one rank.
+// All ranks must choose the same algorithm, so give all of them the same table. A selector caches prices and serves one
+// rank.
 #pragma once
 #include <map>
 #include <string>
@@ -23,18 +25,20 @@ namespace chorale {
 struct Algorithm;
 
 struct Choice {
-  std::string algorithm;  // a name in the table of algorithms, or "native"
-  int chunks = 1;         // of its schedule
-  std::string why;
+  std::string algorithm;           // a name in the table of algorithms, or "native"
+  int chunks = 1;                  // its schedule is cut into this many
+  std::string why;                 // the reason, for people to read
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
 };
 
-// Seconds by the cost model; negative if the algorithm does not fit or has no schedule (native).
+// The time of an algorithm by the cost model, in seconds. Negative if the algorithm does not fit or has no schedule
+// (native).
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
 
-// Whether the native collective gives the same results as ours, for all values. Open MPI's sums of u8 saturate; ours wrap.
-// min and max of MPI and NCCL may lose a NaN, depending on rank order; ours always keep it. MPI limits counts to an int.
+// Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
+// products. Open MPI's sums of u8 saturate; ours wrap. min and max of MPI and NCCL may lose a NaN, depending on rank order;
+// ours always keep it. MPI limits counts to an int.
 bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 class Selector {
@@ -42,11 +46,11 @@ class Selector {
   Selector() = default;                  // the cost model alone
   explicit Selector(TuningTable table);  // ignored if it was measured on another machine
 
-  // `bytes` is the size of the whole vector; `native_too` admits native lines. The first call of a kind may take
-  // milliseconds; later ones are a map lookup.
+  // `bytes` is the size of the whole vector; `native_too` admits the table's lines for "native". The first choice for a size
+  // without measurements may take milliseconds; later ones are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
-  Price price(const std::string& backend) const;  // fitted here, or the backend's typical values
+  Price price(const std::string& backend) const;  // fitted by `chorale tune` here, or the backend's typical values
   bool price_is_measured(const std::string& backend) const { return table_.prices.contains(backend); }
 
  private:
@@ -55,7 +59,7 @@ class Selector {
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 
   TuningTable table_;
-  mutable std::map<Kind, std::vector<Choice>> priced_;  // cheapest first
+  mutable std::map<Kind, std::vector<Choice>> priced_;  // choices by the cost model, cheapest first
 };
 
 }  // namespace chorale

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 
-// The same call on the stand-ins. Averages are always divided on the host, outside the inner operation.
+// The plan of the same call on the stand-ins. Averages are divided on the host, outside the inner operation.
 Plan other_side(Plan plan) {
   plan.on_device = !plan.on_device;
   plan.divide = false;
@@ -38,7 +38,7 @@ StagedOperation::~StagedOperation() {
   if (plan_.on_device) device_->release(stand_in_.data());
 }
 
-// Also copies an empty input: the device may still be using the output buffer.
+// Enqueues the copy even if the input is empty: its completion shows that the device is no longer using the output buffer.
 void StagedOperation::await_input(const void* input) {
   stage_ = Stage::input;
   if (plan_.on_device)
@@ -75,7 +75,7 @@ void StagedOperation::abandon() noexcept {
   if (stage_ == Stage::call) inner_->abandon();
 }
 
-// Copies end by themselves, without a peer.
+// Copies end without any action of a peer, so only inner_ may need a peer.
 bool StagedOperation::may_be_written() noexcept { return stage_ == Stage::call ? inner_->may_be_written() : !copy_->over(); }
 
 void StagedOperation::examine() {

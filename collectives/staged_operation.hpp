@@ -1,18 +1,19 @@
-// A call on buffers that the transport does not reach: on a device for shm, ucx and mpi, on the host for nccl. The input is
-// copied to stand-ins that the transport reaches, the call runs there, and its result is copied back. It serves any backend.
+// A call on buffers that the transport does not reach: device buffers for shm, and for ucx and mpi unless they are
+// CUDA-aware; host buffers for nccl. The input is copied to a stand-in, a buffer that the transport reaches. The call runs
+// on stand-ins, and the result is copied to the caller's output.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
 //   host            └─▶ stand-in ── the operation ──▶ stand-in ┘           the reverse for nccl
 //
-// Stand-ins are allocated once per operation, in the transport's own memory; shm maps it, so peers read them directly. Host
-// stand-ins are pinned. The copies include the results of all device work enqueued before the call. The output is complete
-// once progress() returns true. Copies are polled like messages, so nothing blocks on them (src/memory/async_copy.hpp).
-// Native collectives are matched by order. So a call starts only after all earlier calls of its group
-// (communicator_state.cpp), however fast its own copy was.
+// Stand-ins are allocated once per operation, in the transport's own memory. For shm this is mapped memory, so peers read
+// stand-ins directly. Host stand-ins are pinned. The copy of the input waits for all device work that was enqueued before
+// the call. The output is complete once progress() returns true. Copies are polled like messages, so nothing blocks on them
+// (src/memory/async_copy.hpp). A library matches native collectives by their order. So a call starts only after all earlier
+// calls of its group (communicator_state.cpp), even if its input was copied before theirs.
 //
-// Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. A large
-// all_reduce, reduce or broadcast arrives here in pieces, with several in flight (communicator_state.cpp). So copies of one
-// piece overlap messages of another.
+// Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
+// communicator cuts a large all_reduce, reduce or broadcast into pieces and has several in flight (communicator_state.cpp).
+// So copies of one piece overlap messages of another.
 #pragma once
 #include <memory>
 
@@ -25,7 +26,8 @@ constexpr std::int64_t staged_piece_bytes = 1 << 20;
 
 class StagedOperation final : public Operation {
  public:
-  // `plan` says where the caller's buffers are. `device` is the device's memory, whether buffers or stand-ins lie there.
+  // `plan` says where the caller's buffers are. `device` is the memory of the device on which either the buffers or the
+  // stand-ins lie.
   StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator stand_ins);
   ~StagedOperation() override;
 
@@ -42,8 +44,8 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
-  // The input, then the output; in place they are one vector. Declared before the operation, because messages for the
-  // operation may still arrive here after an error.
+  // Holds the stand-ins of input and output, one after the other; in place, they share one vector. Declared before inner_,
+  // so destroyed after it: after an error, messages of inner_ may still arrive here.
   Buffer stand_in_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;

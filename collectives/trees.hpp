@@ -1,7 +1,7 @@
-// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). With nodes
-// numbered in order, the inner nodes of a binary tree have odd numbers. Shifting all ranks by one gives a second tree, with
-// other ranks inside. Each tree carries half of the vector. So in an all-reduce every rank sends and receives at most two
-// vectors, for any number of ranks.
+// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). If the nodes
+// of a binary tree are numbered from left to right, the inner nodes have odd numbers. These numbers are called places. Tree
+// 0 has rank k at place k; tree 1 has rank k at place k+1, so other ranks are its inner nodes. Each tree carries half of the
+// vector. So in an all-reduce every rank sends and receives at most two vectors, for any number of ranks.
 //
 //   6 places        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
@@ -20,9 +20,9 @@ struct TreeNode {
   std::vector<int> children;  // up to two
 };
 
-// A rank's node in tree 0 or 1 of `size` ranks.
+// The parent and children of `rank` in tree 0 or 1 over `size` ranks.
 TreeNode in_tree(int tree, int rank, int size);
-// The same over all ranks but the problem's root, which is the parent of both trees.
+// The same for two trees over all ranks but the problem's root. That root is the parent of both trees.
 TreeNode in_tree_below_root(int tree, const Problem& p);
 
 // The first or the second half of a vector.
@@ -32,8 +32,8 @@ inline Range half_of(Range whole, int half) {
                    : Range{whole.place, whole.first + middle, whole.count - middle};
 }
 
-// Reduces every rank's `own` up to the root, where the result ends in sum(); inner nodes keep partial sums in theirs. The
-// broadcast sends the root's `what` down again.
+// tree_reduce sums the ranges `own` of all ranks up the tree. The result ends in the range that the root's sum() returns;
+// other inner nodes keep partial sums in their own sum(). tree_broadcast copies the root's `what` to `what` on all ranks.
 void tree_reduce(Schedule& s, const TreeNode& node, Range own, const std::function<Range()>& sum);
 void tree_broadcast(Schedule& s, const TreeNode& node, Range what);
 

@@ -1,10 +1,10 @@
-// The tuning table: what `chorale tune` measured on this machine, for use by `auto`. It is a small JSON file with one line
-// per choice, so that a person can read why an algorithm runs:
+// The tuning table: what `chorale tune` measured on this machine. The algorithm `auto` chooses by it. The table is a small
+// JSON file with one line per measured case, so that a person can read why an algorithm runs:
 //
 //   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
 //
-// It is valid only on the machine where it was measured.
+// The table is valid only on the machine where it was measured.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -24,23 +24,23 @@ struct Tuned {
   std::int64_t bytes = 0;  // of the whole vector
   std::string algorithm;
   int chunks = 1;
-  double seconds = 0;                    // median
+  double seconds = 0;                    // median time of a call
   std::string runner_up;                 // "" if nothing else could run
-  double ratio = 1;                      // the runner-up's time divided by this one's
-  double ratio_low = 0, ratio_high = 0;  // its interval, from the 95 % intervals of both medians; 0 in an older table
+  double ratio = 1;                      // the runner-up's time divided by `seconds`
+  double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from the 95 % intervals of both medians; 0 in an older table
 
   std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long (1.07 to 1.18)"
 };
 
 struct TuningTable {
   std::string machine;                  // where it was measured
-  std::map<std::string, Price> prices;  // by backend, as fitted
+  std::map<std::string, Price> prices;  // fitted α, β and γ of each backend
   std::vector<Tuned> choices;
 };
 
-std::filesystem::path default_tuning_file();                                     // in cache_folder(); "" if there is none
-TuningTable read_tuning(const std::filesystem::path& file);                      // a usage error if it is not a tuning table
-TuningTable parse_tuning(const std::string& text, const std::string& file);      // `file` is named in errors
+std::filesystem::path default_tuning_file();                                 // in cache_folder(); "" without such a folder
+TuningTable read_tuning(const std::filesystem::path& file);                  // a usage error if it is not a tuning table
+TuningTable parse_tuning(const std::string& text, const std::string& file);  // `file` is named in errors
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // atomically
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Makes groups: the world on a backend, and parts of a group by `split`.
+// Creates groups: a world of all ranks on a backend, and smaller groups by `split`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-// All ranks use the table of rank 0, whatever other hosts have measured, because all must choose alike.
+// All ranks use the tuning table of rank 0, even on other hosts, because all must choose the same algorithm.
 TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   const std::string file = default_tuning_file().string();
   std::string text;
@@ -34,7 +34,8 @@ TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
   return text.empty() ? TuningTable{} : parse_tuning(text, file);
 }
 
-// Launchers give each rank cores of its own, or all cores to all ranks. Ranks with the same set of cores share it.
+// Whether more ranks than cores share this rank's set of cores. Launchers either give each rank its own cores, or give all
+// cores to all ranks.
 bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
@@ -48,7 +49,7 @@ double timeout_of(const WorldOptions& options) {
   if ((said && (end == said || *end)) || !(seconds >= 0))
     usage_error("the time limit of the collectives is not a number of seconds",
                 said ? fmt::format("CHORALE_TIMEOUT={}", said) : fmt::format("timeout_seconds = {}", seconds),
-                "set it above the longest pause between two calls of a rank, such as 3600; 0 means no limit");
+                "set it to more seconds than the longest pause between two calls of a rank, such as 3600; 0 means no limit");
   return seconds == 0 ? std::numeric_limits<double>::infinity() : seconds;
 }
 
@@ -69,8 +70,9 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock, std::shared_pt
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// The last calls of two ranks may differ without one having waited for the other. The rank that leaves last detects this, so
-// it listens for farewells that may be under way. Ranks that stay longer than it listens receive its farewell.
+// The last calls of two ranks may differ although neither waited for the other. The rank that leaves last detects this by
+// the other's farewell, a message that each rank sends when it leaves a group. So a rank listens for farewells that may be
+// under way, for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference itself.
 World::~World() {
   constexpr double patience_seconds = 2;
   if (std::uncaught_exceptions() > 0) return;
@@ -105,7 +107,7 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   if (!without.empty())
     throw Error(Exit::usage, fmt::format("backend {} is not available", name),
                 available.works ? fmt::format("rank {} lacks it", without[0]) : available.detail,
-                "`chorale info` lists those that are");
+                "`chorale info` lists the available backends");
   if (!backend.open)
     throw Error(Exit::usage, fmt::format("backend {} does not connect processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
@@ -126,7 +128,7 @@ Communicator Communicator::split(int color, int key) const {
   require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "all {} group ids are in use: no group can be added",
           free_ids.size());
 
-  std::vector<int> ranks;  // of the parent
+  std::vector<int> ranks;  // members of the new group, as ranks of the parent
   for (int r = 0; r < p; ++r)
     if (color >= 0 && wishes[2 * static_cast<std::size_t>(r)] == color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {

@@ -1,4 +1,4 @@
-// What all groups of a world share: the transport between their ranks, its memory, the selector of `auto`, free group ids.
+// What all groups of a world share on one rank: the transport, its memory, the selector of `auto` and the free group ids.
 #pragma once
 #include <memory>
 #include <vector>
@@ -18,13 +18,14 @@ struct World {
   std::shared_ptr<const mpi::Runtime> part;  // used by the transport: WorldOptions::part
   std::shared_ptr<Transport> transport;
   Ledger ledger;
-  Allocator allocator;             // of the transport's memory
-  std::shared_ptr<Memory> device;  // copies buffers that are on a device
+  Allocator allocator;             // allocates the transport's memory
+  std::shared_ptr<Memory> device;  // memory of the device where callers' buffers may lie; null if there is none
   std::shared_ptr<const Selector> selector;
   std::vector<std::uint8_t> free_ids;  // 1 if this rank is in no group with that id
 };
 
-// Ends this rank from a destructor, which cannot throw, after ranks made different calls: their results are wrong.
+// Prints the error and ends the process. For destructors, which cannot throw, when they find that ranks made different
+// calls.
 [[noreturn]] void end_rank(const std::exception& error, const Transport& transport);
 
 }  // namespace chorale

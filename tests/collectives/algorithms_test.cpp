@@ -47,7 +47,7 @@ TEST_CASE("an all_to_all with blocks of any size is proved, in place too") {
   const Algorithm& bruck = named(Collective::all_to_all, "bruck");
   CHECK_FALSE(fits(bruck, Problem::exchange(matrices[2])[0]));
   CHECK(fits(bruck, even(Collective::all_to_all, 12, 3)));
-  CHECK_THROWS_WITH(Problem::exchange({{1, 2}, {3}}), says("rank 1 gives to 1 ranks of 2"));
+  CHECK_THROWS_WITH(Problem::exchange({{1, 2}, {3}}), says("rank 1 has counts for 1 ranks, but there are 2 ranks"));
 }
 
 TEST_CASE("an all_to_all that mixes up places or sources is noticed") {

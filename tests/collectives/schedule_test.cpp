@@ -231,7 +231,7 @@ TEST_CASE("a schedule can be read") {
   const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), even(Collective::all_reduce, 8, 2));
   CHECK(ring[0].describe() ==
         "   0  send         to 1          input[4..8)\n"
-        "   1  recv_reduce  from 1        input[0..4) + theirs → output[0..4)\n"
+        "   1  recv_reduce  from 1        input[0..4) + received → output[0..4)\n"
         "   2  send         to 1          output[0..4)  after 1\n"
         "   3  recv         from 1        output[4..8)\n");
 }

@@ -1,7 +1,7 @@
 // A schedule flattened for backends that send messages: arrays of steps, of their messages and of dependencies. Running it
 // needs no lookups and no allocation.
 //
-//   schedule     2  recv_reduce from 1,3   input[0..4) + theirs → output[0..4)   after 0
+//   schedule     2  recv_reduce from 1,3   input[0..4) + received → output[0..4)   after 0
 //   step         2  messages 5,6   addends: workspace 0, input 0, workspace 64   waits: step 0 over, earlier messages posted
 //
 // Messages between two ranks are matched in order. So a step also waits until earlier steps on its channels (peer and
