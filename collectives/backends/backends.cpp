@@ -11,7 +11,8 @@
 
 namespace chorale {
 
-// Each is defined in its own file. They are weak: a file left out of the build leaves a null pointer, without any #ifdef.
+// Each backend's file defines its own functions. The declarations are weak: if a file is left out of the build, its
+// functions are null pointers, and no #ifdef is needed.
 [[gnu::weak]] Availability probe_mpi();
 [[gnu::weak]] Availability probe_ucx();
 [[gnu::weak]] Availability probe_shm();
@@ -23,7 +24,7 @@ namespace chorale {
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
-  // Usual prices of three kinds: a core that reads another's memory, messages on one host, GPUs on a network.
+  // Typical prices of three kinds: a core reads another rank's memory; messages on one host; GPUs on a network.
   constexpr Price mapped{.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9};
   static const std::vector<Backend> table{
       {.name = "mpi",

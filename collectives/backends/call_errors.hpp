@@ -1,11 +1,11 @@
-// Errors for ranks whose calls differ, used by every backend. Ranks are world ranks.
+// Errors that every backend throws if the calls of two ranks differ. Ranks are world ranks.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace chorale {
 
-// A call of `rank`, described for the error message.
+// A call that `rank` made, in words for the error message.
 struct CallOf {
   int rank;
   std::string words;

@@ -1,7 +1,7 @@
-// Whether a library accepts device pointers ("CUDA-aware"). The library is asked; CHORALE_CUDA_AWARE overrides its answer.
+// Whether a library accepts device pointers ("CUDA-aware"), according to the library or to CHORALE_CUDA_AWARE if it is set:
 //
-//   CHORALE_CUDA_AWARE=mpi,ucx     both are: for a library that is CUDA-aware and does not report it
-//   CHORALE_CUDA_AWARE=none        neither is: to compare direct with staged transfers
+//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers: for a library that does and does not report it
+//   CHORALE_CUDA_AWARE=none        neither does: to compare direct transfers with staged ones
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
-// The backend over MPI. It is always there, because the program is built with an MPI. All messages travel on one duplicate
-// of the world communicator, so a group is only a list of members. For MPI's own collectives each group also creates a
-// communicator.
+// The backend over MPI. It is always available, because the program is built with an MPI. All messages travel on one
+// duplicate of the world communicator, so a group is only a list of members. Each group also creates an MPI communicator,
+// for MPI's own collectives.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -21,7 +21,7 @@ struct MpiWorld {
         comm(mpi::duplicate(runtime.world())),
         line(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // After an error, unreceived messages must not reach a later communicator: see ~MpiMail.
+  // After an error, unreceived messages must not reach a later communicator (see ~MpiMail), so this one is never freed.
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
@@ -29,9 +29,9 @@ struct MpiWorld {
   mpi::Comm comm;
   ServiceLine line;
   MpiTags tags;
-  const bool takes_devices;  // true if the libraries of all ranks do
+  const bool takes_devices;  // whether the libraries of all ranks accept device pointers
   HostMemory memory;
-  Ledger ledger;  // of the operations' memory
+  Ledger ledger;  // counts the memory of operations
   std::optional<DirectDevice> device;
   bool gave_up = false;
 };
@@ -70,8 +70,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Called by the members only, while all of them create the group. At the first native call it would be too late: by then
-  // they may wait for one another.
+  // Called by every member while the group is created. A communicator created only at the first native call could deadlock:
+  // a member may then be waiting for another one in an earlier call.
   void make_communicator() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
@@ -97,8 +97,8 @@ class MpiTransport final : public Transport {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
-  // Not MPI's own collectives: in Open MPI 4 and 5 the nonblocking ones reduce on the host, and blocking ones would hold up
-  // other calls.
+  // MPI's own collectives do not get device buffers: in Open MPI 4 and 5 the nonblocking ones reduce on the host, and
+  // blocking ones would hold up other calls.
   bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);

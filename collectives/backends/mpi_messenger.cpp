@@ -10,7 +10,8 @@
 namespace chorale {
 namespace {
 
-// MPI counts are int, so a longer message is one element of a long type. MPI matches bytes, not types.
+// A derived datatype of `bytes` bytes, for messages longer than MPI's int counts allow: such a message is one element of
+// this type. The receiver may use another type, because MPI's implementations match only the bytes.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
   MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
@@ -25,7 +26,7 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
   return own_whole;
 }
 
-// Cancels a receive unless it has matched a message. (Open MPI crashes if a completed one is cancelled.)
+// Cancels a receive unless it has matched a message. (Open MPI crashes if a completed receive is canceled.)
 void take_back(MPI_Request& request) noexcept {
   int over = 0;
   if (request == MPI_REQUEST_NULL) return;
@@ -34,7 +35,7 @@ void take_back(MPI_Request& request) noexcept {
 
 }  // namespace
 
-// The limit is an attribute of the world only: communicators split from it need not have it.
+// MPI's largest tag is an attribute of MPI_COMM_WORLD; other communicators need not have it.
 MpiTags::MpiTags() {
   void* value = nullptr;
   int found = 0;
@@ -72,7 +73,7 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, c
   statuses_.resize(lines_.size());
 }
 
-// Requests are left here only after an error. When this returns, no message can be written to their buffers.
+// Only after an error are requests still in flight here. When this returns, no message can be written to their buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -85,7 +86,8 @@ void MpiMessenger::cancel() noexcept {
     if (line(i).incoming) take_back(requests_[i]);
 }
 
-// A send that is unfinished when its receiver has closed will never be received.
+// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has closed: the
+// receiver takes no more messages.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;
@@ -141,9 +143,10 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// Looks at the oldest unmatched message from each peer. If it belongs to this very call but has another hash, the peer made
-// a different call: a message for our receive would have been sent, and matched, earlier. MPI knows whether our receive has
-// matched, since it cancels only unmatched ones. progress() then finds the receive cancelled, and throws.
+// Looks at the oldest unmatched message from each peer of an unfinished receive. If this message has the group and sequence
+// of the current call but another hash, the peer made a different call: a message for this receive would have been sent, and
+// matched, earlier. Then take_back() cancels the receive, unless it has just matched. progress() finds it canceled and
+// throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
     int there = 0;

@@ -1,14 +1,14 @@
-// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call, so a call that differs between ranks
-// never matches:
+// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call, so messages of calls that differ
+// between ranks do not match unless their hashes happen to be equal:
 //
 //   pair : 1 | group id : 11 | sequence : 4 | hash : the rest, 7 bits at least (15 under Open MPI)
 //
-// The hash covers the group's incarnation and its calls so far (CallBook::mark). So if a group takes over the id of an
-// earlier one, the two do not match each other's messages.
+// The hash covers all calls of the group so far, and numbers that distinguish this group from earlier ones with the same id
+// (CallBook::mark). So a receive does not match a late message of an earlier group.
 //
-// The sequence wraps after 16 calls, which is harmless. A group has at most 8 calls in flight. So a rank posts the receives
-// of call s + 16 only after those of call s are over. A peer may be any number of calls ahead, but it has sent all messages
-// of call s before. MPI matches the messages of two ranks in the order of sending.
+// The sequence is the call's number modulo 16. Calls s and s + 16 have the same bits but are never confused. A group has at
+// most 8 calls in flight, so a rank posts the receives of call s + 16 only after those of call s are over. A peer that is
+// far ahead sends the messages of call s before those of call s + 16. MPI matches the messages of two ranks in this order.
 #pragma once
 #include <vector>
 
@@ -25,8 +25,8 @@ struct TypeTraits {
 class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
-  MpiTags();  // uses as many bits as this MPI offers
-  int of(std::uint32_t group, std::uint64_t mark) const;
+  MpiTags();                                              // uses as many bits as this MPI offers
+  int of(std::uint32_t group, std::uint64_t mark) const;  // a tag without sequence
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
   bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // ignores the hash
 
@@ -51,8 +51,8 @@ class MpiMessenger final : public Messenger {
   bool is_sending() noexcept override { return any_left(false); }
 
  private:
-  struct Line {
-    int peer;  // world rank
+  struct Line {  // a message of the plan
+    int peer;    // world rank
     bool incoming;
     int count;
     MPI_Datatype type;
@@ -70,7 +70,7 @@ class MpiMessenger final : public Messenger {
   std::uint64_t sequence_ = 0;
   std::vector<Line> lines_;
   std::vector<Handle<TypeTraits>> long_types_;
-  // In flight: the first active_ requests, each with its message's index in of_.
+  // The first active_ entries of requests_ are in flight; requests_[i] belongs to message of_[i] of the plan.
   std::size_t active_ = 0;
   std::vector<MPI_Request> requests_;
   std::vector<int> of_, indices_, over_;

@@ -14,7 +14,7 @@ MPI_Datatype type_of(DType dtype) {
     case DType::f32: return MPI_FLOAT;
     case DType::f64: return MPI_DOUBLE;
     case DType::f16:
-    case DType::bf16: return MPI_UINT16_T;  // two bytes, which only our operator interprets
+    case DType::bf16: return MPI_UINT16_T;  // 16 bits without meaning for MPI; our operator knows the type
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;
     case DType::u8: return MPI_UINT8_T;
@@ -22,7 +22,7 @@ MPI_Datatype type_of(DType dtype) {
   __builtin_unreachable();
 }
 
-// MPI's rule is inout = in ∘ inout.
+// An MPI operator ∘ computes inout = in ∘ inout.
 template <DType dtype, Redop op>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
   const void* both[] = {in, inout};
@@ -90,15 +90,16 @@ MpiNative::MpiNative(MPI_Comm comm, CallBook& book, const Plan& plan, Allocator 
   const bool is_exchange = problem_.what == Collective::all_to_all;
   const std::int64_t longest = std::max(problem_.blocks.total(), is_exchange ? problem_.taken.total() : 0);
   if (longest > std::numeric_limits<int>::max())
-    throw Error(Exit::usage, "MPI's own collectives count elements in an int",
-                fmt::format("{} has {} of them, {} is the most", plan.words, longest, std::numeric_limits<int>::max()),
-                "choose one of our algorithms instead of native");
+    throw Error(
+        Exit::usage, "the vector is too long for MPI's own collectives, which count elements in an int",
+        fmt::format("{} has {} elements, at most {} are allowed", plan.words, longest, std::numeric_limits<int>::max()),
+        "choose one of our algorithms instead of native");
   given_ = cut(problem_.blocks, problem_.size);
   if (is_exchange) taken_ = cut(problem_.taken, problem_.size);
   if (!problem_.in_place) return;
   if (problem_.what == Collective::reduce_scatter)
     landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
-  if (is_exchange)  // never empty: its address must differ from the output's
+  if (is_exchange)  // one byte more, so that even an empty copy has an address that differs from the output's
     copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);
 }
 
@@ -186,7 +187,7 @@ void MpiNative::call_blocks(const void* in, void* out) {
       std::memcpy(copy_.data(), in, static_cast<std::size_t>(problem_.input_count() * size_of(dtype_)));
     in = copy_.data();
   }
-  // An exchange may be even on one rank and uneven on another, so only the general form is safe.
+  // Blocks may be equal on one rank and unequal on another, so only MPI_Alltoallv is safe.
   call(PMPI_Alltoallv, PMPI_Ialltoallv, in, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
        taken_.starts.data(), type_);
 }

@@ -1,9 +1,9 @@
-// MPI's own collectives as the algorithm "native": the baseline. Uses blocking calls if the caller would wait anyway,
-// because libraries tune those best; otherwise nonblocking ones. Each group has an MPI communicator of its own. MPI compares
-// no calls, so a call that differs between ranks is found only while a nonblocking one waits.
+// MPI's own collectives as the algorithm "native", the baseline for ours. Uses MPI's nonblocking collectives. A benchmark
+// may ask for the blocking ones (Run::blocking), which libraries tune best. Each group has its own MPI communicator. MPI
+// does not compare calls, so a call that differs between ranks is detected only while a nonblocking collective waits.
 //
-// For 16-bit floats there are operators of our own: each combination is computed in f32 and rounded. Other types are left to
-// the library: its min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
+// 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
+// operators. Their min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
 #pragma once
 #include <vector>
 
@@ -27,7 +27,7 @@ class MpiNative final : public Operation {
   bool may_be_written() noexcept override;
 
  private:
-  struct Cut {  // a vector's blocks in MPI's form
+  struct Cut {  // a vector's blocks, as arguments for MPI
     std::vector<int> counts, starts;
     bool is_even = false;
   };
@@ -46,13 +46,14 @@ class MpiNative final : public Operation {
   Handle<OpTraits> own_op_;
   MPI_Op op_;
   Cut given_, taken_;
-  Buffer landing_;  // result of an in-place reduce_scatter, which MPI would leave at the start of the vector
-  // Copy of the input of an in-place all_to_all. Ours may be in place on some ranks only, MPI's on all or none. If both
-  // addresses are equal, Open MPI also assumes in place with equal counts both ways, and hangs if the counts differ.
+  Buffer landing_;  // takes the result of an in-place reduce_scatter, which MPI would leave at the start of the vector
+  // A copy of the input of an in-place all_to_all. Ours may be in place on some ranks only, MPI's on all ranks or on none.
+  // If input and output have the same address, Open MPI also assumes that each rank sends as much as it receives, and hangs
+  // if it does not.
   Buffer copy_;
-  void* landed_ = nullptr;
+  void* landed_ = nullptr;  // the output to which landing_ is copied at the end; null: no copy
   bool blocking_ = false;
-  MPI_Request request_ = MPI_REQUEST_NULL;  // of a collective; MPI allows neither cancelling nor freeing it
+  MPI_Request request_ = MPI_REQUEST_NULL;  // a collective's request: MPI allows neither canceling nor freeing it
 };
 
 }  // namespace chorale

@@ -1,13 +1,13 @@
-// The host side of the backend nccl. It decides what is sent to whom, and in which order. The plugin, which alone links
-// NCCL, enqueues it on a stream.
+// The host side of the backend nccl. It decides what each rank sends to which peer, and in which order. The plugin, the only
+// part that links NCCL, enqueues these messages on a CUDA stream.
 //
 //   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
-// NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. It compares nothing:
-// a call that differs between ranks may complete with wrong numbers. So each rank tells the next one around the group which
-// call it makes, by a letter over MPI (message/call_agreement.hpp). A call is over only after it was compared with that of
-// the preceding rank. That costs no time: the letter arrives before the device finishes. Letters also tell why a rank gave
-// up, and distribute a new communicator's id from the group's first rank.
+// NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. NCCL does not compare
+// calls: a call that differs between ranks may complete with wrong numbers. So rank r tells rank r + 1 of the group which
+// call it makes, by a letter, a control message over MPI (message/call_agreement.hpp). A call is over only after this rank
+// has compared it with the call of rank r − 1. That costs no time: the letter arrives before the device finishes. Letters
+// also tell why a rank gave up, and distribute a new communicator's id from the group's first rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class NcclGroup final : public Group {
   void enqueue_all();
   NcclLink& link() { return *link_; }
   void tell_call(const Run& run);
-  bool compared(const Run& run);  // false: the letter is not there yet; throws if the calls differ
+  bool compared(const Run& run);  // false: the preceding rank's letter has not arrived; throws if the calls differ
 
  private:
   bool connected();
@@ -157,12 +157,12 @@ class NcclTransport final : public Transport {
     const auto without = mpi::ranks_where(runtime.world(), !gpu.registers());
     if (without.empty()) return;
     gpu.register_nothing();
-    about_memory_ = fmt::format("not registered with NCCL, which has none for rank {}", without[0]);
+    about_memory_ = fmt::format("not registered with NCCL, which cannot register memory of rank {}", without[0]);
   }
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
-  // For the other collectives NCCL has only sends and receives in a group: our algorithm `direct`.
+  // For the other collectives NCCL offers only grouped sends and receives, which our algorithm `direct` uses too.
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
   }
@@ -201,8 +201,8 @@ Availability probe_nccl() {
                             text, devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-// NCCL refuses two ranks of one host on one device. If ranks have to share a device, each claims to be on a host of its own,
-// and they are connected over the loopback interface.
+// NCCL rejects two ranks of the same host on the same device. If ranks must share a device, each rank therefore claims to be
+// on a host of its own, and NCCL connects them over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

@@ -1,9 +1,9 @@
 // NCCL on NVIDIA GPUs; part of the plugin. This file opens a device, and connects, polls and finalizes its groups:
 //
-//   new_id ─▶ connect ─▶ ready? … ready! ─▶ work (nccl_work.cu) ─▶ finalize ─▶ swept, once all ranks have finalized
-//                                              └────▶ abort         a rank gave up: kernels that wait for it end
+//   new_id ─▶ connect ─▶ poll ready() ─▶ work (nccl_work.cu) ─▶ finalize ─▶ destroyed, once all ranks have finalized
+//                                           └────▶ abort         after an error: ends kernels that wait for peers
 //
-// No call here blocks: NCCL runs in nonblocking mode, and ready() polls what it has not completed yet.
+// No call here blocks: NCCL runs in nonblocking mode, and ready() polls whether its last call has completed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -99,7 +99,7 @@ Link::Link(Gpu& gpu, const NcclId& id, int rank, int size)
   gpu.links.push_back(this);
 }
 
-// The group's calls are over, so NCCL is using no registered block.
+// All calls of the group are over, so NCCL is using none of the registered blocks.
 Link::~Link() {
   std::erase(gpu.links, this);
   for (const auto& [block, handle] : met_) ncclCommDeregister(comm, handle);

@@ -1,13 +1,13 @@
-// Device memory from NCCL (ncclMemAlloc), in blocks that can be registered with its communicators (ncclCommRegister). Peers
-// access registered memory directly, over NVLink, its switches and the network. Otherwise NCCL would copy the data through
-// its own buffers.
+// Device memory from NCCL (ncclMemAlloc), in blocks that can be registered with NCCL communicators (ncclCommRegister). Peers
+// access registered memory directly, over NVLink, its switches and the network. NCCL copies other memory through its own
+// buffers.
 //
-//   block   [ a ··················· ]   [ b | c | d | free ······ ]     a buffer from 2 MiB up has its own block, since
-//               ▲             ▲             ▲                           NCCL allocates pages of 2 MiB; others share 8 MiB
-//   links     register a block when a call first uses it, and deregister it before it is freed
+//   block   [ buffer a ············ ]   [ b | c | d | free ······ ]     a buffer of at least 2 MiB, NCCL's page size, has its
+//               ▲             ▲             ▲                           own block; smaller buffers share a block of 8 MiB
+//   links     (one per group, nccl_link.cuh) register a block when a call first uses it, and deregister it before it is freed
 //
-// NCCL needs the buffers of one call registered on all ranks or on none. Ranks may have buffers of different sizes, so all
-// buffers are in such blocks.
+// NCCL needs the buffers of one call registered on all ranks or on none. Ranks may have buffers of different sizes, so even
+// small buffers are in such blocks.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -26,7 +26,7 @@ struct Block {
 
 class Blocks final : public DeviceLender {
  public:
-  // `let_go` makes all links deregister a block; false if one cannot at the moment.
+  // `let_go` makes all links deregister a block. It returns false if a link cannot do this at the moment.
   explicit Blocks(std::function<bool(const Block&)> let_go) : let_go_(std::move(let_go)) {}
   ~Blocks() override;
 
@@ -35,10 +35,10 @@ class Blocks final : public DeviceLender {
   std::optional<Block> holding(const void* place);  // empty if the address is in no block
 
  private:
-  struct Lent {
+  struct Lent {  // a block from NCCL
     std::int64_t bytes;
-    std::optional<FreeRanges> parts = {};  // of a shared block, which is never freed
-    bool is_over = false;                  // given back; freed once all links have let go
+    std::optional<FreeRanges> parts = {};  // the free parts of a shared block; a shared block is never freed
+    bool is_over = false;                  // given back by its user; freed once all links have deregistered it
   };
   using Map = std::map<std::byte*, Lent>;
 

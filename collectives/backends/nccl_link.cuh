@@ -1,8 +1,8 @@
-// What the plugin's NCCL files share: the device of a rank, and the link of a group, which carries its calls.
+// The classes that the plugin's NCCL files share: a rank's device (Gpu), and a group's communicator and stream (Link).
 //
 //   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call planned by the program
 //        ├─ Link                                └─ NativeWork      one of NCCL's own collectives
-//        ├─ Blocks                                  its memory, which links register with NCCL
+//        ├─ Blocks                                  the device memory, which links register with NCCL
 //        └─ communicators that are no longer needed
 #pragma once
 #include <cuda_runtime.h>
@@ -24,8 +24,9 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 
 class Link;
 
-// State shared by all groups of the device. A communicator that is no longer needed is finalized. That completes outstanding
-// operations and needs its other ranks to finalize too, so it is waited for only at the very end.
+// State that all groups of the device share. A communicator that is no longer needed is finalized. ncclCommFinalize
+// completes outstanding operations, and ends only when all ranks of the communicator have called it. So only ~Gpu waits for
+// its end.
 class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);
@@ -37,14 +38,14 @@ class Gpu final : public NcclDevice {
   NcclId new_id() override;
   std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) override;
 
-  Allocator workspace(bool registered) { return {memory(registered), ledger_}; }
+  Allocator workspace(bool registered) { return {memory(registered), ledger_}; }  // allocates workspace
   void finalize(ncclComm_t comm) noexcept;
   const DeviceKernels& kernels;
   Blocks blocks;
   std::vector<Link*> links;
 
  private:
-  bool sweep() noexcept;  // true if none is left
+  bool sweep() noexcept;  // destroys the communicators that are finalized; true if none is left
 
   bool registers_;
   const std::unique_ptr<Memory> known_, plain_;
@@ -61,9 +62,10 @@ class Link final : public NcclLink {
   std::unique_ptr<NcclWork> prepare_native(const Plan& plan) override;
   void abort() noexcept override;
 
-  // Whether an address of a call lies in a block. Registers the block with NCCL at first sight. Call it only while ready().
+  // Whether a call's buffer lies in a block. If so, registers the block with NCCL unless it is registered already. Call this
+  // only while ready().
   bool meet(const void* place);
-  bool let_go(const std::byte* block) noexcept;  // false: NCCL is busy and may be using the block
+  bool let_go(const std::byte* block) noexcept;  // deregisters a block; false: NCCL is busy and may be using the block
 
   void check(ncclResult_t result, const char* call) const { nccl::check(result, call, numbers_, comm); }
   Queue queue() const { return {.device = &gpu.kernels, .stream = stream}; }
@@ -73,7 +75,7 @@ class Link final : public NcclLink {
 
  private:
   std::string numbers_;
-  std::map<const std::byte*, void*> met_;  // blocks and their NCCL handles
+  std::map<const std::byte*, void*> met_;  // registered blocks and their NCCL handles
 };
 
 }  // namespace chorale::nccl

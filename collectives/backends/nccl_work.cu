@@ -1,10 +1,11 @@
-// A call on a group's stream, of two kinds. The program has decided what is sent, received and summed (nccl.cpp); this file
-// enqueues it.
+// Enqueues a call on a group's stream. The program has decided what is sent, received and summed (nccl.cpp). There are two
+// kinds of call:
 //
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// A part is enqueued once NCCL has accepted the one before; enqueue() polls that. So no work is lost, and no call blocks.
+// enqueue() enqueues a bracketed part only once NCCL has accepted the part before it, and returns instead of waiting. So no
+// work is lost, and no call blocks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -36,7 +37,7 @@ ncclRedOp_t operator_of(Redop op) {
   }
 }
 
-// Common to both kinds: the call begins behind the caller's work and ends with an event.
+// The base of both kinds: a call that begins after the caller's work and ends with an event.
 class Work : public NcclWork {
  public:
   Work(Link& link, const Plan& plan);
@@ -46,12 +47,12 @@ class Work : public NcclWork {
   bool over() override;
 
  protected:
-  virtual bool enqueue_next() = 0;  // false: nothing was left
+  virtual bool enqueue_next() = 0;  // enqueues the next part; false: there was none left
 
   Link& link_;
   const Plan plan_;
   void *input_ = nullptr, *output_ = nullptr;
-  bool registered_ = false;  // whether its buffers are; they may come from elsewhere, then on all ranks
+  bool registered_ = false;  // whether this call's buffers are registered with NCCL, on all ranks alike
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -86,7 +87,7 @@ bool Work::enqueue() {
 
 bool Work::over() {
   const bool is_over = event_completed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
-  if (!is_over) link_.ready();  // throws if a connection to a peer broke
+  if (!is_over) link_.ready();  // throws if the connection to a peer broke
   return is_over;
 }
 
@@ -103,7 +104,7 @@ class ScheduledWork final : public Work {
   }
 
  private:
-  // The workspace is registered if the buffers are, because peers send from those to it.
+  // The workspace is registered if the buffers are, because peers send from their buffers to this workspace.
   void make_workspace() {
     if (flat_.workspace_bytes == 0) return;
     if (workspace_.memory() != &link_.gpu.memory(registered_))
@@ -112,8 +113,8 @@ class ScheduledWork final : public Work {
   }
   void* at(Spot spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
-  // Enqueues, in turn, the messages of a group and the sums and copies after it. Those can be enqueued only once NCCL has
-  // enqueued the messages.
+  // Each call enqueues one part, alternately: the messages of a group, then the sums and copies after them. NCCL must have
+  // enqueued the messages before the sums and copies are enqueued.
   bool enqueue_next() override {
     if (next_ == 2 * groups_.size()) return false;
     const MessageGroup& group = groups_[next_ / 2];
@@ -157,8 +158,8 @@ class ScheduledWork final : public Work {
   std::size_t next_ = 0;
 };
 
-// NCCL's own collectives. all_gather and reduce_scatter need equal blocks; with unequal ones, one broadcast or reduction per
-// block replaces them.
+// One of NCCL's own collectives. NCCL's all_gather and reduce_scatter need equal blocks. With unequal blocks, they are
+// replaced by one broadcast or one reduction per block.
 class NativeWork final : public Work {
  public:
   using Work::Work;
@@ -186,7 +187,7 @@ class NativeWork final : public Work {
       link_.check(ncclReduceScatter(input_, output_, own, type, op, comm, stream), "ncclReduceScatter");
     else if (p.what == Collective::all_gather || p.what == Collective::reduce_scatter)
       by_blocks(type, op);
-    else  // a barrier too: it is over when all tokens are in
+    else  // all_reduce or barrier: a barrier is an all_reduce of tokens
       link_.check(ncclAllReduce(input_, output_, all, type, op, comm, stream), "ncclAllReduce");
     return true;
   }

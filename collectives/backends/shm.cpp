@@ -1,6 +1,7 @@
-// Mapped memory between the ranks of one host. The probe tries what the backend needs: it creates an arena (a memfd), maps
-// it again as a peer would, and checks that both mappings show the same data. Whether a rank may read its neighbor's heap is
-// inferred: the system call works on our own process, and Yama's scope tells which others it works on.
+// Mapped memory between the ranks of one host. The probe tries what the backend needs: it creates an arena (memory in a
+// memfd), maps it again as a peer would, and checks that both mappings show the same data. Whether a rank may read its
+// neighbor's heap cannot be tried alone. The probe reads its own process by process_vm_readv, and Yama's ptrace_scope tells
+// whether the kernel also allows this for other processes.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -37,7 +38,7 @@ std::string try_arena() {
   }
 }
 
-// Yama's scope 1 lets only a parent read its children, unless the target allows it by prctl, which we can do.
+// With ptrace_scope 1, only a parent may read its child processes, unless the target allows more by prctl. Our ranks do.
 Availability direct_reads() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};
@@ -49,13 +50,14 @@ Availability direct_reads() {
   return {false, "no process_vm_readv (ptrace_scope " + scope + ")"};
 }
 
-// Peers find data in a rank's arena by offset. Everything else is ordinary memory.
+// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary: only the kernel can read it
+// for a peer.
 class SharedReach final : public Reach {
  public:
   // Reserves as much address space as the machine has memory; untouched pages cost nothing.
   SharedReach(const mpi::Runtime& runtime, bool can_read)
       : arena_(memory_bytes()), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // needed under Yama, otherwise without effect
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect without Yama
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
@@ -133,7 +135,7 @@ std::unique_ptr<Transport> open_shm(const mpi::Runtime& runtime) {
   if (const Topology topology = topology_of(runtime); topology.hosts() > 1)
     throw Error(Exit::usage, "shm connects the ranks of one host", "the hosts have ranks " + topology.text(),
                 "use --backend ucx or mpi");
-  // All ranks must agree: if one rank cannot be read, none is.
+  // All ranks must act alike: if one rank may not read its peers' memory, no rank does.
   const bool all_can = mpi::ranks_where(runtime.world(), !direct_reads().works).empty();
   return std::make_unique<SharedTransport>(runtime, all_can);
 }

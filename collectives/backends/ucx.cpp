@@ -1,5 +1,6 @@
-// UCX through UCP's tag matching: one worker per rank, endpoints created from addresses that are exchanged over MPI. The
-// probe creates a context and a worker as a run would, since the kernel or a container may leave UCX no usable transport.
+// The backend over UCX, by UCP's tag matching. Each rank has one worker; endpoints are created from addresses that the ranks
+// exchange over MPI. The probe creates a context and a worker as a run would, because the kernel or a container may leave
+// UCX without a usable transport.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
@@ -21,9 +22,9 @@ struct UcxWorld {
   const mpi::Runtime& runtime;
   ServiceLine line;
   ucx::Switchboard board;
-  const bool takes_devices;  // true if the libraries of all ranks do
+  const bool takes_devices;  // whether the libraries of all ranks accept device pointers
   HostMemory memory;
-  Ledger ledger;  // of the operations' memory
+  Ledger ledger;  // counts the memory of operations
   std::optional<DirectDevice> device;
 };
 
@@ -32,7 +33,7 @@ class UcxGroup final : public Group {
   UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), book_(world.line, membership) {}
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
-    require(plan.algorithm != nullptr, "UCX has no native collectives, so none for {}", plan.words);
+    require(plan.algorithm != nullptr, "UCX has no native collectives: {} cannot run as \"native\"", plan.words);
     book_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
     return over_messages<ucx::Messenger>(book_, plan, workspace, world_.device, world_.board);

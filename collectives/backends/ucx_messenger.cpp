@@ -32,7 +32,7 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   over_.resize(lines_.size());
 }
 
-// Requests are left here only after an error. When this returns, no message can be written to their buffers.
+// Only after an error are requests still in flight here. When this returns, no message can be written to their buffers.
 Messenger::~Messenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -44,7 +44,8 @@ void Messenger::cancel() noexcept {
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
-// A send that is unfinished when its receiver has closed will never be received.
+// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has closed: the
+// receiver takes no more messages.
 bool Messenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;
@@ -75,7 +76,7 @@ bool Messenger::post(int message, void* place) {
   if (line.to) {
     request = ucp_tag_send_nbx(line.to, place, line.bytes, tag, &how);
   } else {
-    // Only a request reports tag and length: UCX 1.13 loses those of immediate completions.
+    // Forbids immediate completion: UCX 1.13 reports the tag and length of a message only through a request.
     how.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     request = ucp_tag_recv_nbx(worker_, place, line.bytes, tag, ~hash_mask, &how);
   }
@@ -90,7 +91,7 @@ bool Messenger::post(int message, void* place) {
 std::span<const int> Messenger::progress() {
   ucp_worker_progress(worker_);
   std::size_t kept = 0, over = 0;
-  // Even if an error leaves the loop, the list must hold exactly the requests in flight.
+  // Even if check_arrival throws, active_ must afterwards hold exactly the requests in flight.
   for (std::size_t i = 0; i < active_count_; ++i) {
     const auto [request, message] = active_[i];
     const Line& line = lines_[static_cast<std::size_t>(message)];

@@ -2,10 +2,10 @@
 //
 //   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
-// A receive matches all bits but the hash. The hash arrives with the message, so a call that differs is detected at no cost.
-// The incarnation distinguishes successive groups with one id (CallBook::mark). The sequence wraps after 256 calls, which is
-// harmless: a group has few calls in flight, and a peer sends its messages of call s before those of call s + 256. UCX
-// matches in the order of sending.
+// A receive matches a message if all bits but the hash are equal. The hash arrives with the message, so a call that differs
+// between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id (CallBook::mark).
+// The sequence is the call's number modulo 256. Calls s and s + 256 are never confused: a group has few calls in flight, a
+// peer sends its messages of call s before those of call s + 256, and UCX matches messages in the order of sending.
 #pragma once
 #include <vector>
 
@@ -26,7 +26,7 @@ class Messenger final : public chorale::Messenger {
   bool is_sending() noexcept override { return any_left(false); }
 
  private:
-  struct Line {
+  struct Line {   // a message of the plan
     int peer;     // world rank
     ucp_ep_h to;  // null: a receive from the peer
     std::size_t bytes;
@@ -44,7 +44,7 @@ class Messenger final : public chorale::Messenger {
   CallBook& book_;
   std::string words_;
   std::uint64_t sequence_ = 0;
-  ucp_tag_t call_ = 0;  // the run's part of the tag
+  ucp_tag_t call_ = 0;  // the tag bits of the current run: sequence and hash
   std::vector<Line> lines_;
   std::size_t active_count_ = 0;
   std::vector<Active> active_;

@@ -18,17 +18,17 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
 
 namespace {
 
-// UCX_TLS lists transports or says all; after ^ it lists those to leave out. UCX warns about settings for a transport that
-// it does not use.
+// Whether UCX may use TCP, given the value of UCX_TLS: a list of transports, or "all"; after ^, the transports to leave out.
+// The check avoids a warning: UCX warns about settings for a transport that it does not use.
 bool uses_tcp(const char* transports) {
   const std::string_view list = transports ? transports : "all";
   const bool names_tcp = list.find("tcp") != list.npos;
   return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
 }
 
-// UCX closes a TCP connection if the other host is silent for 28 seconds. A host that is paused or cut off for a minute is
-// slow, not gone: the world's own timeout decides that. (If a process ends, its kernel closes the connection, and UCX
-// notices at once.)
+// By default UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or cut off
+// for a minute is slow, not gone; the world's timeout decides when to give up. So this turns UCX's limit off. (If a process
+// ends, its kernel closes the connection, and UCX notices at once.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -88,7 +88,7 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
 }
 
 Switchboard::~Switchboard() {
-  // During stack unwinding this rank ends alone: the others would not come to a barrier.
+  // During stack unwinding this rank ends alone: the other ranks would not enter the barrier in hang_up().
   if (std::uncaught_exceptions() == exceptions_) {
     hang_up();
   } else {
@@ -107,7 +107,8 @@ ucp_ep_h Switchboard::end_to(int peer) {
   return end;
 }
 
-// Delivers what was sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any more.
+// Delivers all messages sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any
+// more.
 void Switchboard::hang_up() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
@@ -121,7 +122,7 @@ void Switchboard::hang_up() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI fails too, so no rank can be waited for
+  } catch (const Error&) {  // MPI fails too: there is no way to wait for the other ranks
   }
 }
 

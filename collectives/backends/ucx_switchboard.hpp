@@ -1,5 +1,5 @@
-// A rank's UCX connections: its worker and an endpoint per peer. Endpoints are created at first use and closed collectively
-// by all ranks. Waits in here make progress, because the other end may need it.
+// A rank's UCX connections: its worker and one endpoint per peer. An endpoint is created at first use; all ranks close their
+// endpoints together. While a rank waits for this, it makes progress on messages, because a peer may need them.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -44,7 +44,7 @@ class Switchboard {
   int exceptions_;
   Context context_;
   Worker worker_;
-  ProgressHook progress_hook_;  // removed before the worker
+  ProgressHook progress_hook_;  // declared after worker_, so that it is destroyed first
   std::vector<char> addresses_;
   std::vector<int> starts_;
   std::vector<ucp_ep_h> ends_;

@@ -161,7 +161,7 @@ std::string memory_that_cannot_be_registered(Communicator& c) {
   c.all_reduce(floats_at(buffer));
   if (registrations()(nullptr) != ever) return "memory is registered nevertheless";
   const std::string said = c.transport().about_memory();
-  return said == fmt::format("not registered with NCCL, which has none for rank {}", c.size() - 1) ? "" : said;
+  return said == fmt::format("not registered with NCCL, which cannot register memory of rank {}", c.size() - 1) ? "" : said;
 }
 
 constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},

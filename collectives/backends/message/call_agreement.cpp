@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// A rank is never in two groups with the same members and the same numbers.
+// A hash of a group's id, members and group numbers. A rank is never in two groups with the same members and numbers.
 std::uint64_t incarnation_of(const Membership& group) {
   std::uint64_t mixed = group.id;
   for (std::size_t i = 0; i < group.members.size(); ++i)
@@ -47,7 +47,7 @@ void CallBook::examine() {
   line_.listen();
   auto& inbox = line_.inbox();
   for (auto letter = inbox.begin(); letter != inbox.end();) {
-    // A question about a call that this rank has not reached is kept until then.
+    // A question about a call that this rank has not reached is kept until it reaches that call.
     const bool is_early = letter->kind == Letter::Kind::ask && calls_.calls() < letter->sequence;
     if (letter->to != own_ || is_early || letter->kind == Letter::Kind::news) {
       ++letter;
@@ -61,7 +61,7 @@ void CallBook::examine() {
     throw Error(Exit::runtime, gave_up_, "", "fix that error first; this group cannot be used any more");
 }
 
-// Here this rank only waits for peers to close, so no calls are compared.
+// Reads only the letters that say that a peer closed or left. The caller only waits for that, so no calls are compared.
 void CallBook::hear_out() noexcept try {
   line_.listen();
   line_.inbox().remove_if([&](const Letter& letter) {
@@ -69,7 +69,7 @@ void CallBook::hear_out() noexcept try {
     if (letter.to == own_ && says_closed) read(letter);
     return letter.to == own_ && says_closed;
   });
-} catch (const std::exception&) {  // the caller's time limit decides
+} catch (const std::exception&) {  // the caller goes on waiting, up to its own time limit
 }
 
 void CallBook::read(const Letter& letter) {
@@ -123,9 +123,9 @@ void CallBook::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(letter(Letter::Kind::closed));
 }
 
-// A farewell may overtake the sender's last messages, so this rank compares the numbers of calls. A pair's farewell always
-// comes before its parent's. So if a rank left the parent without a farewell to the pair, it never created the pair and sent
-// nothing on it.
+// Throws if a peer left the group before it made call `sequence`. A farewell alone is no error, because it may overtake the
+// sender's last messages; so this compares the numbers of calls. A pair's farewell always comes before its parent's. So if a
+// peer left the parent and no farewell came for the pair, the peer never created the pair and sent nothing on it.
 void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -137,7 +137,7 @@ void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
     throw_left(other, 0, line_.rank(), sequence, calls_.words_of(sequence));
 }
 
-// On a pair the receiver has waited for the sender, so there is nothing left to compare.
+// On a pair, the receiver has waited for each message of the sender, so no calls are left to compare.
 void CallBook::leave() {
   send_all(letter_about(Letter::Kind::farewell, calls_.calls()));
   if (is_pair()) return;
@@ -179,12 +179,13 @@ bool CallBook::heard(std::span<char> news) {
 
 void CallBook::wrong_length(int peer, const std::string& words, std::int64_t came, std::int64_t expected) const {
   throw Error(Exit::runtime, "a message has the wrong length",
-              fmt::format("rank {} expected {} bytes from rank {} in {}, but {} came", line_.rank(), expected, peer, words,
-                          came < 0 ? "more" : std::to_string(came)),
+              fmt::format("rank {} expected {} bytes from rank {} in {}, but {} arrived", line_.rank(), expected, peer,
+                          words, came < 0 ? "more" : std::to_string(came)),
               "all ranks of a group make the same calls in the same order");
 }
 
-// Asks first after 64 checks, then ever more rarely: a slow peer is no error and must not be flooded with letters.
+// Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is no error, and must not be flooded with
+// letters.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   book_->examine();

@@ -1,28 +1,28 @@
-// Detects that ranks make different calls, or that one of them gave up or left: a mistake then ends in an error on every
-// rank instead of a hang. Without errors the only letters are farewells: a rank sends one to each member when it leaves a
-// group.
+// Detects that ranks make different calls, or that a rank gave up or left. Such a mistake then ends in an error on every
+// rank instead of a hang. Ranks detect it by letters, control messages beside the data (letters.hpp):
 //
-//   rank 1 waits a while in its call 7, an all_gather     ask ──→  rank 0, whose call 7 was a broadcast, throws and gives up
+//   rank 1 waits long in its call 7, an all_gather        ask ──→  rank 0, whose call 7 was a broadcast, throws and gives up
 //   rank 1 learns why                                       ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
 //   rank 1 gives up too; both stop receiving           closed ──→  ←── closed
 //
-// A farewell carries the number of its rank's calls and their history. A rank that waits in a later call throws at once. The
-// histories are compared too, because ranks may differ in their last calls without waiting for each other: two broadcasts
-// from different roots.
+// A rank that leaves a group sends a farewell to each other member. The farewell carries the number of calls that the rank
+// made, and their history: a hash that is equal on ranks whose calls are the same. A rank that waits in a later call throws
+// at once. The histories are compared too, because the last calls of two ranks may differ although neither waits for the
+// other: two broadcasts from different roots, for example.
 //
-// A CallBook belongs to a group: its newest calls (history.hpp) and the news from its letters (letters.hpp). A CallWatch
-// belongs to an operation and watches its current call.
+// A CallBook belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has learned
+// from letters. A CallWatch belongs to an operation and watches its current call.
 //
 // Invariants; tests/collectives/call_agreement_test.cpp explores them over every order of steps and letters:
 //
-//   - Calls are compared by group, sequence and history. All three are exact. So ranks whose calls agree are never told that
-//     they differ, however late a letter arrives.
-//   - If two ranks' calls differ and one of them waits for the other, both end in an error once each has read its letters.
-//   - If two ranks have left after equally many calls and their newest calls differ, the one that receives the other's
-//     farewell last detects it, when it leaves or later.
+//   - Calls are compared by their group, sequence and history. A letter names all three exactly. So if the calls of two ranks
+//     agree, no letter makes a rank report a difference, however late the letter arrives.
+//   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its letters.
+//   - If two ranks have left after equally many calls and their newest calls differ, at least the rank that receives the
+//     other's farewell last detects the difference, when it leaves or later.
 //   - No rank waits forever in a call that a member never made because it left.
-//   - A rank sends `closed` once, after the last of its receives on this group has ended. From then on it reads no message
-//     sent to it, so a sender that has received `closed` may reuse its buffers.
+//   - A rank sends `closed` once, after its last receive on this group has ended. From then on it reads no message from this
+//     group, so a peer that has received `closed` may reuse the buffers of its unfinished sends.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -35,19 +35,20 @@
 
 namespace chorale {
 
-// Messages from `from` to `to` use a group of two with the parent's id and this bit. The direction distinguishes the two
-// groups of one id.
+// Point-to-point messages from `from` to `to` use a pair: a group of these two ranks, whose id is the parent's id with this
+// bit set. The two directions between two ranks are two pairs with the same id.
 constexpr std::uint32_t pair_bit = 1u << 11;
 Membership pair_of(const Membership& parent, int from, int to);
 
 class CallBook {
  public:
-  CallBook(ServiceLine& line, const Membership& group);  // offers: each member's ServiceLine::next_number()
+  CallBook(ServiceLine& line, const Membership& group);  // group.offers holds each member's ServiceLine::next_number()
   ~CallBook();
   const Membership& group() const { return group_; }
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
-  // A call's history, mixed with what distinguishes this group from all others that ever had its id. Equal on all ranks.
+  // A hash of a call's history and of this group's incarnation: the members and their numbers, which no other group with the
+  // same id has. Equal on all ranks.
   std::uint64_t mark(std::uint64_t history) const { return (history ^ incarnation_) * 0x9e3779b97f4a7c15u; }
 
   void enter(const Plan& plan) { calls_.enter(plan); }
@@ -55,19 +56,23 @@ class CallBook {
   void examine();  // throws if a letter says that a peer gave up or made a different call
   void refuse_after_farewell(std::uint64_t sequence) const;  // throws if a member left before that call
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  bool was_asked(int peer, std::uint64_t sequence) const;  // then the peer's call equals ours: otherwise read() throws
+  // Whether a letter of this peer asked about this call or a later one. If so, the peer's call equals ours: otherwise read()
+  // would have thrown.
+  bool was_asked(int peer, std::uint64_t sequence) const;
 
-  void poison(const std::string& why) noexcept;  // tells all members, unless one of them told us: it has told the others too
-  void close() noexcept;                         // tells all members that this rank receives nothing more on this group
+  // Tells all members that this rank gives up, unless a member that gave up told this rank: that member told all others too.
+  void poison(const std::string& why) noexcept;
+  void close() noexcept;  // tells all members that this rank receives nothing more on this group
   bool has_closed(int world_rank) { return hear_out(), closed_.contains(world_rank) || left_.contains(world_rank); }
-  void leave();  // tells all members that this rank makes no more calls; throws if it learns that the newest differed
+  // Tells all members that this rank makes no more calls. Throws if a farewell shows that another rank's calls differed.
+  void leave();
 
-  // Up to 472 bytes that the group's first member creates and all need. tell() sends them once; heard() is true when they
-  // arrive.
+  // Distributes up to 472 bytes from the group's first member to all others. The first member calls tell() once. On the
+  // others, heard() is true once the bytes have arrived.
   void tell(std::span<const char> news) noexcept;
   bool heard(std::span<char> news);
 
-  // These errors, also for use by backends; `sequence` and `words` describe our own call.
+  // Throw errors. `sequence` and `words` describe our own call, `theirs` the peer's.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
     calls_.differs(peer, sequence, theirs);
   }
@@ -87,10 +92,10 @@ class CallBook {
   const Address own_;
   const std::uint64_t incarnation_;
   CallHistory calls_;
-  std::map<int, std::uint64_t> asked_;  // by world rank: the newest call it asked about
-  std::string gave_up_;                 // which peer, and why; every later wait on this group fails
-  std::set<int> closed_;                // world ranks
-  std::map<int, Letter> left_;          // farewells, by world rank
+  std::map<int, std::uint64_t> asked_;  // by world rank: the newest call that the rank asked about
+  std::string gave_up_;                 // which peer gave up, and why: every later wait on this group throws this
+  std::set<int> closed_;                // world ranks that have sent `closed`
+  std::map<int, Letter> left_;          // by world rank: the farewells that have arrived
   bool has_poisoned_ = false, has_closed_ = false, has_left_ = false;
 };
 

@@ -10,8 +10,8 @@ std::optional<DirectDevice> direct_device(bool library_takes_it, const std::shar
 }
 
 void require_few_addends(const Plan& plan, const MessagePlan& flat) {
-  require(flat.most_addends <= static_cast<int>(most_addends), "a sum on a device has at most {} addends, {} has one of {}",
-          most_addends, plan.words, flat.most_addends);
+  require(flat.most_addends <= static_cast<int>(most_addends),
+          "a sum on a device takes at most {} addends, but {} has a sum of {}", most_addends, plan.words, flat.most_addends);
 }
 
 DeviceSums::DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat)

@@ -1,9 +1,9 @@
-// The reductions and copies of a schedule whose buffers are on a device, with a library that accepts device pointers. They
-// are enqueued on a stream of their own and polled through events. A message that carries a sum is posted once the sum is
+// The reductions and copies of a schedule whose buffers are on a device, with a library that accepts device pointers. All
+// are enqueued on one separate stream and polled through events. A message that carries a sum is posted once the sum is
 // complete; the host never blocks.
 //
-//   the caller's stream   … [ kernel ]──event┐                     caller_is_through(): messages may touch the buffers
-//   the sums' stream                         └ … [ sum of step 3 ]──event──[ sum of step 5 ]──event   in the order of put()
+//   the caller's stream     … [ kernel ]──event              once passed, caller_is_through(): messages may touch the buffers
+//   the stream of all sums  … [ sum of step 3 ]──event──[ sum of step 5 ]──event      in the order of put()
 //
 // Events are created with the operation, one for each sum or copy, so a run creates nothing.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace chorale {
 
-// What a transport shares among its operations on a device: memory for workspaces, the kernels, and the stream of all sums.
+// What all operations of a transport on a device share: memory for workspaces, the kernels, and the stream of all sums.
 struct DirectDevice {
   std::shared_ptr<Memory> memory;
   std::shared_ptr<void> stream;
@@ -26,18 +26,20 @@ struct DirectDevice {
 // Empty if the library does not accept device pointers, or there are no kernels for the device.
 std::optional<DirectDevice> direct_device(bool library_takes_it, const std::shared_ptr<Memory>& memory);
 
-// Rejects plans whose sums have too many addends for one launch. Few algorithms add all ranks' data at once.
+// Throws if a sum of the plan has more addends than one kernel takes. Only the few algorithms that add the data of all ranks
+// at once can have so many.
 void require_few_addends(const Plan& plan, const MessagePlan& flat);
 
 class DeviceSums {
  public:
   DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat);
 
-  void follow_caller();  // the run comes after everything that the caller has enqueued so far
-  bool caller_is_through() const;
-  void put(int step, void* to, std::span<const void* const> addends);  // enqueues a sum or a copy
-  bool over(int step) const;
-  bool divided(void* output);  // call when all steps are over. Divides an average; true once it is divided
+  void follow_caller();            // records an event behind all work that the caller has enqueued so far
+  bool caller_is_through() const;  // whether that event has completed
+  void put(int step, void* to, std::span<const void* const> addends);  // enqueues the sum or copy of a step
+  bool over(int step) const;                                           // whether it has completed
+  // Call this when all steps are over. For an average, enqueues the division; true once it has completed.
+  bool divided(void* output);
 
  private:
   const MessagePlan& flat_;
@@ -46,8 +48,8 @@ class DeviceSums {
   std::int64_t divide_count_ = 0;  // 0: no division
   int divide_by_ = 1;
   bool is_dividing_ = false;
-  std::shared_ptr<void> mark_;                // event of the caller's work, then of the division
-  std::vector<std::shared_ptr<void>> marks_;  // event of each step that has a sum or a copy
+  std::shared_ptr<void> mark_;                // event behind the caller's work, later behind the division
+  std::vector<std::shared_ptr<void>> marks_;  // by step: event behind its sum or copy; null if it has neither
 };
 
 }  // namespace chorale

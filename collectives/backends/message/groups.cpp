@@ -13,8 +13,8 @@ constexpr int unknown = -1;
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-// Numbers each step by the group in which it completes. Repeats until nothing changes: a step gets its number once all steps
-// that it waits for have theirs.
+// Gives each message a group number, and each step the number of the group in which it completes. A step or message gets its
+// number once all steps that it waits for have numbers; this is repeated until nothing changes.
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks)
@@ -26,7 +26,7 @@ class Grouping {
     for (const Message& message : messages_) ++left(message.from, message.send), ++left(message.to, message.recv);
     for (bool moved = true; moved;) moved = number_locals() | number_messages();
     require(std::ranges::find(of_message_, unknown) == of_message_.end(),
-            "messages wait for one another in a cycle, so no group fits them");
+            "messages wait for one another in a cycle, so they cannot be arranged in groups");
   }
 
   std::vector<MessageGroup> of(int rank) const {
@@ -79,7 +79,7 @@ class Grouping {
     return moved;
   }
 
-  // Messages of one direction between two ranks keep their order, since they are matched in that order.
+  // Messages from one rank to another keep their order, because they are matched in that order.
   bool number_messages() {
     bool moved = false;
     std::map<std::pair<int, int>, int> before;
@@ -110,7 +110,8 @@ class Grouping {
   const std::vector<Schedule>& ranks_;
   const std::vector<Message> messages_;
   std::vector<int> of_message_;
-  std::vector<std::vector<int>> over_, left_;  // by rank and step; left: messages without a number
+  // By rank and step: the number of the group in which the step completes, and how many of its messages have no number yet.
+  std::vector<std::vector<int>> over_, left_;
   std::map<std::pair<int, int>, int> latest_;
 };
 

@@ -1,14 +1,15 @@
-// Arranges a schedule for a library that takes messages in groups, such as NCCL. The sends and receives of a group are
-// enqueued on a stream together. All of them complete before the next item on the stream begins. Sums and copies are on the
+// Arranges a schedule's messages in groups, for a library such as NCCL. The sends and receives of a group are enqueued
+// together on a CUDA stream. All of them complete before the next work on the stream begins. Sums and copies are on the
 // stream between the groups.
 //
 //   ring reduce-scatter, rank 0 of 3     group 1   send to 1, receive from 2          then a sum
 //                                        group 2   send to 1, receive from 2          then a sum
 //
-// A group makes a rank wait for more than its schedule requires, so ranks cannot group as they like. If a group held a
-// receive that depends, through other ranks, on this rank's next group, the rank would wait forever. So a message has the
-// same group number at both ends: the first after everything that either end waits for. All ranks go through the numbers in
-// order, so none waits for a later one. The schedules of all ranks are needed to compute them.
+// A group makes a rank wait for more messages than its schedule requires, so a wrong choice of groups can deadlock. For
+// example, a receive must not be in a group if it depends, through other ranks, on this rank's next group. So groups are
+// numbered, and a message has the same group number on sender and receiver. The number is greater than those of all messages
+// that the send step or the receive step waits for. All ranks run their groups in this order, so no group waits for a later
+// one. The numbers depend on the schedules of all ranks.
 #pragma once
 #include <vector>
 
@@ -17,11 +18,11 @@
 namespace chorale {
 
 struct MessageGroup {
-  std::vector<int> messages;  // indices in a MessagePlan: the messages of step 0, then of step 1, …
-  std::vector<int> steps;     // the sums and copies that follow, in order
+  std::vector<int> messages;  // indices in MessagePlan::messages, in ascending order
+  std::vector<int> steps;     // the steps whose sums and copies follow the messages, in order
 };
 
-// The groups of one rank, without those in which it does nothing.
+// The groups of one rank, without those in which this rank does nothing.
 std::vector<MessageGroup> in_groups(const std::vector<Schedule>& ranks, int rank);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// The calls that a rank has made on one group: their number, and the newest ones in words and as histories. A history is a
+// The calls that a rank has made on one group: how many, and the newest 64 of them in words and as histories. A history is a
 // hash that is equal on all ranks whose calls have been the same so far.
 #pragma once
 #include <array>
@@ -15,16 +15,16 @@ class CallHistory {
  public:
   explicit CallHistory(int world_rank) : rank_(world_rank) {}
 
-  void enter(const Plan& plan);  // registers a call that may follow
+  void enter(const Plan& plan);  // remembers the words of a call that this rank may make
   void note(const Run& run, std::uint64_t signature) {
     made_[run.sequence % made_.size()] = {run.sequence, run.history, signature};
     calls_ = run.sequence;
   }
 
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t of(std::uint64_t sequence) const;      // 0: too old, or not compared
-  std::string words_of(std::uint64_t sequence) const;  // that call and the one before, where the ranks may have diverged
-  void compare(const Letter& letter) const;            // throws if its sender made a different call
+  std::uint64_t of(std::uint64_t sequence) const;      // the history at a call; 0: too old, or not compared
+  std::string words_of(std::uint64_t sequence) const;  // a call and the one before it, where the ranks may have diverged
+  void compare(const Letter& letter) const;            // throws if the letter's sender made a different call
   [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
 
  private:

@@ -14,9 +14,10 @@ class MpiMail final : public Mail {
  public:
   explicit MpiMail(MPI_Comm world) : comm_(mpi::duplicate(world)) { mpi::check(PMPI_Comm_rank(comm_.get(), &rank_)); }
 
-  // MPI may still be sending unfinished letters, so their memory is never freed. A letter that nobody receives stays in MPI,
-  // and MPICH would deliver it to a later communicator with the same context id. MPICH reuses an id only when no rank keeps
-  // the communicator. So a rank that has sent letters keeps it, unless it has received all letters sent to it.
+  // MPI may still be sending some letters, so their memory is never freed. A letter that no rank receives stays in MPI, and
+  // MPICH would deliver it to a later communicator with the same context id. MPICH reuses a context id only once no rank has
+  // the old communicator. So a rank that has sent letters does not free the communicator, unless it has received all letters
+  // sent to it: then all groups ended without an error, and no letter is left.
   ~MpiMail() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -59,7 +60,7 @@ class MpiMail final : public Mail {
     });
   }
 
-  // Any probe makes MPI progress all its messages.
+  // Probes only to let MPI make progress on all its messages.
   void move() {
     int ignored = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &ignored, MPI_STATUS_IGNORE);
@@ -105,7 +106,8 @@ void ServiceLine::listen() {
   for (Letter letter; mail_->receive(letter);) take_in(letter);
 }
 
-// A rank that sent `closed` has given up and says no farewell.
+// Keeps a letter for an open group. Of the letters for a group that this rank has left, only two kinds matter: a farewell,
+// and `closed`, because a rank that gave up sends `closed` instead of a farewell.
 void ServiceLine::take_in(const Letter& letter) {
   const std::uint64_t number = letter.to.number;
   const bool is_farewell = letter.kind == Letter::Kind::farewell, is_of_pair = letter.to.from >= 0;

@@ -1,19 +1,22 @@
-// Letters: control messages that ranks exchange beside the data of their collectives. They ask about a call that is stuck,
-// announce that a rank gave up, and say farewell when a rank leaves a group. Without errors only farewells are sent.
+// Letters are control messages that ranks exchange beside the data of their collectives. A letter asks a peer about a call
+// that takes long, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or takes
+// long, ranks send only farewells. (The backend nccl also sends a letter with each call, and one with each communicator's
+// id.)
 //
 //   rank 0   group 7 ─┐  "in your group 4: which call is your 12th?"    ┌─ group 4   rank 1
 //                     └──────────────── letter ────────────────────────▶┘
 //
-// A letter can arrive late: its sender asked because rank 1 was slow. Meanwhile rank 1 may have finished that call, left the
-// group and joined another. Five rules keep such a letter harmless:
+// A letter can arrive late. In the picture, rank 0 asked because rank 1 was slow. When the letter arrives, rank 1 may have
+// finished that call, left the group and joined another. Five rules keep such a letter harmless:
 //
-//   1. Each rank numbers the groups it joins on a line: 1, 2, 3, … No number is used twice.
-//   2. Members learn each other's numbers while the group is created (Transport::offer). A letter carries its recipient's
-//      number, so it reaches exactly the group it was written for, or none.
-//   3. A letter for a group that has ended is dropped, unless it is a farewell that this rank still has to compare with its
-//      own calls. A letter for an announced number whose group is not ready yet is kept.
-//   4. The two groups of a pair of ranks are identified by their parent's number and their direction. They end no later than
-//      their parent.
+//   1. Each rank numbers the groups that it joins: 1, 2, 3, … It uses no number twice. So ranks have different numbers for the
+//      same group.
+//   2. Members learn each other's numbers while the group is created (Transport::offer). A letter carries the recipient's
+//      number of the group, so it reaches exactly the group it was written for, or none.
+//   3. A letter for a group that this rank has left is dropped, unless it says that its sender leaves too: a farewell's calls
+//      must still be compared with this rank's. A letter for a group that this rank is still creating is kept.
+//   4. A pair (two ranks that exchange messages, in one direction) has no number. It is identified by its parent group's
+//      number and its direction. A pair ends no later than its parent.
 //   5. A farewell is the last letter that its sender writes to that group, and arrives after all earlier ones.
 //
 // Group ids (Membership::id) are reused, so they never decide where a letter goes.
@@ -30,10 +33,10 @@
 
 namespace chorale {
 
-// A group, as numbered by one of its members.
+// The group that a letter is for, as its recipient numbers groups.
 struct Address {
-  std::uint64_t number = 0;         // a pair uses its parent's
-  std::int32_t from = -1, to = -1;  // of a pair, as world ranks
+  std::uint64_t number = 0;         // the group's number; for a pair, its parent's
+  std::int32_t from = -1, to = -1;  // for a pair, its direction in world ranks; otherwise −1
   bool operator==(const Address&) const = default;
 };
 
@@ -43,22 +46,22 @@ struct Letter {
   std::int32_t sender;  // world rank
   Address to;
   std::uint64_t sequence, history;
-  char text[472];  // the call in words; or which rank gave up, and why
+  char text[472];  // the call in words; for poison, which rank gave up, and why; for news, 472 bytes of data
 };
 
-// Transports letters between the ranks of a world. Every letter arrives; letters from one rank to another keep their order.
+// Carries letters between the ranks of a world. Every letter arrives; letters from one rank to another keep their order.
 class Mail {
  public:
   virtual ~Mail() = default;
   virtual int rank() const = 0;
   virtual void send(int to, const Letter& letter) noexcept = 0;
   virtual bool receive(Letter& letter) = 0;  // false: none has arrived
-  virtual void nothing_more_comes() {}       // tells the mail that this rank has received all its letters
+  virtual void nothing_more_comes() {}       // called when this rank has received all letters that others sent to it
 };
 
 std::unique_ptr<Mail> mail_over_mpi(MPI_Comm world);  // collective
 
-// One rank's end of the mail: its group numbers, and the letters for groups that have not ended.
+// One rank's side of the mail: the numbers of its groups, and the letters for groups that have not ended.
 class ServiceLine {
  public:
   using Compare = std::function<void(const Letter& farewell)>;  // throws if its sender made other calls
@@ -68,12 +71,13 @@ class ServiceLine {
   ~ServiceLine();
   int rank() const { return mail_->rank(); }
 
-  std::uint64_t next_number();              // for a group that this rank is about to join
-  void end(std::uint64_t number) noexcept;  // that group and its pairs are gone
-  // The same, but the farewells of the ranks `staying` are still to come.
+  std::uint64_t next_number();              // the number for a group that this rank is about to join
+  void end(std::uint64_t number) noexcept;  // this rank has ended the group with this number, and its pairs, after an error
+  // This rank has left the group with this number. The world ranks `staying` have not left it yet: `compare` checks their
+  // farewells when they arrive.
   void end(std::uint64_t number, std::set<int> staying, Compare compare);
   bool has_left(std::uint64_t number, int rank) const { return left_.contains({number, rank}); }
-  bool all_left();  // every group that ended here has ended elsewhere too, as far as known; throws if calls differed
+  bool all_left();  // whether all members of all groups that this rank left have left too; throws if calls differed
 
   void send(int to, const Letter& letter) noexcept { mail_->send(to, letter); }
   void listen();  // receives all letters that have arrived
@@ -88,11 +92,11 @@ class ServiceLine {
     Compare compare;
   };
   std::unique_ptr<Mail> mail_;
-  std::uint64_t newest_ = 0;
+  std::uint64_t newest_ = 0;                      // the newest number
   std::set<std::uint64_t> open_;                  // numbers of groups that have not ended
-  std::set<std::pair<std::uint64_t, int>> left_;  // of open numbers: ranks that have said farewell
-  std::map<std::uint64_t, Ended> ended_;          // groups that have ended here, but not everywhere
-  bool is_complete_ = true;                       // every group that ended here was left regularly
+  std::set<std::pair<std::uint64_t, int>> left_;  // (number of an open group, world rank that has left the group)
+  std::map<std::uint64_t, Ended> ended_;          // by number: groups that this rank has left, but not all members
+  bool is_complete_ = true;                       // this rank has left all its ended groups without an error
   std::list<Letter> inbox_;
 };
 

@@ -73,7 +73,7 @@ void MessageOperation::release(Indices steps) {
   }
 }
 
-// Local work comes last, so that messages travel meanwhile.
+// Local sums and copies come last, so that messages travel during this work.
 void MessageOperation::begin_all() {
   for (;;) {
     if (receives_.any()) {
@@ -97,7 +97,8 @@ void MessageOperation::post(int s) {
   if (under_way == 0) finish(s);
 }
 
-// Called when the step's messages are over; its sum or copy is left. On a device it completes later.
+// Called when the messages of step s are over. If the step also has a sum or a copy, does it now; on a device, the work is
+// only enqueued here and completes later.
 void MessageOperation::finish(int s) {
   const FlatStep& step = flat(s);
   if (step.kind == Kind::send || step.kind == Kind::recv) return end(s);

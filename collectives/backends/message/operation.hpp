@@ -1,10 +1,10 @@
-// Runs any schedule over a backend that sends messages. A step begins when those it waits for are over. All steps that may
-// begin do so at once, receives first, so that arriving data find their buffers.
+// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. Steps
+// that may begin do so at once, receives first, so that arriving messages find their buffers.
 //
-//   start → post receives, sends → local sums and copies → progress: messages over → steps over → post what they release
+//   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
 // A run allocates nothing, and progress() costs O(messages in flight). With a CUDA-aware library, reductions of device
-// buffers run on the GPU and are polled (device_sums.hpp). Such a step is over when its reduction is.
+// buffers run on the GPU and are polled (device_sums.hpp). A reducing step is then over when its reduction on the GPU is.
 #pragma once
 #include <array>
 #include <memory>
@@ -18,24 +18,25 @@
 
 namespace chorale {
 
-// A backend's part for the messages of one plan. Each Messenger is created for its plan; messages are named by their index.
+// The interface through which a backend sends and receives the messages of one plan. `message` is an index in the plan's
+// list of messages.
 class Messenger {
  public:
   virtual ~Messenger() = default;
   virtual void start(const Run& run) = 0;           // a run begins
   virtual bool post(int message, void* place) = 0;  // true: already complete
   virtual std::span<const int> progress() = 0;      // the messages completed since the last call
-  virtual void examine() {}                         // nothing moves: throws if it can see the reason
+  virtual void examine() {}                         // called when nothing has moved for a while; throws if it sees an error
 
-  // After an error; as in Operation.
-  virtual void cancel() noexcept {}  // cancels unmatched receives; a send cannot be cancelled
-  virtual bool is_receiving() noexcept { return false; }
-  virtual bool is_sending() noexcept { return false; }
+  // Called after an error, as in Operation.
+  virtual void cancel() noexcept {}                       // cancels unmatched receives; a send cannot be canceled
+  virtual bool is_receiving() noexcept { return false; }  // whether a receive is still in flight
+  virtual bool is_sending() noexcept { return false; }    // whether a send is still in flight
 };
 
 class MessageOperation final : public Operation {
  public:
-  // `device` is needed if the plan's buffers are on one.
+  // `device` must have a value if the plan's buffers are on a device.
   MessageOperation(const Plan& plan, MessagePlan flat, std::unique_ptr<Messenger> messenger, CallWatch watch,
                    Allocator workspace, const std::optional<DirectDevice>& device);
   void await_input(const void* input) override;
@@ -71,19 +72,19 @@ class MessageOperation final : public Operation {
   std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
-  std::unique_ptr<DeviceSums> sums_;  // null on the host; the workspace is in its device's memory
-  Buffer workspace_;                  // before the messenger: after an error, messages may still write here
+  std::unique_ptr<DeviceSums> sums_;  // null if the buffers are on the host; otherwise the workspace is on the device too
+  Buffer workspace_;  // declared before messenger_, so destroyed after it: after an error, messages may still write here
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // per step: releases, and messages, still to come
+  std::vector<int> waits_, under_way_;  // by step: number of releases, and of messages, that it still waits for
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
-// Makes a plan's operation over a Carrier, a Messenger that is constructed from `line`.
+// Creates a plan's operation. Carrier is a subclass of Messenger; the first arguments of its constructor are `line`.
 template <class Carrier, class... Line>
 std::unique_ptr<Operation> over_messages(CallBook& book, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {

@@ -1,11 +1,11 @@
-// A schedule flattened for backends that send messages: arrays of steps, of their messages and of dependencies. Running it
-// needs no lookups and no allocation.
+// A schedule in a flat form for backends that send messages: arrays of steps, of their messages and of dependencies. To run
+// it, a backend neither searches nor allocates.
 //
 //   schedule     2  recv_reduce from 1,3   input[0..4) + received → output[0..4)   after 0
 //   step         2  messages 5,6   addends: workspace 0, input 0, workspace 64   waits: step 0 over, earlier messages posted
 //
-// Messages between two ranks are matched in order. So a step also waits until earlier steps on its channels (peer and
-// direction) are posted. A recv_reduce receives into the workspace, behind the schedule's own scratch.
+// Messages from one rank to another are matched in order. So a step also waits until the messages of earlier steps with the
+// same peer and direction are posted. A recv_reduce receives into the workspace, behind the schedule's own scratch.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,9 +14,9 @@
 
 namespace chorale {
 
-struct Spot {
-  Place place = Place::input;  // scratch: in the workspace
-  std::int64_t byte = 0;
+struct Spot {                  // an address relative to a buffer
+  Place place = Place::input;  // the buffer; scratch means the workspace
+  std::int64_t byte = 0;       // offset from the start of the buffer
 };
 
 struct FlatMessage {
@@ -33,11 +33,11 @@ struct Indices {  // a range of one of the plan's arrays
 
 struct FlatStep {
   Kind kind = Kind::send;
-  Indices messages, addends;  // addends: in `spots`, in the order of the sum; or a copy's source
+  Indices messages, addends;  // `addends` in `spots`: the addends in the order of the sum, or the source of a copy
   Spot dst;
-  std::int64_t count = 0;  // elements of dst
-  int waits = 0;           // releases needed before it may begin
-  Indices over, posted;    // in `released`: steps that wait until this one is over, or only until its messages are posted
+  std::int64_t count = 0;  // number of elements at dst
+  int waits = 0;           // number of releases that this step needs before it may begin
+  Indices over, posted;    // in `released`: steps that are released when this one is over, and when its messages are posted
 };
 
 struct MessagePlan {
@@ -48,10 +48,10 @@ struct MessagePlan {
   std::vector<FlatStep> steps;
   std::vector<FlatMessage> messages;
   std::vector<Spot> spots;
-  std::vector<int> released;
-  std::vector<int> peers;  // every peer once
+  std::vector<int> released;  // steps that others release: see FlatStep::over
+  std::vector<int> peers;     // every peer once
   std::int64_t workspace_bytes = 0;
-  int most_addends = 0;  // of any step
+  int most_addends = 0;  // the largest number of addends of a step
 };
 
 }  // namespace chorale
