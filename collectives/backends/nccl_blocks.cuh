@@ -2,9 +2,9 @@
 // access registered memory directly, over NVLink, its switches and the network. NCCL copies other memory through its own
 // buffers.
 //
-//   block   [ buffer a ············ ]   [ b | c | d | free ······ ]     a buffer of at least 2 MiB, NCCL's page size, has its
-//               ▲             ▲             ▲                           own block; smaller buffers share a block of 8 MiB
-//   links     (one per group, nccl_link.cuh) register a block when a call first uses it, and deregister it before it is freed
+//   block   [ buffer a ············ ]   [ b | c | d | free ······ ]     a buffer of at least 2 MiB (NCCL's page) has its own
+//               ▲             ▲             ▲                           block; smaller buffers share a block of 8 MiB
+//   links     (one per group, nccl_link.cuh) register a block when a call first uses it; deregister it before it is freed
 //
 // NCCL needs the buffers of one call registered on all ranks or on none. Ranks may have buffers of different sizes, so even
 // small buffers are in such blocks.

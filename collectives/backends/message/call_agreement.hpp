@@ -15,8 +15,8 @@
 //
 // Invariants; tests/collectives/call_agreement_test.cpp explores them over every order of steps and letters:
 //
-//   - Calls are compared by their group, sequence and history. A letter names all three exactly. So if the calls of two ranks
-//     agree, no letter makes a rank report a difference, however late the letter arrives.
+//   - Calls are compared by their group, sequence and history. A letter names all three exactly. So if the calls of two
+//     ranks agree, no letter makes a rank report a difference, however late the letter arrives.
 //   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its letters.
 //   - If two ranks have left after equally many calls and their newest calls differ, at least the rank that receives the
 //     other's farewell last detects the difference, when it leaves or later.

@@ -2,8 +2,8 @@
 // are enqueued on one separate stream and polled through events. A message that carries a sum is posted once the sum is
 // complete; the host never blocks.
 //
-//   the caller's stream     … [ kernel ]──event              once passed, caller_is_through(): messages may touch the buffers
-//   the stream of all sums  … [ sum of step 3 ]──event──[ sum of step 5 ]──event      in the order of put()
+//   caller's stream       … [ kernel ]──event              once completed, caller_is_through(): messages may use the buffers
+//   stream of all sums    … [ sum of step 3 ]──event──[ sum of step 5 ]──event      in the order of put()
 //
 // Events are created with the operation, one for each sum or copy, so a run creates nothing.
 #pragma once
