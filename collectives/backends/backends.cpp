@@ -16,11 +16,13 @@ namespace chorale {
 [[gnu::weak]] Availability probe_mpi();
 [[gnu::weak]] Availability probe_ucx();
 [[gnu::weak]] Availability probe_shm();
+[[gnu::weak]] Availability probe_shm_ucx();
 [[gnu::weak]] Availability probe_threads();
 [[gnu::weak]] Availability probe_nccl();
 [[gnu::weak]] std::unique_ptr<Transport> open_mpi(const mpi::Runtime&);
 [[gnu::weak]] std::unique_ptr<Transport> open_ucx(const mpi::Runtime&);
 [[gnu::weak]] std::unique_ptr<Transport> open_shm(const mpi::Runtime&);
+[[gnu::weak]] std::unique_ptr<Transport> open_shm_ucx(const mpi::Runtime&);
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
@@ -47,15 +49,22 @@ const std::vector<Backend>& all_backends() {
        .probe = probe_shm,
        .open = open_shm,
        .usual = mapped,
-       .preference = 3,
+       .preference = 4,
        .one_host = true,
        .maps_memory = true},
+      {.name = "shm+ucx",
+       .about = "mapped memory between ranks of one host, UCX between hosts",
+       .probe = probe_shm_ucx,
+       .missing = "without_ucx",
+       .open = open_shm_ucx,
+       .usual = {.alpha = 0.5e-6, .beta = 1 / 6e9, .gamma = 1 / 8e9},
+       .preference = 3},
       {.name = "nccl",
        .about = "NCCL on NVIDIA GPUs",
        .probe = probe_nccl,
        .open = open_nccl,
        .usual = {.alpha = 10e-6, .beta = 1 / 20e9, .gamma = 1 / 500e9},
-       .preference = 4,
+       .preference = 5,
        .devices_only = true},
       {.name = "threads",
        .about = "ranks as threads of one process, for tests",

@@ -5,25 +5,33 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/cuda_aware.hpp"
+#include "collectives/backends/near/messenger.hpp"
 #include "collectives/backends/ucx_messenger.hpp"
 #include "src/base/error.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale {
+
+Availability probe_shm();
+
 namespace {
 
 struct UcxWorld {
-  explicit UcxWorld(const mpi::Runtime& r)
+  UcxWorld(const mpi::Runtime& r, std::unique_ptr<near::Post> its_post)
       : runtime(r),
         line(r.world()),
         board(r),
+        post(std::move(its_post)),
         takes_devices(mpi::ranks_where(r.world(), !is_cuda_aware("ucx", ucx::says_cuda_aware(board.context()))).empty()) {
     require(r.size() <= 4096, "the backend ucx has 12 tag bits for the source: {} ranks are more than 4096", r.size());
   }
   const mpi::Runtime& runtime;
   ServiceLine line;
   ucx::Switchboard board;
-  const bool takes_devices;  // whether the libraries of all ranks accept device pointers
-  HostMemory memory;
+  const std::unique_ptr<near::Post> post;  // for the ranks of one host; null: UCX connects these too
+  const bool takes_devices;                // whether the libraries of all ranks accept device pointers
+  Memory& memory() { return post ? post->reach().memory().memory() : host; }
+  HostMemory host;
   Ledger ledger;  // counts the memory of operations
   std::optional<DirectDevice> device;
 };
@@ -35,7 +43,9 @@ class UcxGroup final : public Group {
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     require(plan.algorithm != nullptr, "UCX has no native collectives: {} cannot run as \"native\"", plan.words);
     book_.enter(plan);
-    const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
+    const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory(), world_.ledger);
+    if (world_.post && !plan.on_device)
+      return over_messages<near::Beside<ucx::Messenger>>(book_, plan, workspace, world_.device, *world_.post, world_.board);
     return over_messages<ucx::Messenger>(book_, plan, workspace, world_.device, world_.board);
   }
 
@@ -54,15 +64,16 @@ class UcxGroup final : public Group {
 
 class UcxTransport final : public Transport {
  public:
-  explicit UcxTransport(const mpi::Runtime& runtime) : world_(runtime) {}
-  const char* name() const override { return "ucx"; }
+  explicit UcxTransport(const mpi::Runtime& runtime, std::unique_ptr<near::Post> post = nullptr)
+      : world_(runtime, std::move(post)) {}
+  const char* name() const override { return world_.post ? "shm+ucx" : "ucx"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
   bool reaches(bool on_device, bool) const override { return !on_device || world_.device; }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);
   }
-  Memory& memory() override { return world_.memory; }
+  Memory& memory() override { return world_.memory(); }
 
   std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
 
@@ -93,6 +104,16 @@ Availability probe_ucx() {
   }
 }
 
+Availability probe_shm_ucx() {
+  const Availability near = probe_shm(), far = probe_ucx();
+  if (!near.works || !far.works) return near.works ? far : near;
+  return {true, "on a host: " + near.detail + "; between hosts: " + far.detail};
+}
+
 std::unique_ptr<Transport> open_ucx(const mpi::Runtime& runtime) { return std::make_unique<UcxTransport>(runtime); }
+
+std::unique_ptr<Transport> open_shm_ucx(const mpi::Runtime& runtime) {
+  return std::make_unique<UcxTransport>(runtime, std::make_unique<near::Post>(runtime, topology_of(runtime)));
+}
 
 }  // namespace chorale

@@ -51,6 +51,8 @@ class Hosts(unittest.TestCase):
     def test_an_axis_inside_hosts_may_use_shared_memory(self):
         cases = [("dp2.tp2", "tp=shm,dp=mpi", 4), ("dp2", "tp=shm,mpi", 2),
                  ("dp2.pp2.z1", "dp=shm,pp=mpi", 4), ("dp2.tp2.z1", "auto", 4)]
+        if "shm+ucx" in backends():
+            cases[1:1] = [("dp4.z3", "shm+ucx", 4)]
         for layout, backend, ranks in cases if thorough else cases[:2]:
             with self.subTest(layout=layout, backend=backend), tempfile.TemporaryDirectory() as runs:
                 self.train(layout, backend, runs, ranks=ranks, order="slot")

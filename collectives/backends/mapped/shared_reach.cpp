@@ -1,0 +1,102 @@
+// How ranks of one host reach each other's memory (reach.hpp): each maps the arenas of all others. Whether a rank may read its
+// neighbor's ordinary memory too is inferred: the system call works on our own process, and Yama's scope tells which others
+// it works on.
+#include "collectives/backends/mapped/shared_reach.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/polling_barrier.hpp"
+#include "src/memory/arena.hpp"
+
+namespace chorale::mapped {
+namespace {
+
+// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary: only the kernel can read it
+// for a peer.
+class SharedReach final : public Reach {
+ public:
+  // Reserves as much address space as the machine has memory; untouched pages cost nothing.
+  SharedReach(const mpi::Runtime& runtime, bool can_read)
+      : arena_(memory_bytes()), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect without Yama
+    const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
+    std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
+    mpi::polling_barrier(runtime.world());
+    mpi::check(PMPI_Allgather(mine, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, runtime.world()));
+    for (int r = 0; r < runtime.size(); ++r) {
+      const auto* theirs = &all[3 * static_cast<std::size_t>(r)];
+      processes_.push_back(static_cast<pid_t>(theirs[0]));
+      views_.push_back(r == rank_ ? Mapping()
+                                  : Arena::of_process(processes_.back(), static_cast<int>(theirs[1]), theirs[2]));
+    }
+  }
+
+  Location locate(const void* mine) const override {
+    if (!arena_.mapping().holds(mine)) return std::bit_cast<Location>(mine);
+    return static_cast<Location>(arena_.offset_of(mine)) | is_mapped;
+  }
+  void* map(int rank, Location location) const override {
+    if (!(location & is_mapped)) return nullptr;
+    const Mapping& view = rank == rank_ ? arena_.mapping() : views_[static_cast<std::size_t>(rank)];
+    const auto offset = static_cast<std::int64_t>(location & ~is_mapped);
+    require(offset < view.bytes(), "rank {} has no byte {} in its shared memory of {}", rank, offset, view.bytes());
+    return view.start() + offset;
+  }
+  bool can_read() const override { return can_read_; }
+  void read(int rank, Location from, void* into, std::int64_t bytes) const override {
+    while (bytes > 0) {  // the kernel may copy less than requested
+      const iovec local{into, static_cast<std::size_t>(bytes)};
+      const iovec remote{std::bit_cast<void*>(from), static_cast<std::size_t>(bytes)};
+      const ssize_t got = process_vm_readv(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
+      if (got <= 0)
+        throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be read", rank),
+                    fmt::format("process_vm_readv of {} bytes: {}", bytes, std::strerror(errno)),
+                    "check that this rank is still alive, or allocate the buffers in symmetric memory");
+      into = static_cast<std::byte*>(into) + got;
+      from += static_cast<Location>(got);
+      bytes -= got;
+    }
+  }
+  Allocator& memory() override { return allocator_; }
+
+ private:
+  Arena arena_;
+  Ledger ledger_;
+  Allocator allocator_;
+  bool can_read_;
+  int rank_;
+  std::vector<pid_t> processes_;
+  std::vector<Mapping> views_;
+};
+
+}  // namespace
+
+// With ptrace_scope 1, only a parent may read its child processes, unless the target allows more by prctl. Our ranks do.
+DirectReads direct_reads() {
+  char from = 'x', to = 0;
+  const iovec local{&to, 1}, remote{&from, 1};
+  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1)
+    return {false, fmt::format("no process_vm_readv ({})", std::strerror(errno))};
+  const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+  if (scope.empty() || scope == "0") return {true, "process_vm_readv"};
+  if (scope == "1") return {true, "process_vm_readv after prctl"};
+  return {false, "no process_vm_readv (ptrace_scope " + scope + ")"};
+}
+
+std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) {
+  // All ranks must act alike: if one rank may not read its peers' memory, no rank does.
+  const bool all_can = mpi::ranks_where(host.world(), !direct_reads().work).empty();
+  return std::make_unique<SharedReach>(host, all_can);
+}
+
+}  // namespace chorale::mapped

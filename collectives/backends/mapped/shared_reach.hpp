@@ -1,0 +1,19 @@
+// The Reach of processes on one host: an arena of each rank, mapped by all others (shared_reach.cpp).
+#pragma once
+#include <memory>
+#include <string>
+
+#include "collectives/backends/mapped/reach.hpp"
+#include "src/base/mpi.hpp"
+
+namespace chorale::mapped {
+
+struct DirectReads {
+  bool work = false;
+  std::string detail;  // the system call that works, or why none does
+};
+DirectReads direct_reads();  // whether ordinary memory of other processes can be read
+
+std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host);  // collective among the ranks of one host
+
+}  // namespace chorale::mapped

@@ -1,0 +1,110 @@
+#include "collectives/backends/near/messenger.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/backends/mapped/board.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale::near {
+
+Messenger::Messenger(Post& post, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
+    : post_(post), book_(book), words_(plan.words) {
+  constexpr std::size_t apart = 8;  // words, so that receivers write to cache lines of their own
+  taken_ = post.reach().memory().allocate(
+      static_cast<std::int64_t>(std::max<std::size_t>(1, messages.size()) * apart * sizeof(std::uint64_t)), Category::comm);
+  auto* const words = static_cast<std::uint64_t*>(taken_.data());
+  std::fill_n(words, messages.size() * apart, 0);
+  for (const FlatMessage& message : messages) {
+    const int peer = book.world_rank(message.peer);
+    lines_.push_back({peer, post.local(peer), message.bytes, message.incoming ? nullptr : words + lines_.size() * apart});
+  }
+  active_.reserve(lines_.size());
+  over_.reserve(lines_.size());
+}
+
+void Messenger::start(const Run& run) { sequence_ = run.sequence, history_ = book_.mark(run.history); }
+
+bool Messenger::post(int message, void* place) {
+  Line& line = lines_[static_cast<std::size_t>(message)];
+  if (line.taken) {
+    send(line, place);
+    if (is_over(line)) return true;
+  } else {
+    line.incoming = {line.local, book_.mark(0), sequence_, place, line.bytes};
+    post_.receive(line.incoming);
+    if (line.incoming.over) {
+      check_arrival(line);
+      return true;
+    }
+  }
+  active_.push_back(message);
+  return false;
+}
+
+bool Messenger::is_over(const Line& line) const {
+  if (!line.taken) return line.incoming.over;
+  return line.bytes <= carried_bytes ? post_.has_sent(line.local, line.number) : mapped::look(*line.taken) == line.run;
+}
+
+void Messenger::send(Line& line, const void* data) {
+  Notice notice;
+  notice.group = book_.mark(0), notice.sequence = sequence_, notice.history = history_, notice.bytes = line.bytes;
+  if (line.bytes <= carried_bytes) {
+    if (line.bytes > 0) std::memcpy(notice.carried, data, static_cast<std::size_t>(line.bytes));
+  } else {
+    mapped::Reach& reach = post_.reach();
+    if (!reach.can_read() && !(reach.locate(data) & mapped::is_mapped)) {
+      if (!line.copy.data()) line.copy = reach.memory().allocate(line.bytes, Category::workspace);
+      std::memcpy(line.copy.data(), data, static_cast<std::size_t>(line.bytes));
+      data = line.copy.data();
+    }
+    notice.data = reach.locate(data);
+    notice.taken = reach.locate(line.taken);
+    notice.run = ++line.run;
+  }
+  line.number = post_.send(line.local, notice);
+}
+
+std::span<const int> Messenger::progress() {
+  post_.progress();
+  over_.clear();
+  std::erase_if(active_, [&](int message) {
+    const bool over = is_over(lines_[static_cast<std::size_t>(message)]);
+    if (over) over_.push_back(message);
+    return over;
+  });
+  for (const int message : over_) check_arrival(lines_[static_cast<std::size_t>(message)]);
+  return over_;
+}
+
+void Messenger::check_arrival(const Line& line) const {
+  if (line.taken) return;
+  if (line.incoming.history != history_) book_.other_call(line.peer, sequence_, "something else");
+  if (line.incoming.came != line.bytes) book_.wrong_length(line.peer, words_, line.incoming.came, line.bytes);
+}
+
+void Messenger::cancel() noexcept {
+  for (const Line& line : lines_)
+    if (!line.taken) post_.cancel(line.incoming);
+}
+
+// A receiver that has closed takes no more messages.
+bool Messenger::is_sending() noexcept {
+  return std::ranges::any_of(active_, [&](int message) {
+    const Line& line = lines_[static_cast<std::size_t>(message)];
+    return line.taken && !is_over(line) && !book_.has_closed(line.peer);
+  });
+}
+
+Division::Division(const Post& post, const CallBook& book, const std::vector<FlatMessage>& messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const bool is_near = post.is_near(book.world_rank(messages[i].peer));
+    Part& part = is_near ? near : far;
+    ways.push_back({is_near, static_cast<int>(part.messages.size())});
+    part.messages.push_back(messages[i]);
+    part.numbers.push_back(static_cast<int>(i));
+  }
+}
+
+}  // namespace chorale::near

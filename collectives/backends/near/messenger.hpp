@@ -1,0 +1,92 @@
+// The messages of one plan between ranks of one host (post.hpp), and a Messenger that uses them beside another one: ranks of
+// one host exchange messages through shared memory, all others through the other backend.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "collectives/backends/message/operation.hpp"
+#include "collectives/backends/near/post.hpp"
+
+namespace chorale::near {
+
+class Messenger final : public chorale::Messenger {
+ public:
+  Messenger(Post& post, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages);
+  ~Messenger() override { cancel(); }
+  void start(const Run& run) override;
+  bool post(int message, void* place) override;
+  std::span<const int> progress() override;
+  void cancel() noexcept override;
+  bool is_sending() noexcept override;
+
+ private:
+  struct Line {
+    int peer, local;  // in the world, on the host
+    std::int64_t bytes;
+    std::uint64_t* taken;               // null: a receive
+    std::uint64_t run = 0, number = 0;  // of the run; of the newest notice
+    Incoming incoming = {};
+    Buffer copy = {};  // of data that the receiver cannot read
+  };
+  bool is_over(const Line& line) const;
+  void send(Line& line, const void* data);
+  void check_arrival(const Line& line) const;
+
+  Post& post_;
+  CallBook& book_;
+  std::string words_;
+  std::uint64_t sequence_ = 0, history_ = 0;
+  Buffer taken_;
+  std::vector<Line> lines_;
+  std::vector<int> active_, over_;
+};
+
+// The messages that are near, and the others, each numbered anew for its Messenger.
+struct Division {
+  Division(const Post& post, const CallBook& book, const std::vector<FlatMessage>& messages);
+
+  struct Part {
+    std::vector<FlatMessage> messages;
+    std::vector<int> numbers;  // in the plan
+  };
+  struct Way {
+    bool is_near;
+    int number;
+  };
+  Part near, far;
+  std::vector<Way> ways;  // by number in the plan
+};
+
+template <class Far>
+class Beside final : public chorale::Messenger {
+ public:
+  template <class Line>
+  Beside(Post& post, Line& line, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
+      : division_(post, book, messages),
+        near_(post, book, plan, division_.near.messages),
+        far_(line, book, plan, division_.far.messages) {}
+
+  void start(const Run& run) override { near_.start(run), far_.start(run); }
+  bool post(int message, void* place) override {
+    const auto [is_near, number] = division_.ways[static_cast<std::size_t>(message)];
+    return is_near ? near_.post(number, place) : far_.post(number, place);
+  }
+  std::span<const int> progress() override {
+    over_.clear();
+    for (const int number : near_.progress()) over_.push_back(division_.near.numbers[static_cast<std::size_t>(number)]);
+    for (const int number : far_.progress()) over_.push_back(division_.far.numbers[static_cast<std::size_t>(number)]);
+    return over_;
+  }
+  void examine() override { far_.examine(); }
+  void cancel() noexcept override { near_.cancel(), far_.cancel(); }
+  bool is_receiving() noexcept override { return far_.is_receiving(); }
+  bool is_sending() noexcept override { return near_.is_sending() || far_.is_sending(); }
+
+ private:
+  Division division_;
+  near::Messenger near_;
+  Far far_;
+  std::vector<int> over_;
+};
+
+}  // namespace chorale::near
