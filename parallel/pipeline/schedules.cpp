@@ -7,6 +7,7 @@ PipelineSchedule naive(const PipelineShape&);
 PipelineSchedule gpipe(const PipelineShape&);
 PipelineSchedule one_f_one_b(const PipelineShape&);
 PipelineAlgorithm interleaved();
+PipelineAlgorithm v_min();
 PipelineSchedule zero_bubble_h1(const PipelineShape&);
 }  // namespace pipelines
 
@@ -21,6 +22,7 @@ const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
       {"zb-h1", zero_bubble_h1,
        "1f1b with deferred weight gradients, which fill the bubble; every stage keeps as much as 1f1b's first",
        wants_one_chunk},
+      v_min(),
   };
   return table;
 }

@@ -164,6 +164,11 @@ class Report(unittest.TestCase):
             self.assertIn(said, page.text)
         self.assertRegex(page.text, r"Left out for lack of data: .*bandwidth")
 
+    def test_the_figure_of_a_pipeline_knows_its_placement(self):
+        page = self.page(train(f"{self.home}/v-min", 2, "--layout", "pp2.v-min", "--train-iters", "2"))
+        self.assertIn("pipeline", page.figures)
+        self.assertRegex(page.text, "Under .*v-min.* the last step took")
+
     def test_commands_can_be_typed_again(self):
         page = self.page(*self.runs[:2])
         self.assertIn(f"{chorale} train --preset tiny", page.text)

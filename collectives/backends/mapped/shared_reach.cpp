@@ -1,6 +1,6 @@
-// How ranks of one host reach each other's memory (reach.hpp): each maps the arenas of all others. Whether a rank may read its
-// neighbor's ordinary memory too is inferred: the system call works on our own process, and Yama's scope tells which others
-// it works on.
+// How ranks of one host reach each other's memory (reach.hpp): each maps the arenas of all others. Whether a rank may also
+// read its neighbor's ordinary memory is inferred: the system call works on our own process, and Yama's scope tells which
+// others it works on.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>

@@ -7,15 +7,7 @@
 namespace chorale {
 namespace {
 
-// The model goes from the first stage to the last and back. The first and the last part are both on stage 0.
-const Placement v_shaped{
-    [](std::int64_t stages, const PartPlace& place) {
-      return place.chunk == 0 ? place.stage : 2 * stages - 1 - place.stage;
-    },
-    [](std::int64_t stages, std::int64_t part) {
-      return part < stages ? PartPlace{part, 0} : PartPlace{2 * stages - 1 - part, 1};
-    },
-};
+const Placement& v_shaped = *find_pipeline_schedule("v-min")->placement;  // the first and the last part are on stage 0
 
 // All forward passes, then all backward passes, chunk after chunk.
 PipelineSchedule all_forward_first(const PipelineShape& shape) {

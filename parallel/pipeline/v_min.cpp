@@ -1,0 +1,69 @@
+// V-Min (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each stage holds two chunks. The model goes down
+// the stages through their first chunks and back up through their second ones. A stage that keeps its first chunk's
+// activations long keeps its second chunk's briefly. So every stage has at most (p+4)/3 micro-batches in flight; the first
+// stage of 1F1B has p. The gradients of the weights are actions of their own and fill gaps. The bubble is about 2p,
+// two thirds of 1F1B's 3(p−1).
+//
+//   stage 0   F0a         F0b B0b         B0a      one micro-batch: a is the model's first half, b its second; the loss is
+//   stage 1       F0a F0b         B0b B0a          on stage 0
+//
+// All micro-batches follow one pattern with a period of 6 passes. Stage r begins F0a in slot r, F0b in slot 2p−1−r, B0b in
+// slot 2p+r and B0a in slot 4p−1−r. Modulo 6 these never collide: either they differ in parity, or by 2p. If 6 divides 2p,
+// both backward passes come 2 slots later. Weight gradients take the next free slot. Only the order of the slots counts, so
+// gaps at both ends close.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "parallel/pipeline/schedule.hpp"
+
+namespace chorale::pipelines {
+namespace {
+
+const Placement down_and_up{
+    [](std::int64_t stages, const PartPlace& at) { return at.chunk == 0 ? at.stage : 2 * stages - 1 - at.stage; },
+    [](std::int64_t stages, std::int64_t part) {
+      return part < stages ? PartPlace{part, 0} : PartPlace{2 * stages - 1 - part, 1};
+    },
+};
+
+PipelineSchedule plan(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape, true);
+  const std::int64_t p = shape.stages, period = 6, turn = 2 * p + (2 * p % period == 0 ? 2 : 0);
+  for (std::int64_t stage = 0; stage < p; ++stage) {
+    std::map<std::int64_t, PipelineAction> slots;
+    const std::int64_t back = 2 * p - 1 - stage;
+    for (std::int64_t k = 0; k < shape.micro_batches; ++k) {
+      slots[period * k + stage] = {Pass::forward, k, 0};
+      slots[period * k + back] = {Pass::forward, k, 1};
+      slots[period * k + turn + stage] = {Pass::backward, k, 1};
+      slots[period * k + turn + back] = {Pass::backward, k, 0};
+    }
+    for (const auto& [begins, action] : std::map(slots)) {
+      if (action.kind != Pass::backward) continue;
+      std::int64_t slot = begins + 1;
+      while (slots.contains(slot)) ++slot;
+      slots[slot] = {Pass::weights, action.micro_batch, action.chunk};
+    }
+    for (const auto& [begins, action] : slots) schedule.actions[static_cast<std::size_t>(stage)].push_back(action);
+  }
+  return schedule;
+}
+
+std::string misfit(const PipelineShape& shape) {
+  return shape.chunks == 2 ? "" : fmt::format("it takes two chunks per stage, not {}", shape.chunks);
+}
+
+}  // namespace
+
+PipelineAlgorithm v_min() {
+  return {
+      .name = "v-min",
+      .make = plan,
+      .about = "down the stages and back up: two thirds of the bubble of 1f1b, and p/3 + 1 micro-batches in flight, not p",
+      .misfit = misfit,
+      .least_chunks = 2,
+      .placement = &down_and_up};
+}
+
+}  // namespace chorale::pipelines
