@@ -13,8 +13,9 @@ namespace {
 
 constexpr int most_ranks = 256;
 
-// The symbol of one element: which ranks contributed, and to which element of the whole vector. No ranks: not written yet.
-// In an all_to_all every rank has a vector of its own; their elements are numbered one vector after another, in rank order.
+// The symbol of one element in a buffer: which ranks have contributed, and to which element of the whole vector. Without
+// ranks, the element is not written yet. In an all_to_all every rank has its own vector, and elements are numbered one
+// vector after another, in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;
@@ -61,14 +62,14 @@ class Simulation {
         const Symbol& symbol = memory_[r][lineups_[r].at(Place::output, i)];
         const Symbol wanted = expected(r, i);
         if (symbol.element == wanted.element && symbol.from == wanted.from) continue;
-        return fmt::format("rank {}, output element {}: {} of {} contributions, of element {} instead of {}", r, i,
+        return fmt::format("rank {}, output element {}: has {} of {} contributions, to element {} instead of {}", r, i,
                            symbol.from.count(), wanted.from.count(), symbol.element, wanted.element);
       }
     return "";
   }
 
  private:
-  // What element i of a rank's output must hold at the end.
+  // The symbol that element i of a rank's output must hold at the end.
   Symbol expected(std::size_t rank, std::int64_t i) const {
     const Problem& p = ranks_[rank].problem();
     Symbol symbol;
@@ -127,7 +128,7 @@ class Simulation {
         if (other.element != sum.element)
           return fmt::format("{}: adds element {} to element {}", here(), other.element, sum.element);
         if ((other.from & sum.from).any() && !may_come_twice)
-          return fmt::format("{}: a contribution to element {} comes twice", here(), sum.element);
+          return fmt::format("{}: adds a rank's contribution to element {} twice", here(), sum.element);
         sum.from |= other.from;
       }
       memory_[r][lineups_[r].at(step.dst.place, step.dst.first + static_cast<std::int64_t>(i))] = sum;
@@ -139,7 +140,7 @@ class Simulation {
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
-  std::vector<std::int64_t> vector_start_;                 // number of each rank's first input symbol
+  std::vector<std::int64_t> vector_start_;                 // by rank: the number of the first element of its vector
   std::int64_t inputs_ = 0;
 };
 

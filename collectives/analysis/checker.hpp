@@ -1,12 +1,13 @@
-// Proves the schedules of all ranks at once, by running them on symbols in one process. The symbol of an element is the set
-// of ranks that have contributed to it. At the end every output must hold exactly the right set, each rank once. Also:
+// Proves that the schedules of all ranks are correct, by running them on symbols in one process. The symbol of an element
+// says which element of the vector it is, and which ranks have contributed to it. At the end every output element must hold
+// the right element with exactly the right ranks, and no rank may have contributed twice. The proof also shows:
 //
 //   nothing is read before it is written                 every message sent is received, with the same length
 //   steps that conflict on an element are ordered        no deadlock, even if every send waits for its receive
 //   every step has a shape that backends can run         the input is unchanged, unless it is also the output
 //
 // Messages from one rank to another are matched in the order of their steps, as on every backend. A barrier's token is a
-// symbol too: at the end it must hold the arrival of every rank. An arrival may reach it twice.
+// symbol too: at the end it must hold the arrival of every rank. Here a rank may contribute twice.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,13 +16,13 @@
 
 namespace chorale {
 
-// "" if the schedules (one per rank, in rank order) are proved; else the flaw, with its rank, step and element.
+// Returns "" if the schedules (one per rank, in rank order) are proved, else a flaw with its rank, step and element.
 std::string find_flaw(const std::vector<Schedule>& ranks);
 
-// The parts that need no symbols, in checker_shape.cpp and checker_order.cpp.
+// The parts of find_flaw that need no symbols, in checker_shape.cpp and checker_order.cpp. Each returns "" or a flaw.
 class Flow;
-std::string find_misshapen(const Schedule& schedule);
-std::string find_hazard(const Schedule& schedule);
+std::string find_misshapen(const Schedule& schedule);  // a step that backends cannot run
+std::string find_hazard(const Schedule& schedule);     // two steps that conflict and are not ordered
 std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow);
 
 }  // namespace chorale

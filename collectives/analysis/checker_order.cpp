@@ -1,4 +1,5 @@
-// The part of the checker that examines order: hazards within a rank, and deadlock between ranks.
+// The part of the checker that examines order: hazards (conflicting steps of a rank that are not ordered), and deadlock
+// between ranks.
 #include <fmt/format.h>
 
 #include "collectives/analysis/checker.hpp"
@@ -7,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// Which steps are over before each step begins, 64 per word.
+// Holds for each step the set of earlier steps that are over before it begins: one bit per step, 64 per word.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -23,14 +24,14 @@ class Before {
 };
 
 struct Element {
-  int writer = -1;
-  std::vector<std::size_t> readers;  // since the last write
+  int writer = -1;                   // the step that last wrote this element; −1: none
+  std::vector<std::size_t> readers;  // steps that have read it since
 };
 
 std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::size_t s) {
   const Step& step = schedule.steps[s];
   const auto outside = [&](const char* what, const Range& range) {
-    return fmt::format("{}: {} outside its buffer, at {} to {}", at(schedule, s), what, range.first,
+    return fmt::format("{}: {} outside its buffer, elements [{}..{})", at(schedule, s), what, range.first,
                        range.first + range.count);
   };
   for (const Range& range : step.src)
@@ -40,8 +41,8 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 
 }  // namespace
 
-// If two steps of a rank touch the same element and one writes it, `after` must order them. This examines single elements,
-// while planning works with ranges, so neither relies on the other.
+// If two steps of a rank access the same element and one of them writes it, `after` must order them. This check examines
+// single elements, while planning works with ranges (last_access.hpp), so an error in one is not repeated in the other.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());

@@ -1,11 +1,13 @@
-// The part of the checker that examines single steps: can a backend run them at all? Backends trust their input. They index
-// ranks by peers and use the first range of a list. So a malformed step would not fail there but silently do something else.
+// The part of the checker that examines single steps: does a step have the form that backends expect? Backends do not check
+// this. They use peers as array indices, and only the first source range. So a malformed step would not fail there but
+// silently do something else.
 //
-//   send         to some     one range
-//   recv         from one                            → dst
-//   recv_reduce  from some   our own contribution    → dst
-//   reduce                   the addends             → dst
-//   copy                     one range               → dst
+//   kind         peers          source ranges            target
+//   send         one or more    one                      none
+//   recv         one            none                     dst
+//   recv_reduce  one or more    one: the rank's own      dst
+//   reduce       none           one or more              dst
+//   copy         none           one                      dst
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +21,12 @@ namespace {
 std::string strange_peers(const Step& step, const Problem& problem) {
   const std::size_t peers = step.peers.size();
   const bool is_local = step.kind == Kind::reduce || step.kind == Kind::copy;
-  if (is_local && peers > 0) return fmt::format("has {} peers, but moves nothing between ranks", peers);
+  if (is_local && peers > 0) return fmt::format("has {} peers, but its kind has none", peers);
   if (step.kind == Kind::recv && peers != 1) return fmt::format("receives from {} peers instead of 1", peers);
   if (!is_local && peers == 0) return "has no peer";
   for (const int peer : step.peers) {
     if (peer == problem.rank) return "is a message to its own rank";
-    if (peer < 0 || peer >= problem.size) return fmt::format("names rank {} of {}", peer, problem.size);
+    if (peer < 0 || peer >= problem.size) return fmt::format("names rank {}, but there are {} ranks", peer, problem.size);
   }
   const bool ascend = std::adjacent_find(step.peers.begin(), step.peers.end(), std::greater_equal<>()) == step.peers.end();
   return ascend ? "" : "names its peers out of rank order, or one twice";
@@ -37,8 +39,8 @@ std::string strange_sources(const Step& step) {
   return sources == wanted ? "" : fmt::format("has {} source ranges instead of {}", sources, wanted);
 }
 
-// Backends run a step in pieces, in any order, several elements at a time. So a step may overwrite only the element that it
-// reads at the same index.
+// Backends run a step in pieces, in any order, several elements at a time. So if source and target overlap, they must be the
+// same range: then a step overwrites an element only after it has read it.
 std::string strange_result(const Step& step, const Problem& problem, const Lineup& lineup) {
   if (step.kind == Kind::send) return "";
   if (step.dst.place == Place::input && !problem.in_place) return "writes the input, which belongs to the caller";

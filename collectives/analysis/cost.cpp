@@ -51,7 +51,7 @@ class Simulation {
         own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
         for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
         keep_channels(rank, step);
-        // Starts with the next rank, then goes around.
+        // Sends first to the ranks after this one, then to the ranks before it.
         std::rotate(own.messages.begin(),
                     std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
                     own.messages.end());
@@ -80,18 +80,18 @@ class Simulation {
     }
     std::size_t all = 0;
     for (const Schedule& schedule : ranks_) all += schedule.steps.size();
-    require(over_ == all, "{} of {} steps wait forever, so they have no price", all - over_, all);
+    require(over_ == all, "{} of {} steps wait forever, so the schedule has no price", all - over_, all);
     return std::move(result_);
   }
 
  private:
   struct Progress {
-    int missing = 0;                // steps and messages it still waits for, plus one for the start
-    std::vector<int> next;          // steps that wait until this is over
-    std::vector<int> behind;        // steps of its channels that wait until this has begun
-    std::vector<Message> messages;  // that it sends
+    int missing = 0;                // number of steps and messages that this step still waits for, plus one for the start
+    std::vector<int> next;          // steps that wait until this one is over
+    std::vector<int> behind;        // steps with the same peer and direction that wait until this one has begun
+    std::vector<Message> messages;  // the messages that this step sends
   };
-  struct Free {
+  struct Free {  // when each resource of a rank is free again
     double port_out = 0, port_in = 0, arithmetic = 0;
   };
 
@@ -105,7 +105,7 @@ class Simulation {
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
-  // Messages from one rank to another are matched in the order of their steps, so they must leave in it.
+  // Messages from one rank to another are matched in the order of their steps, so they must leave in this order.
   void keep_channels(int rank, int step) {
     const Step& here = step_of(rank, step);
     for (const int peer : here.peers) {

@@ -1,15 +1,17 @@
-// The cost of schedules, without running them: exact volumes, and the critical path over all ranks under α–β–γ.
+// The cost of schedules, without running them: exact volumes, and the time of the critical path over all ranks in the α–β–γ
+// model.
 //
-// A message travels for α seconds, and each of its bytes takes β at the sender's port and β at the receiver's. A rank has
-// one port per direction, and the two work independently. Sends queue at one; arrivals queue at the other, in order of
-// arrival. A reduced byte takes γ; a rank reduces one step at a time. Copies are free, as in the textbooks: out of place,
-// every algorithm makes the same one.
+// A message travels for α seconds, and each of its bytes takes β seconds at the sender's port and at the receiver's. A rank
+// has a port for sends and a port for receives, which work independently. Sends queue at one port; arriving messages queue
+// at the other, in order of arrival. To reduce a byte takes γ seconds; a rank reduces one step at a time. Copies are free,
+// as in the textbooks: out of place, every algorithm makes the same copy.
 //
 //   sender      ├─ bytes·β ─┤                      the send is over: its bytes have left the buffer
 //   receiver    ·····α·····├─ bytes·β ─┤─ bytes·γ ─┤   the receive is over
 //
-// A step begins when the steps in its `after` are over. Messages that arrive earlier wait without blocking others. A send to
-// several peers starts with the next rank, so that simultaneous senders load all ports evenly.
+// A step begins when the steps in its `after` are over. Messages that arrive before their receive begins wait without
+// blocking others. A send to several peers starts with the peer after this rank, so that simultaneous senders load all ports
+// evenly.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,19 +21,19 @@
 
 namespace chorale {
 
-struct Volume {  // of one rank, exact
+struct Volume {  // what one rank's schedule moves
   std::int64_t messages_sent = 0, bytes_sent = 0, bytes_received = 0, bytes_reduced = 0;
-  std::int64_t bytes_touched = 0;  // loads and stores, if receivers read the sender's memory directly
+  std::int64_t bytes_touched = 0;  // bytes that it loads and stores if receivers read the sender's memory directly
 };
 Volume volume(const Schedule& schedule, std::int64_t element_bytes);
 
 struct Timeline {
   struct Transfer {
     Message message;
-    double leaves = 0, is_in = 0;  // from the first byte at the sender to the last at the receiver
+    double leaves = 0, is_in = 0;  // when the first byte leaves the sender, and when the last has reached the receiver
   };
   struct Span {
-    double begins = 0, ends = 0;  // for a reduction, the arithmetic alone
+    double begins = 0, ends = 0;  // of a step; for a reduction, only of its arithmetic
   };
   double seconds = 0;                    // until the last rank is done
   std::vector<Transfer> transfers;       // in order of departure
@@ -42,8 +44,8 @@ Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes
 
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
-// For another machine: ranks read each other's memory and share its bandwidth. α is the cost of a round's flags. β is the
-// cost of a byte that any rank loads or stores, copies included. γ is as above, for the rank that reduces most.
+// The same for mapped memory, where ranks read each other's memory and share its bandwidth. A round costs α. Each byte that
+// any rank loads or stores costs β, copies included. Each byte reduced by the rank that reduces most costs γ.
 double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
 }  // namespace chorale

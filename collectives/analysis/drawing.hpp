@@ -7,12 +7,12 @@
 //   0     0    0    0+3  0    d → 1                      Σ     all contributions: the block is complete
 //   1     1    1    1    0+1  a → 2                      ·     nothing yet
 //
-// If a rank holds several partial sums of a block, the most complete is shown, wherever it lies. In collectives without
-// sums, a cell names the ranks whose data it is. With more than 8 ranks, cells count ranks instead of naming them. "…" after
-// a cell means that some elements of the block are further along.
+// If a rank holds several partial sums of a block, in any of its buffers, the cell shows the most complete one. In
+// collectives without sums, a cell names the ranks whose data the rank holds for that block. With more than 8 ranks, a cell
+// shows the number of ranks. "…" after a cell means that some elements of the block have more contributions.
 //
-// draw_svg: a space-time diagram. Each rank has a lane, time runs to the right as `price` predicts, arrows are messages, and
-// bars are sums and sends.
+// draw_svg: a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`. Arrows
+// are messages, and bars are sums and sends.
 #pragma once
 #include <string>
 

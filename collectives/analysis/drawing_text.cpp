@@ -58,12 +58,13 @@ class Picture {
     if (known.empty()) {
       known = sums_.ranks(sum);
       std::sort(known.begin(), known.end());
-      known.erase(std::unique(known.begin(), known.end()), known.end());  // a rank's arrival at a barrier may come twice
+      known.erase(std::unique(known.begin(), known.end()), known.end());  // in a barrier, a rank may contribute twice
     }
     return known;
   }
 
-  // By element of the whole vector: the most complete partial sum, or without sums the sources of all that is there.
+  // For each element of the whole vector: the contributing ranks of the most complete partial sum that this rank holds. In
+  // collectives without sums: all ranks whose data for this element the rank holds.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -95,7 +96,7 @@ class Picture {
     return fmt::format("{}", fmt::join(from, adds(problem_.what) ? "+" : ","));
   }
 
-  // The blocks that each rank sends in this round, and to which ranks.
+  // By rank: the blocks that it sends in this round, and to which ranks.
   std::vector<std::string> sends_of(int round) {
     std::vector<std::string> sent(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -129,8 +130,8 @@ class Picture {
   const Problem& problem_;
   Expressions sums_;
   SymbolicRun run_;
-  std::map<int, From> from_;  // by sum
-  std::vector<int> blocks_;   // those that are not empty
+  std::map<int, From> from_;  // by expression in sums_
+  std::vector<int> blocks_;   // the blocks that are not empty
 };
 
 }  // namespace

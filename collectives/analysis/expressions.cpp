@@ -10,7 +10,7 @@ namespace chorale {
 int Expressions::leaf(int rank) { return number({rank, {}}); }
 
 int Expressions::sum(std::vector<int> terms) {
-  require(!terms.empty(), "a sum of no terms has no value");
+  require(!terms.empty(), "a sum needs at least one term");
   if (terms.size() == 1) return terms[0];
   if (rounding_ == Rounding::every_addition && terms.size() > 2) {
     int total = terms[0];

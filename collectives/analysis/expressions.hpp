@@ -1,12 +1,13 @@
-// Sums as trees over the ranks' contributions. Equal trees are stored once, with one number. Sums with equal numbers, and
-// only those, have the same bits.
+// Sums as trees whose leaves are the contributions of ranks. Each tree has a number, and equal trees have the same number.
+// Two sums have the same bits for all values if and only if their numbers are equal.
 //
 //   Expressions sums;
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x have the same bits (except for the payload of a NaN), so the term with the lowest rank comes first. A sum
-// of several terms is added from left to right. 16-bit types are rounded once at the end, all others after every addition.
+// x + y and y + x have the same bits (except for the payload of a NaN), so the term with the lowest rank is put first. A sum
+// of several terms is added from left to right. 16-bit types are rounded once at the end of such a sum, other types after
+// every addition.
 #pragma once
 #include <map>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace chorale {
 
-enum class Rounding { once_a_step, every_addition };
+enum class Rounding { once_a_step, every_addition };  // when a sum of several terms is rounded
 
 class Expressions {
  public:
@@ -26,12 +27,12 @@ class Expressions {
 
   std::vector<int> ranks(int expression) const;  // the contributing ranks, in the order in which text() writes them
   std::string text(int expression) const;
-  bool in_rank_order(int expression) const;  // as if one rank added one vector after another
+  bool in_rank_order(int expression) const;  // whether the contributions are added one after another, in rank order
 
  private:
   struct Node {
-    int rank = -1;           // of a leaf; for a sum, the lowest
-    std::vector<int> terms;  // empty: a leaf
+    int rank = -1;           // the rank of a leaf; for a sum, the lowest rank in it
+    std::vector<int> terms;  // the terms of a sum; empty for a leaf
     bool operator<(const Node& other) const { return std::tie(rank, terms) < std::tie(other.rank, other.terms); }
   };
   int number(Node node);

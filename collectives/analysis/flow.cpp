@@ -66,7 +66,7 @@ Flow::Flow(const std::vector<Schedule>& ranks) {
     const auto& [sends, receives] = ends;
     for (std::size_t i = 0; i < receives.size(); ++i) {
       const Meeting& to = receives[i];
-      if (i >= sends.size()) break;  // it waits forever, as run() finds
+      if (i >= sends.size()) break;  // this receive waits forever, which run() detects
       const Meeting& from = sends[i];
       nodes_[index(to.rank)][index(to.step)].meetings[to.slot] = from;
       nodes_[index(from.rank)][index(from.step)].meetings[from.slot] = to;
@@ -84,7 +84,7 @@ std::pair<int, int> Flow::run(bool buffered, const Called& begins, const Called&
     bool begun = false, over = false;
   };
   std::vector<std::vector<State>> states;
-  std::vector<std::pair<int, int>> touched;  // steps that may now be able to begin or to end
+  std::vector<std::pair<int, int>> touched;  // (rank, step) of steps that may now be able to begin or to end
   for (std::size_t r = 0; r < nodes_.size(); ++r) {
     auto& mine = states.emplace_back();
     for (std::size_t s = 0; s < nodes_[r].size(); ++s) {

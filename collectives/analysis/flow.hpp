@@ -1,5 +1,5 @@
-// Where a rank's elements lie, which send matches which receive, and an order in which the steps of all ranks can run. The
-// checker, the rounds and the symbolic run are built on it.
+// Numbers the elements of a rank's buffers (Lineup). Matches sends with receives, and runs the steps of all ranks in a
+// possible order (Flow). The checker, the rounds and the symbolic run use these classes.
 #pragma once
 #include <functional>
 #include <string>
@@ -26,29 +26,30 @@ class Lineup {
   std::int64_t start_[3], count_[3], size_;
 };
 
-// Matches the sends and receives of all ranks, and runs the steps in a possible order. A step begins when the steps it waits
-// for are over and the earlier steps on its channels have begun. A receive is over when its sends have begun. Unless
-// messages are buffered, a send too is over only when its receives have begun.
+// Matches the sends and receives of all ranks, and runs the steps in a possible order. A step begins when the steps in its
+// `after` are over, and earlier steps with the same peer and direction have begun. A receive is over when its sends have
+// begun. A send is over at once if messages are buffered, otherwise when its receives have begun.
 class Flow {
  public:
-  struct Meeting {
-    int rank, step;
-    std::size_t slot;  // this rank's index among that step's peers
+  struct Meeting {     // the other end of a message
+    int rank, step;    // the peer and its step
+    std::size_t slot;  // this rank's index in the peers of that step
   };
   using Called = std::function<void(std::size_t rank, std::size_t step)>;
 
   explicit Flow(const std::vector<Schedule>& ranks);
+  // The other ends of a step's messages, by peer. The rank is −1 if no message matches.
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
   const std::string& unmatched() const { return unmatched_; }  // a message that is sent but never received; "" if none
-  // Runs all steps. Returns a step that could not end, as (rank, step), or (−1, −1).
+  // Runs all steps, and calls `begins` and `ends` for each. Returns a step that cannot end as (rank, step), or (−1, −1).
   std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
 
  private:
   struct Node {
-    std::vector<Meeting> meetings;  // by peer; its rank is −1 if the message is missing
-    std::vector<int> dependents;    // steps that wait until this is over
-    std::vector<int> successors;    // steps of its channels that wait until this has begun
-    int waits = 0;                  // how many steps must be over, or have begun, before this begins
+    std::vector<Meeting> meetings;
+    std::vector<int> dependents;  // steps that wait until this one is over
+    std::vector<int> successors;  // steps with the same peer and direction that wait until this one has begun
+    int waits = 0;                // number of steps that must be over, or have begun, before this one begins
     bool is_send = false;
   };
   std::vector<std::vector<Node>> nodes_;

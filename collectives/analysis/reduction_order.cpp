@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Which ranks hold which order of one element of the whole vector.
+// For one element of the whole vector: the expressions that ranks end with, and which ranks end with each.
 using Holders = std::map<int, std::vector<int>>;  // expression → ranks
 
 std::map<std::int64_t, Holders> holders_of(const std::vector<Schedule>& ranks, Expressions& sums) {

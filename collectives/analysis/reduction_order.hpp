@@ -1,5 +1,6 @@
 // The order and the parentheses in which an algorithm adds the ranks' contributions to each element of its output. Floats
-// round, so algorithms with different trees differ in the last bits; those with the same tree agree in every bit.
+// are rounded, so algorithms with different trees of additions differ in the last bits. Algorithms with the same tree agree
+// in every bit.
 //
 //   ring, p = 4                  element of block 0     (r0 + ((r1 + r2) + r3))
 //   recursive doubling, p = 4    every element          ((r0 + r1) + (r2 + r3))
@@ -13,13 +14,14 @@
 
 namespace chorale {
 
-// By rank and element of its output: an expression in `sums`; −1 if nothing is written there.
+// By rank and output element: the expression in `sums` that the element ends with; −1 if the element is not written.
 std::vector<std::vector<int>> reduction_order(const std::vector<Schedule>& ranks, Expressions& sums);
 
-// The algorithms that fit, in classes. All algorithms of a class give the same bits for this problem.
+// The algorithms that fit the problem, in classes: all algorithms of a class give the same bits for this problem.
 std::vector<std::vector<const Algorithm*>> bitwise_classes(const Problem& problem, Rounding rounding);
 
-// One line per stretch of elements with the same order, at most `most_lines`; "" if nothing is added.
+// One line for each run of consecutive elements with the same order, at most `most_lines`; "" if the collective adds
+// nothing.
 std::string describe_reduction_order(const std::vector<Schedule>& ranks, std::size_t most_lines);
 
 }  // namespace chorale

@@ -14,7 +14,8 @@ constexpr int unknown = -1, most = std::numeric_limits<int>::max();
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-// Repeats until nothing changes. A step's round is known once the rounds of all that it waits for are known.
+// Finds the rounds of all steps. A step's round is known once the rounds of all steps and messages that it waits for are
+// known; this is repeated until nothing changes. `follow_marks`: Schedule::round() counts too.
 class Numbering {
  public:
   Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
@@ -43,7 +44,8 @@ class Numbering {
     const auto& steps = ranks_[r].steps;
     auto& round = rounds_.of[r];
     bool moved = false;
-    std::map<int, int> last_sent;  // by round() mark; `most` while one of its sends has no round yet
+    // By the number of round() calls before a send: the last round of such sends; `most` while one of them has no round yet.
+    std::map<int, int> last_sent;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool is_send = steps[s].kind == Kind::send;
       if (round[s] == unknown) {
@@ -99,7 +101,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
 
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
   const std::vector<Message> messages = match_messages(ranks);
-  for (const bool follow_marks : {true, false}) {  // the second pass ignores marks, which may contradict one another
+  for (const bool follow_marks : {true, false}) {  // round() calls of several ranks may contradict: then ignores them
     Numbering numbering(ranks, messages, follow_marks);
     if (numbering.run()) return numbering.rounds();
   }

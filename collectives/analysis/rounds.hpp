@@ -1,8 +1,10 @@
-// Which send matches which receive, and in which round. Pricing and drawing start from this.
+// Matches each send with its receive, and gives each step a round number, for pricing and drawing. The numbers describe a
+// schedule; when it runs, no step waits for a round.
 //
-// A message leaves one round after everything its send waits for. It is received in that round, or in a later one if the
-// receiver must finish something first. Local steps belong to the round that makes them possible. A rank's sends below a
-// later round() of its algorithm leave later than those above. So a root that serves ranks one by one takes several:
+// A local step has the largest number among the steps that it waits for. A receive too, but at least the number of its send.
+// A send has that largest number plus one. Schedule::round() raises numbers further: a send that a rank adds after the call
+// has a larger number than all its sends before. So a root that calls round() between its sends needs several rounds,
+// although these sends do not wait for one another:
 //
 //   binomial broadcast, p = 4     round 1: 0→2     round 2: 0→1, 2→3
 #pragma once
@@ -14,15 +16,16 @@ namespace chorale {
 
 struct Message {
   int from = 0, to = 0;
-  int send = 0, recv = 0;  // the steps, of `from` and of `to`
+  int send = 0, recv = 0;  // the index of the send step on rank `from`, and of the receiving step on rank `to`
 };
 
-// Messages from one rank to another are matched in the order of their steps. Throws if one has no partner.
+// Messages from one rank to another are matched in the order of their steps. Throws if a send has no receive, or a receive
+// no send.
 std::vector<Message> match_messages(const std::vector<Schedule>& ranks);
 
 struct Rounds {
-  int count = 0;                     // rounds 1 … count; round 0 holds the steps that need no message
-  std::vector<std::vector<int>> of;  // by rank and step
+  int count = 0;                     // rounds are 1 … count; round 0 holds local steps that need no message
+  std::vector<std::vector<int>> of;  // by rank and step: the round's number
   std::vector<Message> messages;
 };
 

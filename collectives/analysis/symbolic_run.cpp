@@ -33,7 +33,7 @@ void SymbolicRun::next_round() {
   play();
 }
 
-// All sends of a round read what the previous round left. No step that overwrites it can run earlier.
+// Runs one round: first all sends, then all other steps. So every send reads the values that the previous round left.
 void SymbolicRun::play() {
   for (const Message& message : rounds_.messages)
     if (rounds_.of[index(message.from)][index(message.send)] == round_)
@@ -59,7 +59,7 @@ void SymbolicRun::store(int rank, int s) {
   std::vector<Values> addends;
   for (const Range& range : step.src) addends.push_back(read(rank, range));
   if (const auto mail = mail_.find({rank, s}); mail != mail_.end()) {
-    std::size_t before_own = 0;  // in rank order, our own among the others
+    std::size_t before_own = 0;  // addends are in rank order, so those of lower ranks come before this rank's own
     for (auto& [from, values] : mail->second)
       addends.insert(from < rank ? addends.begin() + static_cast<std::ptrdiff_t>(before_own++) : addends.end(),
                      std::move(values));

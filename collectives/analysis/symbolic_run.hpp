@@ -1,5 +1,6 @@
-// Runs the schedules of all ranks in one process, one round at a time. For every element of every buffer it records which
-// element of the whole vector it is, and the sum that it holds. It proves nothing: check the schedules first (checker.hpp).
+// Runs the schedules of all ranks in one process, one round at a time, on symbols instead of numbers. The symbol of an
+// element in a buffer says which element of the whole vector it is, and which sum it holds. The run proves nothing: check
+// the schedules first (checker.hpp).
 #pragma once
 #include <map>
 #include <tuple>
@@ -11,13 +12,13 @@
 namespace chorale {
 
 struct SymbolicValue {
-  std::int64_t element = -1;  // its index in the contributing ranks' vector; −1: not written yet
-  int sum = -1;
+  std::int64_t element = -1;  // index in the contributing ranks' vectors; −1: not written yet
+  int sum = -1;               // an expression (expressions.hpp)
 };
 
 class SymbolicRun {
  public:
-  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // both must outlive it; round 0 is over afterwards
+  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // runs round 0. Both arguments must outlive the run
 
   const Rounds& rounds() const { return rounds_; }
   int round() const { return round_; }  // the last round that is over
@@ -41,7 +42,7 @@ class SymbolicRun {
   int round_ = 0;
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
-  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // (rank, step) → sender → what it sent
+  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // (receiver, its step) → sender → the values sent
 };
 
 }  // namespace chorale

@@ -58,7 +58,7 @@ TEST_CASE("an all_to_all that mixes up places or sources is noticed") {
   };
   auto wrong_block = whole;
   std::swap(find(wrong_block[0], Kind::send, 1).src, find(wrong_block[0], Kind::send, 2).src);
-  CHECK_THAT(find_flaw(wrong_block), says("rank 1, output element 0: 1 of 1 contributions, of element 8 instead of 4"));
+  CHECK_THAT(find_flaw(wrong_block), says("rank 1, output element 0: has 1 of 1 contributions, to element 8 instead of 4"));
   auto wrong_source = whole;
   std::swap(find(wrong_source[0], Kind::recv, 1).dst, find(wrong_source[0], Kind::recv, 2).dst);
   CHECK_THAT(find_flaw(wrong_source), says("rank 0, output element 4"));
@@ -77,7 +77,7 @@ TEST_CASE("a barrier may count an arrival twice, but a sum may not count a contr
     return find_flaw(ranks);
   };
   CHECK(twice(barrier) == "");
-  CHECK_THAT(twice(sum), says("comes twice"));
+  CHECK_THAT(twice(sum), says("adds a rank's contribution to element 0 twice"));
   std::vector<Schedule> alone{Schedule(barrier.at(0)), Schedule(barrier.at(1))};
   for (Schedule& s : alone) s.copy(input(0, 1), output(0, 1));
   CHECK_THAT(find_flaw(alone), says("1 of 2 contributions"));

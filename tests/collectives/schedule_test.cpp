@@ -130,7 +130,7 @@ TEST_CASE("each kind of mistake has its own message") {
   again.recv_reduce(0, input(0, 4), output(0, 4));
   again.reduce({output(0, 4), input(0, 4)}, output(0, 4));
   again.send(0, output(0, 4));
-  CHECK_THAT(find_flaw({twice, again}), says("comes twice"));
+  CHECK_THAT(find_flaw({twice, again}), says("adds a rank's contribution to element 0 twice"));
 }
 
 TEST_CASE("a step that no backend can run is refused, by rank, step and element") {
@@ -145,8 +145,8 @@ TEST_CASE("a step that no backend can run is refused, by rank, step and element"
   CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {1}; }),
              says("rank 1, step 1, output element 2 and on: is a message to its own rank"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers = {2}; }),
-             says("rank 1, step 0, input element 0 and on: names rank 2 of 2"));
-  CHECK_THAT(broken(send, [](Step& s) { s.peers = {-1}; }), says("names rank -1 of 2"));
+             says("rank 1, step 0, input element 0 and on: names rank 2, but there are 2 ranks"));
+  CHECK_THAT(broken(send, [](Step& s) { s.peers = {-1}; }), says("names rank -1, but there are 2 ranks"));
   CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {0, 0}; }), says("out of rank order, or one twice"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers.clear(); }), says("has no peer"));
   CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers.clear(); }), says("has no peer"));

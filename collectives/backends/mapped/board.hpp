@@ -1,16 +1,17 @@
-// A rank's board shows the other ranks of a group its progress in the current collectives. Only its owner writes to it,
-// except for farewells; there is no atomic read-modify-write. Eight collectives may be in flight, each in a slot that the
-// ninth takes over.
+// A rank's board is memory in which it shows the other ranks of a group its progress in the current collectives. Only the
+// owner writes to its board, except that each member writes a farewell to all boards when it leaves. There is no atomic
+// read-modify-write. Eight collectives may be in flight; call number s uses slot s modulo 8:
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
-//           history     hash of all calls up to this one: a peer's first look shows whether it made the same calls
-//           stage       small data, the first 48 bytes in the cache line of word 0; for larger data, the locations of this
-//                       rank's buffers
+//           history     hash of all calls up to this one: shows a peer whether it has made the same calls
+//           stage       holds the data that this rank sends, if they are small; the first 48 bytes share a cache line with
+//                       word 0. Otherwise holds the locations of this rank's buffers
 //           more words  | tag | steps 32 … 63 | …
 //
-// A tag counts the uses of a slot, so that leftovers of an earlier use are never taken for news. A use is a collective, or
-// one of its slices: a rank may already be at the next slice while a peer still waits for the end of this one. A rank takes
-// over a slot when all others have finished with it; `finished` tells.
+// The tag counts the uses of a slot, so that bits of an earlier use are never taken for bits of this use. A use is a call or
+// one slice of a call (slices.hpp): a rank may already be at the next slice while a peer still waits for the end of this
+// one. A rank uses a slot for a new call only once `finished` on all boards shows that all members are done with the old
+// call.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -27,22 +28,23 @@ struct alignas(128) Slot {
   std::uint64_t word = 0;
   std::uint64_t history = 0;
   std::byte stage[stage_bytes];
-  std::uint64_t more[words];  // the first is unused
+  std::uint64_t more[words];  // words 1, 2, …; more[0] is unused
   char call[128];             // the call in words
 };
 
 struct alignas(128) Board {
-  std::uint64_t finished = 0;  // all collectives up to this number are finished
-  alignas(128) std::uint64_t poisoned = 0;
+  std::uint64_t finished = 0;               // the owner has finished all its calls up to this number
+  alignas(128) std::uint64_t poisoned = 0;  // 1: the owner has given up; `why` says why
   char why[368];
   std::uint64_t closed = 0;  // the owner has given up and touches no other rank's memory any more
   Slot slot[slots];
 };
 
-// Follows the board, one per member. `to` and `from` locate this rank's boards for messages to and from the member (0: not
-// created yet). `gone` holds the member's farewell: on leaving, it writes to the boards of all others. A board is taken down
-// when all members have done so. On its own board, a member's farewell is `leaving` until it has told the others, then
-// `left`: from then on it touches no other board.
+// A board is followed by one Member for each member of the group. `to` and `from` are the locations of the owner's boards
+// for point-to-point messages to and from this member (0: not created yet). `gone` is this member's farewell. A member that
+// leaves writes its farewell to the boards of all others; a board is freed once all farewells are there. On its own board, a
+// member writes `leaving` before it writes to the other boards, and `left` afterwards: then it touches no other board any
+// more.
 constexpr std::uint64_t leaving = 1, left = 2;
 struct Member {
   std::uint64_t to = 0, from = 0;
@@ -53,8 +55,8 @@ inline std::int64_t board_bytes(int members) {
   return static_cast<std::int64_t>(sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Member));
 }
 
-// The history shown for a call when its rank gives up. A peer that reaches the call later must not touch the buffers that
-// the slot names. Real histories are odd, or 0 if calls are not compared.
+// A rank that gives up shows this instead of the call's history. A peer that reaches the call later must not touch the
+// buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
 constexpr std::uint64_t abandoned = 2;
 
 inline std::uint64_t look(const std::uint64_t& word) {
@@ -69,7 +71,7 @@ inline const std::uint64_t& word_of(const Slot& slot, int index) { return index 
 inline std::uint64_t bit_of(int step) { return std::uint64_t{1} << (step % bits_of_word); }
 inline std::uint64_t tag_in(std::uint64_t word) { return word >> bits_of_word << bits_of_word; }
 constexpr std::uint64_t one_turn = std::uint64_t{1} << bits_of_word;
-// Given a slot's word 0, which every use writes: whether it belongs to that use or a later one. Tags may have wrapped.
+// Whether a slot is at the use with this tag or at a later use, given word 0 of the slot. Correct even if tags have wrapped.
 inline bool has_reached(std::uint64_t word, std::uint64_t tag) { return static_cast<std::int64_t>(tag_in(word) - tag) >= 0; }
 
 }  // namespace chorale::mapped

@@ -11,8 +11,7 @@ Buffer Boards::put_up(int members) {
     return true;
   });
   Buffer board = reach_->memory().allocate(board_bytes(members), Category::comm);
-  // Initializes only what is read before it is first written: the words' tags and the counters. The other pages stay
-  // untouched.
+  // Initializes only words and counters, which may be read before they are first written. Most pages stay untouched.
   auto* fresh = static_cast<Board*>(board.data());
   show(fresh->finished, 0);
   show(fresh->poisoned, 0);

@@ -1,5 +1,5 @@
-// One rank's boards in all its groups. A group's board stays up until all members have said farewell, which may be long
-// after this rank has left.
+// One rank's boards (board.hpp) in all its groups. After this rank has left a group, its board stays allocated until all
+// other members have left too.
 #pragma once
 #include <memory>
 #include <vector>
@@ -14,8 +14,8 @@ class Boards {
   explicit Boards(std::unique_ptr<Reach> reach) : reach_(std::move(reach)) {}
 
   Reach& reach() const { return *reach_; }
-  Buffer put_up(int members);
-  void take_down(Buffer board, int members) { left_.push_back({std::move(board), members}); }
+  Buffer put_up(int members);  // a new board; also frees boards that all members have left
+  void take_down(Buffer board, int members) { left_.push_back({std::move(board), members}); }  // to be freed later
 
  private:
   struct Left {

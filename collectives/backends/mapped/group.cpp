@@ -19,7 +19,8 @@ MappedGroup::MappedGroup(std::shared_ptr<Boards> boards, Membership membership, 
                     : reach().map(world_rank(r), static_cast<Location>(membership_.offers[static_cast<std::size_t>(r)]))));
 }
 
-// Each rank of a pair creates it at first need, and tells the other through its board of the parent group.
+// A pair is a group of two ranks for point-to-point messages in one direction. Each of its ranks creates its own side at
+// first use, and shows the location of its new board on its board of the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), board_(site_->put_up(2)), boards_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -33,11 +34,11 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   show(sends ? told.to : told.from, reach().locate(board_.data()));
 }
 
-// Sent data may still be on the board, so it stays up until all other members have left too. The other rank of a pair may
-// not have created it yet, or may have left before this one did: then its own board says so. Our farewell is our last access
-// to another rank's board, which may be taken down from then on. Only `left`, not `leaving`, says that a rank will never
-// touch our board again. If a group is created and destroyed while its peer is still tearing down, its board stays
-// allocated.
+// Peers may still read sent data on this rank's board, so the board stays allocated until all other members have left too.
+// The farewell is this rank's last access to another board, because that board may be freed afterwards. The other rank of a
+// pair may have left before this rank created its side; then the other rank's own board says so. Only `left`, not `leaving`,
+// says that a rank will never touch this rank's board again. If the other rank of a pair is still `leaving` when this rank
+// looks, or never creates its side, this board stays allocated.
 MappedGroup::~MappedGroup() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -93,11 +94,11 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   slot.call[sizeof slot.call - 1] = 0;
 }
 
-// This rank's calls have been abandoned. A rank writes to another's memory only within its own calls, so it does not touch
-// that any more.
+// This rank has abandoned its calls. A rank accesses other ranks' memory only within its calls, so `closed` is true from now
+// on.
 void MappedGroup::poison(const std::string& why) noexcept {
   show(own().closed, 1);
-  // The first rank to give up has told all members. Passing its message on would only wrap the text.
+  // If a member gave up first, all members already see its reason; this rank's error would only repeat it.
   if (std::ranges::any_of(boards_, [](const Board* board) { return board && look(board->poisoned); })) return;
   Board& board = own();
   const std::size_t length = std::min(why.size(), sizeof board.why - 1);
@@ -106,8 +107,9 @@ void MappedGroup::poison(const std::string& why) noexcept {
   show(board.poisoned, 1);
 }
 
-// If two ranks leave at once, at least one sees the other leave. The other's board stays up until this rank has said
-// farewell there, which comes later. On a pair the receiver has waited for the sender, so there is nothing left to compare.
+// Compares this rank's newest call with those of the members that are leaving or have left. If two ranks leave at once, at
+// least one of them sees that the other leaves. The other's board stays allocated until this rank writes its farewell, in
+// the destructor. On a pair, the receiver has waited for each message of the sender, so no calls are left to compare.
 void MappedGroup::leave() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -117,7 +119,7 @@ void MappedGroup::leave() {
   }
 }
 
-// Compares the newest call that both have made, if neither has reused its slot.
+// Compares the newest call that both ranks have finished, unless one of them has used its slot again.
 void MappedGroup::compare_newest(int other) {
   const Board& theirs = *board_of(other);
   const std::uint64_t made = look(theirs.finished), both = std::min(made, own_finished_);
@@ -126,7 +128,7 @@ void MappedGroup::compare_newest(int other) {
   if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
-// The boards still show the previous calls; the error names the first that differed.
+// Call `sequence` differs. The boards also show up to seven earlier calls, and the error names the first that differed.
 void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const Board& board, std::uint64_t number) -> const Slot& { return board.slot[number % slots]; };
   const Board& theirs = *board_of(other);
@@ -142,8 +144,8 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
   return has_reached(look(board->slot[sequence % slots].word), tag) && look(board->finished) < sequence;
 }
 
-// A rank that has left has finished all its calls, and its board stays up until this rank leaves too. The other rank of a
-// pair may have left the parent without ever creating the pair.
+// A member that has left has finished all its calls, and its board stays allocated until this rank leaves too. The other
+// rank of a pair may have left the parent without creating its side of the pair: then it has made no calls there.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(look(member(own(), r).gone) || (left_parent_ && look(*left_parent_)))) continue;

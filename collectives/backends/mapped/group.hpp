@@ -1,4 +1,4 @@
-// The ranks of one group on mapped memory, and their boards.
+// A group of ranks on mapped memory. Each rank shows its progress to the others on a board (board.hpp).
 #pragma once
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace chorale::mapped {
 
 class MappedGroup final : public Group {
  public:
-  // This rank's board was offered when the group was created; `membership.offers` locates the others'.
+  // `board` is this rank's board; `membership.offers` holds the locations of all members' boards.
   MappedGroup(std::shared_ptr<Boards> boards, Membership membership, Buffer board);
   ~MappedGroup() override;
 
@@ -24,17 +24,17 @@ class MappedGroup final : public Group {
   Reach& reach() const { return site_->reach(); }
 
   Board& own() const { return *static_cast<Board*>(board_.data()); }
-  Board* board_of(int rank);               // null until the other rank of a pair has put up its board
-  bool may_enter(std::uint64_t sequence);  // all members have finished with the slot
-  // The tag of the slot's next use.
+  Board* board_of(int rank);               // null if the other rank of a pair has not created its board yet
+  bool may_enter(std::uint64_t sequence);  // whether all members are done with the old call in the slot of this call
+  // Starts the next use of the slot of this call, and returns its tag.
   std::uint64_t turn(std::uint64_t sequence) { return turns_[sequence % slots] += one_turn; }
-  void finished(std::uint64_t sequence);
+  void finished(std::uint64_t sequence);   // shows that this rank has finished this call
   void say(Slot& slot, const Plan& plan);  // writes the call in words to the slot
-  // Whether `rank` may still touch the buffers of that call, whose use of the slot has this tag.
+  // Whether `rank` may still touch buffers in call `sequence`, whose first use of its slot has this tag.
   bool is_at(int rank, std::uint64_t sequence, std::uint64_t tag);
-  void throw_if_poisoned();
-  void throw_if_left(std::uint64_t sequence, const std::string& words);    // throws if a member left before that call
-  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // `rank` made other calls
+  void throw_if_poisoned();                                                // throws if a member gave up
+  void throw_if_left(std::uint64_t sequence, const std::string& words);    // throws if a member left before this call
+  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // member `rank` made different calls
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);
@@ -44,13 +44,15 @@ class MappedGroup final : public Group {
   Membership membership_;
   Buffer board_;
   std::vector<Board*> boards_;
-  const std::uint64_t* announced_ = nullptr;    // of a pair: where the other rank will announce its board …
-  const std::uint64_t* left_parent_ = nullptr;  // … and where it tells that it left the parent, so that no board will come
-  std::uint64_t said_[slots] = {};              // by slot: signature of the call whose words it shows
-  std::uint64_t turns_[slots] = {};             // tags; equal on all ranks
-  std::uint64_t all_finished_ = 0;              // as far as known, of the slowest member
-  std::uint64_t own_finished_ = 0;              // all calls up to this one
-  std::uint64_t out_of_order_ = 0;              // bit i: own_finished_ + 2 + i is finished too
+  // Only in a pair: where the other rank will write the location of its board, and its farewell to the parent group. After
+  // that farewell it creates no board.
+  const std::uint64_t* announced_ = nullptr;
+  const std::uint64_t* left_parent_ = nullptr;
+  std::uint64_t said_[slots] = {};   // by slot: signature of the call whose words are in the slot
+  std::uint64_t turns_[slots] = {};  // by slot: tag of its newest use, equal on all ranks
+  std::uint64_t all_finished_ = 0;   // every member has finished its calls up to this number, and perhaps more
+  std::uint64_t own_finished_ = 0;   // this rank has finished its calls up to this number
+  std::uint64_t out_of_order_ = 0;   // bit i: call own_finished_ + 2 + i is finished too
 };
 
 }  // namespace chorale::mapped

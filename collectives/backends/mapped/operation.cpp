@@ -13,8 +13,8 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr std::int64_t afar_bytes = 128 << 10;     // piece read from unmapped memory: fits the L2 cache
-constexpr std::int64_t streamed_bytes = 16 << 10;  // piece summed at once: fits the L1 cache
+constexpr std::int64_t afar_bytes = 128 << 10;     // size of a piece read from unmapped memory: fits into the L2 cache
+constexpr std::int64_t streamed_bytes = 16 << 10;  // size of a piece summed before it is streamed: fits into the L1 cache
 
 bool fills_caches(const Plan& plan) {
   const Problem& p = plan.problem;
@@ -57,14 +57,14 @@ bool MappedOperation::progress() {
   return false;
 }
 
-// Performs the part's steps as far as possible.
+// Performs the steps of the current part that are ready. True once all steps are done.
 bool MappedOperation::go_on() {
   const auto& actions = part_->program.actions;
   for (std::size_t a = first_open_; a < actions.size(); ++a) {
     if (!done_[a]) {
       const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
-      if (unshown_ && takes_time) flush();  // other ranks wait for these bits
+      if (unshown_ && takes_time) flush();  // other ranks wait for the bits of earlier steps
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -98,7 +98,7 @@ bool MappedOperation::enter() {
   return true;
 }
 
-// If one rank must take the call in slices, all do. So each rank first looks at all others.
+// If one rank must run the call in slices, all ranks must. So each rank first looks at the boards of all others.
 bool MappedOperation::agree() {
   if (unshown_) flush();
   for (int r = 0; r < group_.size(); ++r)
@@ -109,7 +109,8 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// The beginning of a part is shown only after its input is in place: from then on, others may write there.
+// Begins a part. flush() shows this to the others later, after the input has been copied: then others may write to this
+// rank's buffers.
 void MappedOperation::begin(const Part& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
@@ -159,7 +160,7 @@ bool MappedOperation::has_happened(const Event& event) {
   const Slot& slot = *peer(event.rank).slot;
   const std::uint64_t word = look(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
-  return has_reached(look(slot.word), tag_ + one_turn);  // a peer at the next slice has done all of this one
+  return has_reached(look(slot.word), tag_ + one_turn);  // a peer that is at the next slice has done all steps of this one
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -223,9 +224,10 @@ void MappedOperation::take(const Action& action) {
     read(spot, 0, action.count, own(action.into));
 }
 
-// Sums at once if everything is mapped; otherwise in pieces, after reading unmapped data. Beyond the caches, each piece is
-// summed within them and then streamed to its targets. Not in place: there a target is also a source, so it is in the caches
-// anyway.
+// If all sources are mapped, sums them in one pass. Otherwise sums in pieces: the kernel reads a piece of each unmapped
+// source, then the pieces are added. If the vectors exceed the caches, also sums in pieces: each piece is summed in the
+// caches, then written to its targets by non-temporal stores. In place this does not pay: a target is also a source, so it
+// is in the caches already.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -272,7 +274,7 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Also waits until no other rank reads this rank's memory.
+// Copies the output out of a stand-in, then waits until no other rank reads this rank's memory. True once that is so.
 bool MappedOperation::finish() {
   const Program& program = part_->program;
   if (!given_back_) places_.give_back(first_, part_->problem);
@@ -292,7 +294,7 @@ void MappedOperation::abandon() noexcept {
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers look at the board only
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // staged: peers read only the board
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;
@@ -301,7 +303,8 @@ bool MappedOperation::may_be_written() noexcept {
 void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
-  // Peers have read the next slot's line, so it is fetched for writing now.
+  // Other cores hold the cache line of the next slot, because peers have read it. Fetches the line for writing ahead of
+  // time.
   __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots], 1);
 }
 

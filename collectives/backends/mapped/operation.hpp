@@ -1,9 +1,12 @@
-// One collective of a group on memory that peers can map: a Program, run over the boards. Only first runs allocate. With
-// ordinary buffers that is a stand-in in symmetric memory (places.hpp), the programs of slices (slices.hpp), or room for
-// data that the kernel reads. With sums beyond the caches it is room for one piece.
+// One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on boards
+// (board.hpp).
 //
-// Cost on two cores: a step whose data are ready takes some tens of ns besides its copying. The rest is the time that a
-// cache line takes from core to core.
+// A first run may allocate, later runs do not. With ordinary buffers, which peers cannot map, it allocates stand-ins in
+// symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel reads. For sums of
+// vectors that exceed the caches, it allocates space for one piece.
+//
+// Cost on two cores: besides copying, a step whose data are ready takes some tens of ns. A step also waits until the cache
+// line of the peer's board has moved from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -25,17 +28,17 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // the call and the part of this operation in which it was last met
-    const Slot* slot = nullptr;
+    std::uint64_t known = 0, met = 0;  // the last call, and the last part, in which this rank has seen the peer begin
+    const Slot* slot = nullptr;        // the slot of the current call on the peer's board
     Whereabouts where = {};
-    std::byte* mapped[3] = {};  // its buffers at this rank's addresses; null if not mapped
+    std::byte* mapped[3] = {};  // by Place: where the peer's buffer is mapped in this process; null if it is not
   };
 
   bool go_on();
-  bool enter();
-  bool agree();
+  bool enter();  // takes the slot of this call; false if a member still uses it
+  bool agree();  // decides with all ranks whether to run in slices; false until all have begun the call
   void begin(const Part& part, std::int64_t first);
-  bool meet(int rank);
+  bool meet(int rank);  // whether that rank has begun this part; throws if it made another call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
   bool ready(const Action& action);
@@ -44,14 +47,14 @@ class MappedOperation final : public Operation {
   void sum(const Action& action);
   void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
-  void publish(std::size_t a);
+  void publish(std::size_t a);  // marks step a as happened: shown at once, except for word 0, which flush() shows
   void flush();
   bool finish();
   void leave();
 
-  const std::byte* seen(const Spot& spot) const;  // null if it is not mapped
+  const std::byte* seen(const Spot& spot) const;  // address of a spot of any rank; null if it is not mapped
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }
-  std::byte* there(const Spot& spot) const {  // of another rank; it must be mapped
+  std::byte* there(const Spot& spot) const {  // address of a spot of another rank; it must be mapped
     const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
     const int which = static_cast<int>(spot.place);
     return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
@@ -63,13 +66,13 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
-  const bool streams_;  // the data of all ranks together exceed the last-level cache
+  const bool streams_;  // use non-temporal stores: the data of all ranks together exceed the last-level cache
   const Part whole_;
   Slices slices_;
   Places places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // this part's words, as shown on the board
+  std::vector<std::uint64_t> words_;  // the words of this part, as they are on this rank's board
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;
@@ -79,11 +82,11 @@ class MappedOperation final : public Operation {
   Slot* slot_ = nullptr;
   bool running_ = false, entered_ = false, agreed_ = false, in_slices_ = false, own_output_mapped_ = false;
 
-  // The current part:
+  // The current part, the whole call or a slice:
   const Part* part_ = nullptr;
-  std::int64_t slice_ = 0, first_ = 0;  // its index and its first element
+  std::int64_t slice_ = 0, first_ = 0;  // the index and the first element of the slice
   std::uint64_t moved_ = 0;
-  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // number of parts so far; tag of this part; tag of the call's first
+  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;  // number of parts so far; tags of this part and of the call's first
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;
 };

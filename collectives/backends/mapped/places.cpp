@@ -25,7 +25,7 @@ const Whereabouts& Places::find() {
   for (const int which : {input, output}) {
     place_[which] = static_cast<std::byte*>(vector_[which]);
     const std::int64_t vector = std::max(homes[input] + counts[input], homes[output] + counts[output]);
-    const std::int64_t whole = p.in_place ? vector : counts[which];  // in place, both are in one vector
+    const std::int64_t whole = p.in_place ? vector : counts[which];  // in place, input and output are in one vector
     const bool worth_a_copy = slice_count_ > 0 || !reach_.can_read() || whole * element_ <= reach_.copied_up_to;
     where_.stays[which] = !(reach_.locate(place_[which]) & is_mapped) && counts[which] > 0 && worth_a_copy;
     if (!where_.stays[which]) continue;
@@ -43,7 +43,8 @@ void Places::copy_in(std::int64_t first, const Problem& part) {
   std::memcpy(place_[input], at(input, first), static_cast<std::size_t>(part.input_count() * element_));
 }
 
-// Out of place, the caller's vector is not in the caches if all vectors together exceed them.
+// Uses non-temporal stores if the call is out of place and all vectors together exceed the caches: then the caller's vector
+// is not in the caches.
 void Places::copy_out(std::int64_t first, const Problem& part) {
   std::byte* vector = at(output, first);
   if (streams_)

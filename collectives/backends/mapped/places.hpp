@@ -1,10 +1,12 @@
-// Where peers find a rank's buffers in a call. Mapped buffers are used in place. Ordinary buffers go through stand-ins in
-// symmetric memory, created at the first such call, or the kernel reads them:
+// Where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not mapped: either
+// they are copied to and from a stand-in, a buffer in symmetric memory that the first such call allocates, or the kernel
+// reads them for a peer:
 //
-//   mapped                                  in their own place
-//   ordinary, in a call worth slicing       in a stand-in for one slice; so all ranks take the call in slices
-//   ordinary, others, ≤ copied_up_to        in a stand-in for the vector
-//   ordinary, others, larger                in their own place: the kernel reads them; a stand-in if it may not
+//   buffer                                         peers access
+//   mapped                                         the buffer
+//   ordinary, in a call that is cut into slices    a stand-in of one slice (so all ranks run the call in slices)
+//   ordinary, other calls, up to copied_up_to      a stand-in of the whole vector
+//   ordinary, other calls, larger                  the buffer, through the kernel; if it may not read, a stand-in
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/backends/transport.hpp"
@@ -16,8 +18,8 @@ constexpr int scratch = static_cast<int>(Place::scratch);
 
 struct Whereabouts {     // what a rank shows to its peers
   Location location[3];  // of input, output and scratch
-  bool stays[3];         // the location is the same for every slice; otherwise each slice is at its place in the vector
-  bool in_slices;        // this rank has ordinary buffers and can take the call only in slices
+  bool stays[3];   // every slice uses the same location (a stand-in or scratch); otherwise slices are consecutive there
+  bool in_slices;  // this rank has ordinary buffers and can run the call only in slices
 };
 
 class Places {
@@ -25,8 +27,9 @@ class Places {
   Places(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
-  const Whereabouts& find();  // call before peers look there
-  // take_in: a part begins at element `first`, so its input is copied. give_back: the part is over, so its output is copied.
+  const Whereabouts& find();  // decides where peers find this rank's buffers in the run
+  // take_in: a part begins at element `first`; copies its input into the stand-in, if there is one. give_back: the part is
+  // over; copies its output out of the stand-in, if there is one.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
       if (!where_.stays[which]) place_[which] = at(which, first);

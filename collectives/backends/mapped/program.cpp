@@ -69,7 +69,7 @@ class Compiler {
     return sum;
   }
 
-  // The place of a send's data on its sender's stage: after those of earlier sends.
+  // The offset of a send's data in the sender's stage: the data of a rank's sends lie there one after another.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -100,7 +100,8 @@ class Compiler {
     return action;
   }
 
-  // Whether the receiver's target may be written when the `maker` runs, the recv_reduce whose result is sent (−1: none).
+  // Whether the sender may write to the receiver's target while `maker` runs. The maker is the sender's recv_reduce whose
+  // result is sent; −1 if there is none.
   bool can_be_written(const Message& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
@@ -109,8 +110,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // It may be written if no step of the receiver still needs it, or only the maker does: it reads each element before it
-    // writes it.
+    // The receiver's earlier steps use the target. Writing is safe if only the maker still reads these data: it reads each
+    // element before it writes it.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
@@ -150,8 +151,8 @@ class Compiler {
     }
   }
 
-  // Now it is known which data are staged and which are written by others. Sets the dependencies on readers, and which steps
-  // are shown.
+  // Called once it is known which data are staged and which are written by senders. Sets which steps the board shows, and
+  // the receiving steps that this rank waits for.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

@@ -1,14 +1,15 @@
-// A schedule compiled for memory that peers can map. A message needs no buffer of its own: the receiver reads the sender's
-// memory once the sender's step has happened. So a rank must know the steps of the others. It does, because their schedules
+// A schedule compiled for memory that peers can map. A message needs no buffer: the receiver reads the sender's memory once
+// the sender's step has happened. So a rank must know the steps of all ranks. It computes them itself, because all schedules
 // are functions of the same problem.
 //
-//   send            shows that its data are ready                        (small data are put on the board's stage)
-//   recv            waits for the sender's step, copies
-//   recv_reduce     waits for all senders, reduces directly from their memory
-//   … and send      also writes the sum to the next receivers, in the same pass; their recv only waits
-//   put             the sender writes to the receiver, whose recv only waits; for senders that would idle otherwise
+//   send                     shows that its data are ready; small data are copied to this rank's board (board.hpp)
+//   recv                     waits for the sender's step, then copies the data
+//   recv_reduce              waits for all senders, then reduces directly from their memory
+//   recv_reduce, then send   writes the sum also to the next receivers, in the same pass; their recv only waits
+//   put                      writes to the receiver's memory, whose recv only waits; for senders that would otherwise idle
 //
-// A local step that waits for a send waits until its readers are done, unless the data were staged.
+// If a step of this rank waits for a send of this rank, it waits until the send's receivers have read the data, unless the
+// data were staged: copied to the board.
 #pragma once
 #include <vector>
 
@@ -20,38 +21,40 @@ namespace chorale::mapped {
 struct Event {
   int rank;
   int step;
-  bool only_if_read = false;  // needed only if the reader had to read the data because they were not written to it
+  bool only_if_read = false;  // no need to wait if this rank has written the data to that rank's memory
 };
 
-// A range of some rank's memory.
+// Where data begin in the memory of any rank of the group.
 struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // its place on that rank's stage, in elements; −1: not staged
+  std::int64_t staged = -1;  // offset in the stage of that rank's board, in elements; −1: not staged
 };
 
 struct Action {
   Kind kind;
   std::int64_t count = 0;
-  Spot into{};                  // on this rank; unused by sends
-  std::vector<Spot> from;       // what is read; for a send: what is staged
-  std::vector<Spot> also_into;  // on other ranks, which are written directly
-  bool written = false;  // recv: the sender writes the data, if it can map the target; then only the sender is waited for
-  bool shown = false;    // other ranks look for this step
-  std::vector<Event> events;   // the senders' steps
-  std::vector<int> after;      // steps of this rank …
-  std::vector<Event> readers;  // … and, if those are sends, their readers
+  Spot into{};                  // the target on this rank; unused by sends
+  std::vector<Spot> from;       // the sources; for a send, the data that it sends
+  std::vector<Spot> also_into;  // targets on other ranks, to which this rank writes directly
+  // For a recv: the sender writes the data, if it has mapped this rank's output. Then this action waits only for the sender.
+  bool written = false;
+  bool shown = false;          // the board shows that this step has happened, because other ranks look for it
+  std::vector<Event> events;   // steps of senders to wait for
+  std::vector<int> after;      // steps of this rank to wait for
+  std::vector<Event> readers;  // for each send in `after`, the receiving steps to wait for
 };
 
 struct Program {
   std::vector<Action> actions;
-  std::vector<Event> at_the_end;  // steps of others that still read this rank's memory
-  bool staged = false;            // all sent data go through the stage
+  std::vector<Event> at_the_end;  // steps of other ranks that read this rank's memory: the call ends after them
+  bool staged = false;            // all sent data go through the stages of the boards
   std::int64_t scratch_count = 0;
 };
 
-constexpr std::int64_t never_staged = -1;
+constexpr std::int64_t never_staged = -1;  // as stage_elements: no data are staged
+// Compiles the program of `rank`. Data are staged if each rank sends at most `stage_elements` elements.
 Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
 
 }  // namespace chorale::mapped

@@ -1,7 +1,7 @@
-// How a rank reaches another rank's memory: through a mapping if there is one, otherwise by a copy in the kernel.
+// How a rank reaches another rank's memory: through a mapping if there is one, otherwise the kernel copies the data.
 //
-// A Location is valid on every rank. It is an offset into its owner's symmetric memory or, for ordinary memory, the owner's
-// own address.
+// A Location names an address of one rank, its owner, in a way that all ranks understand. It is an offset into the owner's
+// symmetric memory or, for ordinary memory, the owner's virtual address.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,17 +17,17 @@ class Reach {
  public:
   virtual ~Reach() = default;
   virtual Location locate(const void* mine) const = 0;
-  virtual void* map(int world_rank, Location location) const = 0;  // null if it is not mapped
-  virtual bool can_read() const = 0;                               // whether ordinary memory of other ranks can be read
+  virtual void* map(int world_rank, Location location) const = 0;  // the address in this process; null if not mapped
+  virtual bool can_read() const = 0;                               // whether read() works for ordinary memory of all ranks
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Calls that can be sliced take ordinary buffers through symmetric memory in slices of this size, which stay in the L2
-  // cache.
+  // Calls that can be cut (slices.hpp) copy ordinary buffers through symmetric memory in slices of this size, which stay in
+  // the L2 cache.
   std::int64_t slice_bytes = 512 << 10;
 
-  // Other calls copy ordinary buffers up to this size into symmetric memory and back. That is faster than a read by the
-  // kernel, which pins pages. Larger buffers are read by the kernel.
+  // Other calls copy an ordinary buffer of up to this size to symmetric memory and back. That is faster than a read by the
+  // kernel, which pins pages. The kernel reads larger buffers.
   std::int64_t copied_up_to = 8 << 20;
 };
 

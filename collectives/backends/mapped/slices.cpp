@@ -22,7 +22,7 @@ Plan with_count(Plan plan, std::int64_t count) {
 Part::Part(const Plan& plan, std::int64_t stage_elements)
     : problem(plan.problem), program(compile(schedules_of(plan), plan.problem.rank, stage_elements)) {
   const std::size_t steps = program.actions.size();
-  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, more than fit on a board", plan.words,
+  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, too many for mapped memory", plan.words,
           steps);
   for (const Action& action : program.actions) {
     most_sources = std::max(most_sources, action.from.size());

@@ -1,10 +1,11 @@
 // Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
-// same element of the inputs. So the call equals a sequence of calls, one per slice. Ordinary buffers are handled this way:
-// a slice copied into symmetric memory is still in the L2 cache when it is used; a whole vector would not be.
+// same element of the inputs. So the call equals a sequence of calls, one per slice. This is used if a rank's buffers lie in
+// ordinary memory, which peers cannot map. They are copied through a stand-in in symmetric memory. A slice is still in the
+// L2 cache when peers read it; a whole vector would not be.
 //
-//   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory; on another rank they may be mapped
+//   buffers      | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                     ⇅
-//   stand-in     |  slice  |                                     symmetric memory: one slice, used for all in turn
+//   stand-in     |  slice  |                                     symmetric memory for one slice, used for all slices in turn
 #pragma once
 #include <memory>
 
@@ -13,20 +14,20 @@
 
 namespace chorale::mapped {
 
-// One unit of execution: a call or one of its slices.
+// A whole call or one of its slices, as an operation runs it.
 struct Part {
   Part(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
   Program program;
-  std::size_t most_sources = 1, most_targets = 1;  // of any action
+  std::size_t most_sources = 1, most_targets = 1;  // the largest numbers of sources and targets of an action
 };
 
 class Slices {
  public:
   Slices(const Plan& plan, std::int64_t most_bytes);  // keeps a reference to the plan
 
-  bool worth_it() const { return number_ > 1; }  // equal on all ranks
-  std::int64_t number() const { return number_; }
+  bool worth_it() const { return number_ > 1; }    // whether the call may be cut; equal on all ranks
+  std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
   std::int64_t each() const { return each_; }  // elements per slice; the last may have fewer
   const Part& part(std::int64_t slice);        // compiled at the first request

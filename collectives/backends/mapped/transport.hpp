@@ -1,5 +1,5 @@
-// The Transport of both backends on mapped memory. They differ in how a rank reaches another's memory and how ranks first
-// meet.
+// The common part of the two backends on mapped memory, shm and threads. They differ in how a rank reaches another rank's
+// memory (Reach), and in how ranks exchange numbers at the start.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 
