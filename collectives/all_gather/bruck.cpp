@@ -1,5 +1,6 @@
-// Bruck's all-gather (1997): for d = 1, 2, 4, …, a rank with blocks r … r+d−1 sends up to d blocks to r−d and gets as many
-// from r+d. ⌈log₂ p⌉ rounds for any p. Blocks are received in their final places, so nothing is rotated at the end.
+// Bruck's all-gather (1997): in the rounds d = 1, 2, 4, …, rank r has blocks r … r+d−1. It sends up to d of them to rank
+// r−d, and receives as many new ones from rank r+d. ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received in their
+// final places, so the vector is not rotated at the end, as it is in Bruck's paper.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_gather {

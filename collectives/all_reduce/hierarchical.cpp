@@ -1,12 +1,13 @@
 // Hierarchical all-reduce, for links that are fast within a node and slow between nodes. It runs a direct reduce-scatter
-// within each node, a circulant all-reduce of each part between nodes, and a direct all-gather within each node. Between
-// nodes each rank sends only its part.
+// within each node, then circulant all-reduces between nodes, then a direct all-gather within each node. So between nodes
+// each rank sends only the part of the vector that it sums in its node.
 //
-// The vector is cut into lanes, as many as the fullest node has ranks. A lane's owners, one per node, form a group. In a
-// node with fewer ranks, some ranks own several lanes.
+// The vector is cut into as many lanes as the fullest node has ranks. On each node, each lane has one owner, the rank that
+// sums this lane. The owners of a lane run the all-reduce of that lane between nodes. On a node with fewer ranks, some ranks
+// own several lanes.
 //
 //   7 ranks, 3 per node    lane 0      lane 1      lane 2
-//   node 0                 rank 0      rank 1      rank 2         down a column: one all-reduce between nodes
+//   node 0                 rank 0      rank 1      rank 2         the ranks of a column run one all-reduce between nodes
 //   node 1                 rank 3      rank 4      rank 5
 //   node 2                 rank 6      rank 6      rank 6
 #include "collectives/phases.hpp"
@@ -14,7 +15,7 @@
 namespace chorale::all_reduce {
 namespace {
 
-// How ranks and lanes are divided among the nodes.
+// How ranks and lanes are divided: `count` nodes, `lanes` lanes, and which rank of a node owns a lane.
 struct Nodes {
   explicit Nodes(const Problem& p)
       : size(p.size),

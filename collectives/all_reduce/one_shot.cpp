@@ -1,5 +1,5 @@
-// One-shot all-reduce: each rank sends its vector to all, and sums in rank order. So the result is what a single rank would
-// get by adding up the vectors. One round; each rank sends p−1 whole vectors: for tiny ones.
+// One-shot all-reduce: each of the p ranks sends its vector to all others, and sums all vectors in rank order. So the result
+// has the same bits as if one rank had added the vectors. One round; each rank sends p−1 whole vectors. For tiny vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale {
@@ -19,8 +19,8 @@ void one_shot_all_reduce(Schedule& s) {
     s.recv_reduce(others, own, whole);
     return;
   }
-  // In place, the sum cannot overwrite the vector while it is being sent: every rank would wait for its sends, and none
-  // would receive.
+  // In place, the sum cannot overwrite the vector while the vector is being sent: every rank would wait for its sends before
+  // it receives, and no send would complete.
   const Range sum = s.scratch(whole.count);
   s.recv_reduce(others, own, sum);
   s.copy(sum, whole);

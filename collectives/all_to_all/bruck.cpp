@@ -1,13 +1,14 @@
-// Bruck's all-to-all (1997): a block for the rank i ahead travels along the bits of i. In round k, all blocks whose i has
-// bit k go to the rank 2^k ahead, in one message. ⌈log₂ p⌉ rounds of up to p/2 blocks each: for small blocks. All blocks
-// must have the same size, because ranks pass on blocks whose sizes they do not know.
+// Bruck's all-to-all (1997): a block for the rank i ahead travels 2^k ranks ahead for each bit k of i. In round k, a rank
+// sends all its blocks whose i has bit k to the rank 2^k ahead, in one message. ⌈log₂ p⌉ rounds with about p/2 blocks each:
+// for small blocks. All blocks must have the same size, because ranks pass on blocks whose sizes they do not know.
 //
-//   p = 4, where rank 0's blocks go     i = 1: to 1      i = 2: to 2      i = 3: to 1, which sends it to 3
+//   p = 4, the way of rank 0's blocks     i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
 
-// Each rank sees only its own row and column of the sizes. The communicator ensures that all ranks give the same answer.
+// Whether all blocks have the same size. A rank knows only the sizes of the blocks that it sends and receives. The
+// communicator ensures that all ranks get the same answer.
 bool equal_blocks(const Problem& p) {
   for (int b = 0; b < p.size; ++b)
     if (p.blocks.count(b) != p.blocks.count(0) || p.taken.count(b) != p.blocks.count(0)) return false;
@@ -18,7 +19,7 @@ Schedule bruck(const Problem& p) {
   Schedule s(p);
   const std::int64_t count = p.blocks.count(0);
   const Home given = in_input(p), taken = in_taken(p);
-  std::vector<Range> at;  // by i: where the block for the rank i ahead of its sender lies now
+  std::vector<Range> at;  // by i: where this rank now has a block that goes i ranks ahead of its first sender
   for (int i = 0; i < p.size; ++i) at.push_back(given(modulo(p.rank + i, p.size)));
   for (int bit = 1; bit < p.size; bit *= 2) {
     std::vector<std::size_t> moved;

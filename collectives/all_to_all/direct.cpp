@@ -1,5 +1,5 @@
-// Direct all-to-all: each rank sends to all others at once, each to a different peer first. One round, p−1 messages per
-// rank.
+// Direct all-to-all: each of the p ranks sends to all others at once. Each rank sends to the next rank first, so no rank is
+// the first target of two. One round, p−1 messages per rank.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {

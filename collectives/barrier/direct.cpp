@@ -1,4 +1,5 @@
-// Direct barrier: each rank signals all others. One round, p(p−1) messages. On mapped memory, a rank's p−1 reads are cheap.
+// Direct barrier: each of the p ranks signals all others. One round, p(p−1) messages. On mapped memory these are cheap: each
+// rank reads the flags of p−1 ranks.
 #include "collectives/phases.hpp"
 
 namespace chorale::barrier {

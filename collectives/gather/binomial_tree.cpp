@@ -1,5 +1,5 @@
-// Binomial gather: ranks are numbered from the root. In round k, each rank with bit k sends all blocks it has collected to
-// the rank without that bit. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
+// Binomial gather: the p ranks are numbered from the root. In round k, a rank whose number has bit k sends all blocks that
+// it has collected to the rank whose number lacks that bit. ⌈log₂ p⌉ rounds; a block travels up to ⌈log₂ p⌉ times.
 #include "collectives/phases.hpp"
 
 namespace chorale {

@@ -1,5 +1,5 @@
-// Direct reduce: each rank sums its own block of all vectors and sends it to the root. Two rounds; each rank sends at most
-// one vector. On mapped memory all ranks sum at once, straight into the root's output.
+// Direct reduce: each rank receives its own block of all vectors, sums it, and sends the sum to the root. Two rounds; each
+// rank sends at most one vector in total. On mapped memory all ranks sum at the same time, directly into the root's output.
 #include "collectives/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,5 +1,5 @@
-// Double tree reduce: the double tree broadcast in reverse. Two trees over the ranks other than the root sum half of the
-// vector each. The root adds its own vector to the results of both.
+// Double tree reduce: the double tree broadcast in reverse. Each of two trees over the ranks other than the root sums half
+// of the vector (trees.hpp). The root adds its own vector to the results of both.
 #include "collectives/trees.hpp"
 
 namespace chorale::reduce {

@@ -1,8 +1,9 @@
-// Circulant reduce-scatter (Träff 2023): halving for any number of ranks. Rank r calls block r+i its block i.
-// With s' blocks left and s = ⌈s'/2⌉, it sends blocks s … s'−1 to rank r+s, which numbers them 0, 1, …
-// ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
+// Circulant reduce-scatter (Träff 2023): halving for any number of ranks p. Rank r numbers blocks from its own: its block i
+// is block r+i of the vector. A rank begins with p blocks. In each round it keeps the first half of its blocks, rounded up
+// to s blocks, and sends the others to rank r+s, where they are blocks 0, 1, … ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of
+// the vector.
 //
-//   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, its own, is complete
+//   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, the own block, is complete
 #include "collectives/phases.hpp"
 
 namespace chorale {
@@ -10,14 +11,15 @@ namespace chorale {
 void circulant_reduce_scatter(Schedule& s, const Home& home) {
   const Problem& p = s.problem();
   const Home own = in_input(p);
-  std::vector<bool> summed(static_cast<std::size_t>(p.size),
-                           false);  // by i: whether its sum is in home yet; the same on every rank
+  // By i: whether block i already has a partial sum in home. The values are the same on every rank.
+  std::vector<bool> summed(static_cast<std::size_t>(p.size), false);
   const auto is_summed = [&](int i) -> bool { return summed[static_cast<std::size_t>(i)]; };
   for (int left = p.size; left > 1;) {
     const int skip = (left + 1) / 2, moved = left - skip;
     const int to = modulo(p.rank + skip, p.size), from = modulo(p.rank - skip, p.size);
     s.round();
-    // Moves runs of blocks that share a place, both where they are sent from and where they are added.
+    // Consecutive blocks travel in one message if all are sent from the same buffer (input or home), and all are added to
+    // the same buffer on the receiver.
     for (int i = 0; i < moved;) {
       int end = i + 1;
       while (end < moved && is_summed(skip + end) == is_summed(skip + i) && is_summed(end) == is_summed(i)) ++end;

@@ -1,9 +1,9 @@
-// Ring reduce-scatter: partial sums travel once around the ring, and each rank adds its contribution to each.
-// p−1 rounds; each rank sends (p−1)/p of the vector.
+// Ring reduce-scatter: partial sums travel once around the ring, and each rank adds its contribution to each of them.
+// p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
 //
 //   p = 3        rank 0         rank 1         rank 2
-//   round 1      sends block 2  sends block 0  sends block 1      to the right
-//   round 2      passes 1 on    passes 2 on    passes 0 on        each ends with its own block, complete
+//   round 1      sends block 2  sends block 0  sends block 1      to the next rank
+//   round 2      sends block 1  sends block 2  sends block 0      then each rank has the complete sum of its own block
 #include "collectives/phases.hpp"
 
 namespace chorale {

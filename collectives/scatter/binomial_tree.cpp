@@ -1,4 +1,5 @@
-// Binomial scatter: the tree of the gather in reverse. Half of the blocks go to the farthest rank first. ⌈log₂ p⌉ rounds.
+// Binomial scatter: the tree of the binomial gather in reverse. Each rank sends to the farthest rank below it first, with
+// all blocks for that rank's subtree. ⌈log₂ p⌉ rounds for p ranks.
 #include "collectives/phases.hpp"
 
 namespace chorale {
