@@ -8,7 +8,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a launch returns its exit code or signal, or throws if the status is unknown") {
+TEST_CASE("a launch returns its exit code or 128 plus its signal, or throws if the status is unknown") {
   const test::TemporaryFolder folder;
   SystemClock clock;
   const auto end_of = [&](const char* command) {

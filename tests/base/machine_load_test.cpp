@@ -38,7 +38,7 @@ TEST_CASE("the busy time between two readings, minus this rank's own, is that of
   CHECK(work_between(before, before, 4).cores == 0);
 }
 
-TEST_CASE("a machine is busy from a quarter of a core, a fiftieth of a large machine, or 2 % of stolen time") {
+TEST_CASE("a machine is busy if others use a quarter of a core, 2 % of many cores, or if 2 % of its time is stolen") {
   const auto busy = [](double cores, double stolen, int of_cores) {
     return OtherWork{.cores = cores, .stolen = stolen, .of_cores = of_cores}.busy();
   };

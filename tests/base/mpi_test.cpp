@@ -14,7 +14,7 @@
 using namespace chorale;
 using namespace chorale::test;
 
-TEST_CASE("texts of every length are gathered in rank order", "[spmd]") {
+TEST_CASE("texts of a different length on each rank are gathered in rank order", "[spmd]") {
   const int rank = world().rank();
   const auto texts =
       mpi::gather(world().world(), std::string(static_cast<std::size_t>(rank * 1000), static_cast<char>('a' + rank)));
@@ -30,7 +30,7 @@ TEST_CASE("rank 0's text reaches every rank", "[spmd]") {
   REQUIRE_ALL(mpi::broadcast(world().world(), "") == "");
 }
 
-TEST_CASE("ranks learn the offsets of their clocks", "[spmd]") {
+TEST_CASE("each rank learns the offset of its clock from rank 0's", "[spmd]") {
   struct Shifted : SystemClock {
     explicit Shifted(double by) : by_(by) {}
     double seconds() const override { return SystemClock::seconds() + by_; }
@@ -41,7 +41,7 @@ TEST_CASE("ranks learn the offsets of their clocks", "[spmd]") {
   REQUIRE_ALL(offset == Approx(-by).margin(0.05));
 }
 
-TEST_CASE("ranks sleep until the last one comes", "[spmd]") {
+TEST_CASE("ranks sleep until the last rank arrives", "[spmd]") {
   struct Counting : SystemClock {
     void sleep(double seconds) override { SystemClock::sleep(seconds), ++sleeps; }
     int sleeps = 0;
@@ -56,12 +56,12 @@ TEST_CASE("ranks sleep until the last one comes", "[spmd]") {
   REQUIRE_ALL((last || clock.sleeps > 0));
 }
 
-TEST_CASE("an MPI error is thrown with MPI's words", "[spmd]") {
+TEST_CASE("a failed MPI call throws an error", "[spmd]") {
   REQUIRE_ALL_THROWS(mpi::check(PMPI_Send(nullptr, 1, MPI_INT, world().size() + 7, 0, world().world())),
                      "an MPI call failed");
 }
 
-TEST_CASE("a runtime adopts an MPI that is initialized, and leaves it running", "[spmd]") {
+TEST_CASE("a runtime uses an MPI that is already initialized, and does not finalize it", "[spmd]") {
   {
     const mpi::Runtime second(Launch{});
     REQUIRE_ALL(second.size() == world().size());
@@ -71,7 +71,7 @@ TEST_CASE("a runtime adopts an MPI that is initialized, and leaves it running", 
   REQUIRE_ALL(!finalised);
 }
 
-TEST_CASE("each rank has a log file; the console is rank 0's") {
+TEST_CASE("each rank has a log file, in which control characters are escaped") {
   const TemporaryFolder folder;
   for (const int rank : {0, 3}) {
     Log log({.rank = rank, .level = "off", .folder = folder.path()});

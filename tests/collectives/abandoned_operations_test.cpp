@@ -45,7 +45,7 @@ struct Peers final : Group {
   Said& said;
 };
 
-// A call of DoomedGroup. The group's first call fails once its second is in flight.
+// An operation of DoomedGroup. The group's first operation fails once the second one has been polled.
 struct Doomed final : Operation {
   Doomed(Said& s, int n, int& o) : said(s), name(std::to_string(n)), others(o) {}
   void start(const Run&) override {}

@@ -50,7 +50,7 @@ TEST_CASE("an all_to_all with blocks of any size is proved, in place too") {
   CHECK_THROWS_WITH(Problem::exchange({{1, 2}, {3}}), says("rank 1 has counts for 1 ranks, but there are 2 ranks"));
 }
 
-TEST_CASE("an all_to_all that mixes up places or sources is noticed") {
+TEST_CASE("an all_to_all that sends the wrong block, or stores a block in the wrong place, is detected") {
   const auto whole = plan_all_ranks(named(Collective::all_to_all, "direct"), even(Collective::all_to_all, 12, 3));
   const auto find = [](Schedule& rank, Kind kind, int peer) -> Step& {
     return *std::find_if(rank.steps.begin(), rank.steps.end(),

@@ -43,7 +43,7 @@ std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   return said.find("gave up") != std::string::npos ? "" : "a call of a group that gave up: " + said;
 }
 
-// In MPI, a blocking and a nonblocking collective do not match each other.
+// In MPI, a blocking and a nonblocking collective do not match each other. In Chorale they must match.
 std::string blocking_and_started_calls_meet(Communicator& c) {
   for (const char* algorithm : {"auto", "native"}) {
     if (std::strcmp(algorithm, "native") == 0 && !c.transport().has_native(Collective::all_reduce)) continue;

@@ -1,5 +1,5 @@
-// Checks of device buffers on every backend, direct or staged: right results with every algorithm, many calls in flight, and
-// an error on every rank if buffers are mixed.
+// Checks of device buffers on every backend, direct or staged: right results with every algorithm, many calls in flight,
+// and an error on every rank if a call mixes host and device buffers.
 #pragma once
 #include "src/memory/device_plugin.hpp"
 #include "tests/collectives/far_trial.hpp"
@@ -53,7 +53,7 @@ inline std::string every_algorithm(Communicator& c) {
         c.choose(algorithm.what, turn % 5 == 0 && c.transport().has_native(algorithm.what) ? "native" : algorithm.name);
         FarTrial trial(problem, dtype, op, device.allocator);
         for (int again = 0; again < 2; ++again) {
-          if (again == 1 && in_place) break;  // its input was overwritten
+          if (again == 1 && in_place) break;  // the first run overwrote the input
           c.run(trial.call());
           if (const std::string wrong = trial.trouble(); !wrong.empty()) return fmt::format("{} {}", algorithm.name, wrong);
         }
@@ -80,8 +80,8 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
-// Alternates calls on device buffers and on host buffers, of which one kind is staged. Staging must not change the order of
-// native calls, because a library matches them by their order.
+// Alternates calls on device buffers and on host buffers. One of the two kinds is staged. Staging must not change the order
+// of native calls, because a library matches them by their order.
 inline std::string calls_of_both_kinds(Communicator& c) {
   FarDevice device(c);
   if (c.transport().has_native(Collective::all_reduce)) c.choose("native");

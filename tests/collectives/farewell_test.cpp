@@ -61,7 +61,7 @@ class PlainReach final : public Reach {
   Allocator allocator_{graveyard, ledger_};
 };
 
-// One rank of the group of two, with its memory.
+// One of the two ranks, with its memory, its group and its pair.
 struct Side {
   PlainReach* reach = new PlainReach;
   std::shared_ptr<Boards> boards = std::make_shared<Boards>(std::unique_ptr<Reach>(reach));
@@ -70,7 +70,7 @@ struct Side {
 
   void leave() {
     pair.reset();
-    boards->put_up(2);  // frees the boards that all members have left, and at once the new board
+    boards->put_up(2);  // frees the boards that all members have left; the board that it returns is freed at once
   }
 };
 
@@ -88,7 +88,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("when two ranks of a pair leave at once, no board is touched after its end and none stays up") {
+TEST_CASE("when two ranks of a pair leave at once, no freed board is accessed and every board is freed") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);
@@ -103,7 +103,7 @@ TEST_CASE("when two ranks of a pair leave at once, no board is touched after its
   }
 }
 
-TEST_CASE("when a rank leaves a pair that the other has not created yet, no board stays up") {
+TEST_CASE("when a rank leaves a pair that the other has not created yet, every board is freed") {
   Two two;
   auto& [a, b] = two;
   a.pair = a.group->pair(0, 1);

@@ -33,7 +33,7 @@ std::string groups_by_color_and_key(Communicator& c) {
     if (outside) continue;
     if (members_of(group, rank) != wanted) return "a group has other members than its color, or in another order";
     const int half = group.rank() < (group.size() + 1) / 2 ? 0 : 1;
-    Communicator part = group.split(half, 0);  // equal keys: in the order of ranks
+    Communicator part = group.split(half, 0);  // with equal keys, members are ordered by rank
     const auto middle = wanted.begin() + (group.size() + 1) / 2;
     if (members_of(part, rank) != (half == 0 ? std::vector(wanted.begin(), middle) : std::vector(middle, wanted.end())))
       return "a group of a group has other members than its color";
@@ -113,7 +113,7 @@ std::string many_in_flight(Communicator& c) {
       requests.push_back(c.start(trials.back().call()));
     }
     std::int32_t one = 1, sum = 0;
-    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while the others are in flight
+    c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while the other calls are in flight
     if (sum != c.size()) return "a call beside many in flight sums wrongly";
     std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each rank in its own order
     for (Request& request : requests) request.wait();
@@ -137,7 +137,7 @@ std::string requests_move(Communicator& c) {
     second.wait();
     if (a.front() != c.size()) return "a request that was moved did not wait";
     Request dropped = c.start_all_reduce(slice(d));
-  }  // the destructors of the others wait
+  }  // the destructors of the other requests wait
   const auto all = [&](const std::vector<std::int32_t>& x) {
     return std::ranges::all_of(x, [&](std::int32_t value) { return value == c.size(); });
   };

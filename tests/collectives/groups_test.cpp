@@ -102,7 +102,7 @@ std::string played(const Algorithm& algorithm, const Problem& whole, int chunks,
 
 }  // namespace
 
-TEST_CASE("every algorithm in groups of messages ends, with the right result") {
+TEST_CASE("every algorithm, cut into groups of messages, ends with the right result") {
   HostMemory memory;
   Ledger ledger;
   Allocator heap(memory, ledger);

@@ -24,7 +24,7 @@ struct Post {
     Letter letter;
   };
   std::vector<Sent> under_way;
-  std::vector<std::deque<Letter>> arrived;  // by rank
+  std::vector<std::deque<Letter>> arrived;  // letters that each rank has not read
 };
 
 class TestMail final : public Mail {
@@ -54,10 +54,10 @@ struct Act {
 };
 
 struct Play {
-  std::vector<std::vector<int>> groups;   // members of each
-  std::vector<std::vector<Act>> scripts;  // by rank
+  std::vector<std::vector<int>> groups;   // world ranks of each group's members
+  std::vector<std::vector<Act>> scripts;  // of each rank
   int asks = 3;                           // limit of questions by all ranks together; a rank asks at most once per call
-  std::vector<int> parents = {};          // by group: −1, or the parent group if the group is a pair
+  std::vector<int> parents = {};          // of each group: its parent if it is a pair, otherwise −1
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
 
@@ -119,7 +119,7 @@ class Stage {
       rank.gave_up = error.what();
       book.poison(error.what());
       book.close();
-      for (std::size_t g = rank.books.size(); g-- > 0;)  // leaves its other groups regularly, a pair before its parent
+      for (std::size_t g = rank.books.size(); g-- > 0;)  // leaves its other groups as usual, a pair before its parent
         if (rank.books[g] && rank.books[g].get() != &book) noticed_ += !thrown_by([&] { rank.books[g]->leave(); }).empty();
       rank.leave_all();
     }
@@ -281,7 +281,7 @@ class Stage {
   Post post_;
   int asks_ = 0, noticed_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // by group and rank: a hash of all calls so far, after each
+  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // [group][rank][call]: a hash of the calls up to this one
 };
 
 // Calls `at_end` in every state without further events. Returns the number of states.

@@ -90,7 +90,7 @@ TEST_CASE("the receiver detects a different call even if the sender has moved on
   }
 }
 
-TEST_CASE("the first rank's reason for giving up is passed on unchanged", "[spmd][messages]") {
+TEST_CASE("ranks that give up because rank 0 gave up pass on rank 0's reason unchanged", "[spmd][messages]") {
   const bool is_first = world().rank() == 0;
   ServiceLine line(world().world());
   CallBook book(line, everybody(line));

@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs the plan twice with one operation, as callers do; returns what is wrong, or "".
+// Runs the plan twice with the same operation, as callers do. Returns what is wrong, or "".
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
   GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {
@@ -42,7 +42,7 @@ TEST_CASE("every algorithm gives exact results over messages, in place and out o
   }
 }
 
-TEST_CASE("native collectives over MPI give the same results as ours", "[spmd][messages]") {
+TEST_CASE("MPI's own collectives give the same results as Chorale's", "[spmd][messages]") {
   const int size = world().size();
   const auto transport = backend_named("mpi").open(world());
   const auto group = join_all(*transport, 1);
@@ -74,7 +74,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
   for (const Line& line : open_all()) {
     const auto all = join_all(*line.transport, 1);
     std::vector<Plan> plans;
-    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two differ only in their sequence number
+    for (const std::int64_t count : {40, 4000, 4000, 20000})  // two of these calls differ only in their sequence number
 
       plans.push_back(plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, count, size)));
     std::vector<std::unique_ptr<GroupCall>> calls;
@@ -140,7 +140,7 @@ TEST_CASE("sends and receives over messages match their partners, whatever else 
     // The all_reduce is started before the messages on some ranks, and after them on others.
     std::vector<Request> requests;
     if (rank % 2 == 0) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
-    for (int message = 0; message < 2; ++message)  // two in each direction, in order
+    for (int message = 0; message < 2; ++message)  // two messages in each direction, which must arrive in order
       for (int peer = 0; peer < size; ++peer) {
         if (peer == rank) continue;
         requests.push_back(c.start_recv(slice(got, 2 * peer + message, 1), peer));

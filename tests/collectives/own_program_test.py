@@ -1,6 +1,6 @@
 """The program in docs/library.md equals the file in examples/. It builds with the commands of that page, from the build
 folder and against an installed library, and runs on every backend. The program in tests/client/, which makes random calls,
-does so too."""
+is built and run in the same ways."""
 import os
 import re
 import shutil

@@ -71,7 +71,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd]") {
     const std::vector<std::string> wanted = split(environment("BACKENDS", backend.name), ',');
     if (!joins_hosts(backend) || std::find(wanted.begin(), wanted.end(), backend.name) == wanted.end()) continue;
     INFO(backend.name);
-    // Rank 0 generates the programs and all ranks play them; an empty one ends the test.
+    // Rank 0 generates the programs and all ranks play them. An empty program ends the test.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));
     if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().slice_bytes = 5000;
     const auto play = [&](const std::vector<Act>& acts) {

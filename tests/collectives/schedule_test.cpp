@@ -44,7 +44,7 @@ TEST_CASE("every algorithm is proved for 1 to 24 ranks and odd lengths, in place
           }
 }
 
-TEST_CASE("blocks of any sizes, empty ones too, are proved") {
+TEST_CASE("algorithms that fit uneven or empty blocks are proved for them") {
   const std::vector<std::vector<std::int64_t>> cuts{{0, 0, 5}, {3, 0, 0, 1, 7}, {0, 0, 0, 0}, {9, 1}, {0, 4, 0, 4, 0, 4, 0}};
   for (const Algorithm& algorithm : all_algorithms())
     for (const auto& counts : cuts)
@@ -227,7 +227,7 @@ TEST_CASE("the number of elements sent matches the closed forms") {
   }
 }
 
-TEST_CASE("a schedule can be read") {
+TEST_CASE("describe() lists a schedule's steps") {
   const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), even(Collective::all_reduce, 8, 2));
   CHECK(ring[0].describe() ==
         "   0  send         to 1          input[4..8)\n"

@@ -36,12 +36,12 @@ std::string chosen(const Selector& selector, std::int64_t bytes, const Problem& 
 
 }  // namespace
 
-TEST_CASE("the tuned algorithm of the nearest size is chosen, and says why") {
+TEST_CASE("the tuned algorithm of the nearest size is chosen, and the choice says why") {
   const Selector selector(table());
   CHECK((chosen(selector, 0) == "one_shot" && chosen(selector, 64) == "one_shot" && chosen(selector, 500) == "one_shot"));
   CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
-  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // being in place counts more than the size
+  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place beats a nearer size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
   CHECK(selector.price("shm").beta == 2e-9);
@@ -89,7 +89,7 @@ TEST_CASE("native is chosen if it was fastest, but not if its results would diff
   CHECK((agrees(Collective::all_gather, u8, sum, 2147483647) && !agrees(Collective::all_gather, u8, sum, 2147483648)));
 }
 
-TEST_CASE("the cost model chooses a fitting algorithm for every collective, depending on the size") {
+TEST_CASE("the cost model chooses an algorithm that fits, and the choice depends on the size") {
   const Selector selector;
   for (const Backend& backend : all_backends())
     for (const int size : {1, 2, 3, 4, 7, 16, 100})

@@ -51,7 +51,7 @@ class Performance {
         groups_.push_back(Communicator(nullptr));
       return "";
     }
-    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size()) {  // calls in flight keep it alive
+    if (act.what % 16 == 14 && g > 0 && g + 1 == groups_.size()) {  // calls in flight keep the dropped group alive
       groups_.pop_back();
       return "";
     }

@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// One rank holds the odd value, all others the usual one. Each rank holds the odd value once.
+// One rank holds the odd value, all others hold the usual one. Every rank in turn is the one with the odd value.
 struct Oddity {
   float odd, usual;
 };

@@ -21,7 +21,7 @@ double slope(SmallModel& m, const ParameterPointer& p, const std::vector<double>
   return (above - below) / (2 * step);
 }
 
-// Checks every parameter along its own gradient and along a random direction.
+// Checks the slope of the loss along one direction per parameter: the normalized gradient plus a small random vector.
 void check_gradients(const ModelShape& shape, std::int64_t samples) {
   SmallModel m(shape, DType::f64, samples);
   m.forward_backward();
@@ -67,7 +67,7 @@ TEST_CASE("the gradient of every parameter is the slope of the loss") {
   check_gradients(with_dropout(small_llama()), 1);
 }
 
-TEST_CASE("the gradient of the preset tiny is the slope of the loss") {
+TEST_CASE("the gradients of the presets whose names begin with tiny are slopes of the loss") {
   for (const ModelPreset& preset : model_presets())
     if (std::string(preset.name).starts_with("tiny")) check_gradients(preset.shape, 1);
 }
@@ -97,7 +97,7 @@ TEST_CASE("f32 and 16-bit types compute the same model as f64") {
   }
 }
 
-TEST_CASE("recomputed activations have the bits of kept ones") {
+TEST_CASE("recomputing activations changes no bit of the loss and the gradients, and keeps fewer bytes") {
   for (const ModelShape& shape : {with_dropout(small_gpt()), with_dropout(small_llama())}) {
     SmallModel kept(shape, DType::f32, 3);
     const double loss = kept.forward_backward();
@@ -118,11 +118,11 @@ TEST_CASE("activations take the bytes that the layers declare") {
         m.forward_backward();
         INFO(shape.family << " " << name_of(type) << " " << static_cast<int>(remake));
         CHECK(m.kept_bytes == m.declared_bytes());
-        CHECK(m.desk.ledger.current(Category::activations) == 0);  // nothing is left over
+        CHECK(m.desk.ledger.current(Category::activations) == 0);  // the backward pass has freed all activations
       }
 }
 
-TEST_CASE("threads do not change a bit") {
+TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fast numerics") {
   for (const bool exact : {false, true}) {
     SmallModel one(small_gpt(), DType::f32, 4, Remake::none, exact), two(small_gpt(), DType::f32, 4, Remake::none, exact);
     two.threads = 2;
@@ -135,7 +135,7 @@ TEST_CASE("threads do not change a bit") {
   }
 }
 
-TEST_CASE("weight gradients may be deferred") {
+TEST_CASE("deferred weight gradients have the bits of those computed at once") {
   SmallModel at_once(small_gpt(), DType::f32, 2), later(small_gpt(), DType::f32, 2);
   at_once.forward_backward();
   later.clear();
@@ -150,10 +150,10 @@ TEST_CASE("weight gradients may be deferred") {
   c.on_gradient_ready = [&](Parameter& p) { ready.push_back(p.name); };
   for (const auto& piece : work) piece();
   same_gradients(later, at_once);
-  CHECK(ready.size() == later.model.parameters().size());  // each exactly once
+  CHECK(ready.size() == later.model.parameters().size());  // as many calls as parameters
 }
 
-TEST_CASE("the number of parameters is that of the shape") {
+TEST_CASE("a built model has as many parameters as its shape declares") {
   for (const ModelPreset& preset : model_presets()) {
     const Model model = build_gpt(preset.shape, Remake::none);
     std::int64_t count = 0;
@@ -164,7 +164,7 @@ TEST_CASE("the number of parameters is that of the shape") {
   CHECK(model_presets()[2].shape.parameters() == 124439808);  // GPT-2 as published
 }
 
-TEST_CASE("a phantom model counts the activation bytes of a real model") {
+TEST_CASE("in phantom memory, a model accounts for the activation bytes of a real model") {
   PhantomMemory nowhere;
   Ledger ledger;
   Allocator allocator(nowhere, ledger);
@@ -185,7 +185,7 @@ TEST_CASE("a phantom model counts the activation bytes of a real model") {
   CHECK(ledger.current(Category::activations) == 0);
 }
 
-TEST_CASE("invalid shapes are refused with the numbers") {
+TEST_CASE("the error for an invalid shape names the options and their numbers") {
   const auto refused = [](ModelShape shape) -> std::string {
     try {
       shape.check();

@@ -141,7 +141,7 @@ TEST_CASE("attention: a group has the same bits alone, among others, and on two 
     }
 }
 
-TEST_CASE("attention with caches has the bits of attention without, however the tokens are split") {
+TEST_CASE("attention with caches has the bits of attention without caches, however the tokens are split") {
   const std::int64_t samples = 2, tokens = 134, capacity = 140;
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     Desk desk;

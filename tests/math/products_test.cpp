@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
-// The tolerance of a result depends on the type in which it is stored; sums are at least f32.
+// The tolerance of a result depends on the type in which it is stored, because sums are formed in f32 or f64.
 double tolerance(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
@@ -37,7 +37,7 @@ constexpr Sizes odd_sizes[] = {{1, 1, 1},     {1, 100, 33},  {3, 17, 31},  {31, 
 
 }  // namespace
 
-TEST_CASE("products are right for every type, odd shape, transposition and bias, on one thread and two") {
+TEST_CASE("products match the reference for every type and odd size, with and without transposition and bias") {
   Desk desk;
   Products products;
   for (const DType dtype : floating)
@@ -58,7 +58,7 @@ TEST_CASE("products are right for every type, odd shape, transposition and bias,
             }
 }
 
-TEST_CASE("outer products accumulate in f32 for every type") {
+TEST_CASE("outer products accumulate in f32, or in f64 if the inputs are f64") {
   Desk desk;
   Products products;
   for (const DType dtype : floating)
@@ -123,7 +123,7 @@ TEST_CASE("products of phantom tensors are checked but not computed") {
   CHECK_THROWS(products.add_outer(phantom({4, 3}), phantom({2, 5}), phantom({3, 5}, DType::f32), {}));
 }
 
-TEST_CASE("the peak is positive on one core and on several") {
+TEST_CASE("the measured peak is plausible on one core and on two") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const int cores : {1, 2}) {
       const double peak = product_peak(dtype, cores, allowed_cpus());

@@ -32,7 +32,7 @@ TEST_CASE("every byte is accounted for, by category, now and at its peak") {
   CHECK((ledger.total() == 0 && ledger.total_peak() == 1700 && ledger.summary() == "nothing"));
 }
 
-TEST_CASE("memory beyond the limit is refused by name, and nothing is lost") {
+TEST_CASE("the error for memory beyond the limit names the category, and the account stays right") {
   HostMemory memory;
   Ledger ledger(4096);
   Allocator allocator(memory, ledger);
@@ -45,7 +45,7 @@ TEST_CASE("memory beyond the limit is refused by name, and nothing is lost") {
   CHECK_NOTHROW(allocator.allocate(1096, Category::optimizer));
 }
 
-TEST_CASE("memory that the machine refuses is a named error too") {
+TEST_CASE("the error for memory that the machine refuses names the category too") {
   HostMemory memory;
   Ledger ledger;
   Allocator allocator(memory, ledger);

@@ -1,5 +1,5 @@
-// What strategies may rely on when they call collectives along an axis of the mesh. With one rank, a collective copies its
-// input. A call in flight keeps its tensors alive and makes progress while layers compute.
+// Checks what strategies rely on when they call collectives along an axis of the mesh. With one rank, a collective copies
+// its input. A call in flight keeps its tensors alive and makes progress while layers compute.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -107,7 +107,7 @@ Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   return a.account();
 }
 
-TEST_CASE("a pretended axis counts the bytes that a real one sends", "[threads]") {
+TEST_CASE("a planned axis, which sends nothing, counts the bytes that a real axis sends", "[threads]") {
   std::vector<std::string> algorithms{"auto"};
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce) algorithms.emplace_back(row.name);

@@ -1,4 +1,4 @@
-// A rank's communication time counts no second twice. The phases of a step add up to no more than the step.
+// The communication time of a rank counts no second twice, and the phases of a step add up to at most the step's time.
 #include "parallel/communication_time.hpp"
 
 #include "tests/parallel/layouts.hpp"
@@ -8,12 +8,12 @@ namespace {
 
 TEST_CASE("seconds with several calls in flight count once, and seconds spent waiting are not hidden") {
   CommunicationTime time;
-  time.call_begins(1);  // a
-  time.call_begins(3);  // b
-  time.wait_begins(4);  // for a
+  time.call_begins(1);  // call a
+  time.call_begins(3);  // call b
+  time.wait_begins(4);  // for call a
   time.wait_ends(7);
   time.call_ends(7);
-  time.wait_begins(8);  // for b
+  time.wait_begins(8);  // for call b
   CHECK(time.until(9).exposed == 4);
   time.wait_ends(10);
   time.call_ends(10);
@@ -41,7 +41,7 @@ std::string trouble_of(const StepResult& r, double seconds) {
   return "";
 }
 
-TEST_CASE("the phases of a step are no longer than the step", "[threads]") {
+TEST_CASE("the phases of a step, and its hidden communication, fit into the step's time", "[threads]") {
   const Layout layout = parse_layout(GENERATE("dp2", "dp2.z1", "dp2.z3", "dp1.tp2", "dp2.pp2.z1", "dp1.pp2"), 0);
   CAPTURE(to_string(layout));
   CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {

@@ -6,7 +6,7 @@ using namespace chorale;
 
 namespace {
 
-// So many ranks on each host, started host by host or round robin.
+// Hosts with `ranks_of_each` ranks each, started host by host. (In by_node() they are started round robin.)
 Topology by_slot(int hosts, int ranks_of_each) {
   Topology topology;
   for (int host = 0; host < hosts; ++host) topology.names.push_back("n" + std::to_string(host));

@@ -109,7 +109,7 @@ TEST_CASE("a run with skipped steps and evaluations sends what is planned", "[th
   }
 }
 
-TEST_CASE("a difference between planned and sent is named") {
+TEST_CASE("a difference between planned and sent traffic is named") {
   Accounts planned{{"dp", {}}, {"tp", {}}};
   planned["tp"].entries[0] = {3, 100};
   Accounts made = planned;

@@ -1,6 +1,6 @@
-// For torch_test.py: trains ten steps and writes the results. For each preset, a folder in $TEST_FOLDER gets `start` and
-// `end` (the weights in Hugging Face's format), a `gradient-N` for each step N, and numbers.json with the batches, losses
-// and logits.
+// Trains ten steps of every preset whose name begins with "tiny" and writes the results, which torch_test.py compares with
+// PyTorch's. Each preset has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in Hugging Face's
+// format), a `gradient-N` for each step N from 0, and numbers.json with the batches, losses and logits.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -62,8 +62,8 @@ void dump(const ModelPreset& preset, const std::filesystem::path& folder) {
                      {"rate", result.rate},
                      {"tokens", result.tokens}});
   }
-  // The logits of one more text. They come from a generator that reads the weights back from `end`, and the text token by
-  // token.
+  // The logits of one more text. A generator loads the exported parameters from `end`, is given the text token by token,
+  // and returns the logits after each token.
   export_folder(folder / "end", o.shape, weights(training), DType::f32);
   Ledger ledger;
   Allocator memory(host, ledger);

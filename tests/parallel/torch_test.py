@@ -1,4 +1,4 @@
-"""PyTorch trains the same model on the same batches: equal losses and gradients for ten steps, and equal exported logits."""
+"""PyTorch trains the same model on the same batches. Losses and gradients of ten steps, and the exported logits, agree."""
 import json
 import os
 import sys

@@ -59,7 +59,7 @@ TEST_CASE("contradicting options are refused") {
         std::string::npos);
 }
 
-TEST_CASE("a checkpoint with other options is refused") {
+TEST_CASE("a checkpoint of another shape, numerics, seed or, in exact numerics, global batch is refused") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   SmallRun run(small());

@@ -46,7 +46,7 @@ const Mistake mistakes[] = {
      [](Run& run) {
        for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
-    {"the naive reducer does not add gains and shifts either",
+    {"gains and shifts are not added under sequence parallelism by the naive reducer",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: norm",
      [](Run& run) {
@@ -60,7 +60,7 @@ const Mistake mistakes[] = {
        for (Bucket& bucket : run.training.buckets().all()) bucket.stages = nullptr;
      }},
     {"only the last micro-batch is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
-    {"shards of the values are not gathered", {"dp2.z1", "dp3.z2", "dp2.tp2.z1"}, "step 2: loss", reduce_by<Unpublished>},
+    {"updated shards are not gathered", {"dp2.z1", "dp3.z2", "dp2.tp2.z1"}, "step 2: loss", reduce_by<Unpublished>},
     {"each replica draws different masks",
      {"dp2", "dp3.z3"},
      "step 1: loss",
@@ -91,7 +91,7 @@ const Mistake mistakes[] = {
      }},
     {"a resumed run repeats a batch", {"dp1", "dp2.pp2"}, "step 2: loss", [](Run& run) { resume_later(run, -12); }},
     {"a resumed run skips a sample", {"dp1", "dp2.tp2"}, "step 2: loss", [](Run& run) { resume_later(run, 1); }},
-    {"a resumed run forgets the step",
+    {"a resumed run restarts at step 0",
      {"dp1", "dp2.z1"},
      "step 2: loss",
      [](Run& run) {

@@ -182,7 +182,7 @@ TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
   }
 }
 
-TEST_CASE("a message without a partner has no price") {
+TEST_CASE("the cost of a schedule with a message that is never received is refused") {
   auto ranks = plans(Collective::all_reduce, "ring", 3, 6);
   ranks[0].steps.pop_back();
   CHECK_THROWS_WITH(predict(ranks, 4, price), says("rank 2: 1 messages to rank 0 are never received"));

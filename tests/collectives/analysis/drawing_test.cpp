@@ -82,7 +82,7 @@ TEST_CASE("every all-reduce ends with the whole sum of every block on every rank
     }
 }
 
-TEST_CASE("blocks that are cut, missing or many are drawn too") {
+TEST_CASE("blocks that arrived in part, empty blocks and many blocks are drawn too") {
   CHECK_THAT(draw_text(plans(Collective::all_reduce, "one_shot", 9)), says("   8  1×   1×"));
   CHECK_THAT(draw_text(plans(Collective::all_reduce, "ring", 5, 2)), says("rank  a   b\n"));  // three blocks are empty
   auto half = plans(Collective::all_reduce, "one_shot", 2, 4);

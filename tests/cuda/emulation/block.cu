@@ -106,7 +106,7 @@ void start(unsigned thread) {
   Fiber& fiber = block->fibers[thread];
   fiber = {};
   auto* top = reinterpret_cast<void**>(block->stacks + (thread + 1) * stack_bytes);
-  *--top = nullptr;  // the return address of enter; keeps the stack aligned as after a call
+  *--top = nullptr;  // a null return address for enter(), so that the stack is aligned as after a call
   *--top = reinterpret_cast<void*>(&enter);
   top -= 6;
   std::memset(top, 0, 6 * sizeof(void*));

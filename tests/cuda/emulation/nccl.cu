@@ -192,7 +192,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   return ncclGroupEnd();
 }
 
-// `buffer`: the caller's buffer, if `place` is only a temporary one.
+// `buffer`: the caller's buffer, if `place` is a temporary buffer.
 ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream,
                      const void* buffer = nullptr) {
   const std::byte registered{is_registered(comm, buffer ? buffer : place)};

@@ -14,11 +14,11 @@ namespace {
 
 struct Lent {
   std::size_t bytes;
-  std::map<ncclComm_t, void*> known_to;  // communicators that have registered the block, and the registrations' handles
+  std::map<ncclComm_t, void*> known_to;  // communicator that has registered the block → handle of the registration
 };
 struct Memory {
   std::map<const std::byte*, Lent> lent;
-  std::int64_t registrations = 0;  // ever made
+  std::int64_t registrations = 0;  // number of all registrations since the start
 };
 Memory& memory() {
   static Memory one;  // static, like the emulated device

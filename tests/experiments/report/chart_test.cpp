@@ -81,7 +81,7 @@ TEST_CASE("the length of a bar is the sum of its parts") {
   chart.bars = {{.name = "first", .parts = {1, 3}}, {.name = "<second>", .parts = {2, absent}, .low = 1.5, .high = 2.5}};
   const std::string svg = draw(chart);
   require_well_drawn(svg);
-  CHECK(times(svg, "class=\"bar s") == 3 + 2);  // and two in the legend
+  CHECK(times(svg, "class=\"bar s") == 3 + 2);  // three parts of bars, and two marks in the legend
   CHECK(times(svg, "class=\"whisker\"") == 1);
   CHECK_THAT(svg, says("first, a &amp; b: 1 s"));
   CHECK_THAT(svg, says("&lt;second&gt;"));

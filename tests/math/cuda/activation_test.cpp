@@ -24,7 +24,7 @@ TEST_CASE("device: gelu and swiglu match the host's", "[gpu]") {
     }
 }
 
-TEST_CASE("device: a kernel needs its tensors on the device, at any alignment", "[gpu]") {
+TEST_CASE("device: a kernel refuses host tensors, and accepts device tensors of any alignment", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;

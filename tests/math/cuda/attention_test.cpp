@@ -33,7 +33,7 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
           const Tensor qkv = desk.random({rows, shape.columns()}, dtype, 2), dqkv = desk.random(qkv.shape(), dtype);
           const Tensor out = desk.random({rows, shape.heads() * width}, dtype), dout = desk.random(out.shape(), dtype);
           const Tensor lse = desk.random({rows, shape.heads()}, statistic_of(dtype));
-          const double near = 3 * nearness(dtype);  // in 16 bits, probabilities are rounded before they weight the values
+          const double near = 3 * nearness(dtype);  // 16-bit types round probabilities before the product with V
           gpu.compare({qkv, out, lse}, near,
                       [&](const auto& t, const Queue& queue) { attention_forward(t[0], shape, drop, t[1], t[2], queue); });
           attention_forward(qkv, shape, drop, out, lse, {});
@@ -43,7 +43,7 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
         }
 }
 
-TEST_CASE("device: attention to cached keys, and the caches, match the host's", "[gpu]") {
+TEST_CASE("device: attention over cached keys and values, and the updated caches, match the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   for (const DType dtype : floating_dtypes)

@@ -89,8 +89,8 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
-// The tolerance of kernels that compute in the host's order. In f32 they have the host's bits, because functions such as
-// exp are Chorale's, too. The other types use the GPU's exp.
+// The tolerance of kernels that compute in the host's order. In f32 they have the host's bits, because host and device
+// share Chorale's own exp and similar functions. The other types use the GPU's exp.
 inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
 
 // One size is longer than a block of threads, and some are not multiples of a thread's pack.

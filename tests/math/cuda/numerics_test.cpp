@@ -60,7 +60,7 @@ TEST_CASE("device: losses and squares are summed in f64, with the same bits ever
     }
 }
 
-TEST_CASE("device: squares of more gradients than one launch takes", "[gpu]") {
+TEST_CASE("device: the sum of squares covers more gradients than one launch takes", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;
   Desk desk;

@@ -58,7 +58,7 @@ TEST_CASE("−0 adds nothing and never appears in a result") {
   for (const float v : y.values<float>()) CHECK(std::bit_cast<std::uint32_t>(v) == 0);
 }
 
-TEST_CASE("a site's maximum number of addends, all at its limit, do not overflow; one above it is named") {
+TEST_CASE("the maximum number of addends at the limit do not overflow; the error for one above it names the site") {
   Desk desk;
   const auto exact = exact_numerics();
   for (const std::int64_t addends : {1, 3, 7, 64, 100, 1023}) {

@@ -101,7 +101,7 @@ TEST_CASE("an exact partial product is the sum of its blocks' chains") {
   }
 }
 
-TEST_CASE("partial products of ranks add up to that of one rank if ranks hold whole blocks") {
+TEST_CASE("the ranks' partial products add up to the product of one rank if each rank holds whole blocks") {
   Desk desk;
   const auto exact = exact_numerics();
   const std::int64_t m = 19, n = 70, block = 8, blocks = 11, k = blocks * block - 3;  // the last block is short

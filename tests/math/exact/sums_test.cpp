@@ -21,7 +21,7 @@ std::vector<Rows> ways_to_go_through(std::int64_t rows) {
   std::vector<std::int64_t> forward(static_cast<std::size_t>(rows)), backward, mixed;
   std::iota(forward.begin(), forward.end(), 0);
   backward.assign(forward.rbegin(), forward.rend());
-  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // coprime, since rows is not a multiple of 7
+  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // a permutation, since rows is not a multiple of 7
   return {{forward, 1}, {forward, 2}, {backward, 1}, {mixed, 4}, {mixed, 8}};
 }
 

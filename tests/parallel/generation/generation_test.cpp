@@ -1,5 +1,5 @@
-// Generation: tokens read one by one and tokens read all at once give the same logits, a full context continues from its
-// newer half, and every layout generates the same text.
+// Generation: tokens read one by one and tokens read all at once give nearly the same logits. A full context continues from
+// its newer half. In exact numerics, every layout generates the same text.
 #include "parallel/generation/generation.hpp"
 
 #include "parallel/state/hugging_face.hpp"
@@ -52,7 +52,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
   return off;
 }
 
-TEST_CASE("tokens read one by one or in pieces have the same logits as in training") {
+TEST_CASE("tokens read one by one or in pieces have nearly the logits of a training pass") {
   for (const ModelShape& shape : {small_gpt(), small_llama()}) {
     Reader r(shape);
     Context c = r.m.context();
@@ -169,7 +169,7 @@ struct Spoken {
   }
 };
 
-TEST_CASE("every layout generates the same tokens from the same logits", "[threads]") {
+TEST_CASE("every layout gives the same tokens and logits in exact numerics, nearly the same logits in fast", "[threads]") {
   for (const ModelShape& shape : shapes_of_layouts())
     for (const char* numerics : {"exact", "fast"}) {
       const Spoken spoken(shape, numerics);
@@ -183,7 +183,7 @@ TEST_CASE("every layout generates the same tokens from the same logits", "[threa
     }
 }
 
-TEST_CASE("every layout generates the same tokens between processes, on every backend", "[spmd]") {
+TEST_CASE("in exact numerics every layout generates the same tokens between processes, on every backend", "[spmd]") {
   const Spoken spoken(test::small_shape(), "exact");
   SystemClock clock;
   for (const Backend& backend : all_backends()) {

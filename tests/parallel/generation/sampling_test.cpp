@@ -37,7 +37,7 @@ TEST_CASE("top-k and top-p exclude the other tokens") {
   CHECK(drawn({.top_k = 2}).size() == 2);
   CHECK(drawn({.top_k = 2}).count(2) == 0);
   CHECK(drawn({.top_k = 1}) == std::map<std::int32_t, int>{{1, 4000}});
-  CHECK(drawn({.top_p = 0.3}) == std::map<std::int32_t, int>{{1, 4000}});  // the first alone has 0.39
+  CHECK(drawn({.top_p = 0.3}) == std::map<std::int32_t, int>{{1, 4000}});  // token 1 alone has 0.39
   CHECK(drawn({.top_p = 0.5}).size() == 2);
   CHECK(drawn({.top_p = 0.9}).size() == 3);
 }
@@ -49,7 +49,7 @@ TEST_CASE("NaN and +infinity logits are refused, and tokens with -infinity are n
       CHECK_THROWS_AS(sample(std::vector<float>{1, bad, 2}, {.temperature = temperature}, 0), Error);
   CHECK_THROWS_AS(sample(std::vector<float>{-infinity, -infinity}, {}, 0), Error);
   for (std::uint64_t i = 0; i < 100; ++i) CHECK(sample(std::vector<float>{-infinity, 1, 1}, {}, i) != 0);
-  CHECK(drawn({.temperature = 1e-300}).size() <= 2);  // the two likeliest are equal
+  CHECK(drawn({.temperature = 1e-300}).size() <= 2);  // the two likeliest tokens have equal logits
   CHECK(drawn({.top_p = 0}) == std::map<std::int32_t, int>{{1, 4000}});
 }
 

@@ -18,7 +18,7 @@ TEST_CASE("every pipeline schedule is proved") {
   CHECK(proved == 5 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: 2 or 3 chunks, p divides m
 }
 
-TEST_CASE("activations in flight match the papers") {
+TEST_CASE("the most activations in flight on each stage match the papers") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
     const auto most = most_in_flight(schedule);
@@ -50,9 +50,9 @@ TEST_CASE("any missing or doubled action of a pipeline is found") {
 }
 
 // Two neighboring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
-// messages go in different directions. Two that receive from one stage, or send to one, may not: their messages would arrive
-// in the wrong order.
-TEST_CASE("two swapped actions of a pipeline are found") {
+// messages go in different directions. Two actions that receive from the same stage, or send to the same stage, may not
+// swap: their messages would arrive in the wrong order.
+TEST_CASE("swapping two neighboring actions that depend on each other or share a peer is found") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;
     for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)

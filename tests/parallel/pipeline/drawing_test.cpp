@@ -60,7 +60,7 @@ TEST_CASE("every picture of a pipeline has one line per stage, all of one length
   });
 }
 
-TEST_CASE("a measured run of a pipeline is drawn at the scale of another") {
+TEST_CASE("a measured timeline can be drawn at the scale of the planned one") {
   PipelineTimeline measured = equal(planned("1f1b", {2, 2}));
   const double scale = columns_per_second(measured);
   for (PipelineEvent& event : measured.events) {
@@ -72,10 +72,12 @@ TEST_CASE("a measured run of a pipeline is drawn at the scale of another") {
         "stage 0 │0   1         ▒0▒▒▒▒▒▒   ▒1▒▒▒▒▒│\n"
         "stage 1 │    0  ▒0▒▒▒▒▒1   ▒1▒▒▒▒▒       │\n"
         "time     0              5              10\n");
-  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // durations without a common unit: full width
+  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // at its own scale, as wide as allowed
 }
 
-TEST_CASE("an empty pipeline is drawn too") { CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n"); }
+TEST_CASE("a pipeline without events is drawn as an empty lane") {
+  CHECK(drawn(PipelineTimeline{1, 1, {}}) == "stage 0 │ │\ntime     0\n");
+}
 
 TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self-contained") {
   const PipelineTimeline ideal = equal(planned("zb-h1", {3, 4})), other = equal(planned("interleaved", {2, 2, 2}));
@@ -85,7 +87,7 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
   CHECK(times(svg, "class=\"bar weights\"") == 3 * 4);
   CHECK(times(svg, "</rect>") == ideal.events.size() + other.events.size());
   CHECK_THAT(svg, says("<title>x &amp; y</title>"));
-  CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));
+  CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));  // times of an ideal pipeline have no unit
   CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
   CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));

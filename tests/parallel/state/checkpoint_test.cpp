@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ranks as threads that exchange texts.
+// Lets ranks that are threads exchange texts.
 class Exchange {
  public:
   explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}

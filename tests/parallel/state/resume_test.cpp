@@ -1,4 +1,5 @@
-// Every layout loads the checkpoint of every other layout and continues with the same bits as an uninterrupted run.
+// In exact numerics, every layout loads the checkpoint of every other layout and continues with the bits of an
+// uninterrupted run. 16-bit runs do so in the layout that saved them.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"
@@ -25,7 +26,7 @@ test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory
   return run.steps(2).seen;
 }
 
-// Trains four steps and returns the last two.
+// Trains four steps and returns the results of the last two.
 test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
   seen.steps.erase(seen.steps.begin(), seen.steps.begin() + 2);
