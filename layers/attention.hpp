@@ -1,6 +1,6 @@
-// The core of attention, without weights. It rotates queries and keys if positions are rotary. Then, in each head, a
-// token's output mixes the values of this token and the earlier ones. For the backward pass it keeps its input (queries,
-// keys, values), its output and one number per head and token, but never the scores.
+// The part of attention that has no parameters. It rotates queries and keys if positions are rotary. Then, in each head, a
+// token's output is a weighted mean of the values of this token and the earlier ones. For the backward pass the layer keeps
+// its input (queries, keys, values), its output and one number per head and token, but never the scores.
 #pragma once
 #include <optional>
 
@@ -16,7 +16,7 @@ class Attention final : public Layer {
     AttentionShape shape;
     std::optional<Rotary> rotary;
     double dropout = 0;
-    std::uint32_t site = 0;      // random-number site of the dropout of attention weights
+    std::uint32_t site = 0;      // random-number site of the dropout of attention probabilities
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
   };
   Attention(std::string name, const Options& options) : name_(std::move(name)), options_(options) {}

@@ -29,7 +29,7 @@ struct Context {
   Numerics& numerics;
   DType compute = DType::f32;
 
-  Tokens tokens = {};      // all rows of the micro-batch: those of products and attention
+  Tokens tokens = {};      // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};      // this rank's rows of the residual stream: fewer with sequence parallelism
   Tensor targets = {};     // i32 [rows]: the next token of each row; −1: the row does not count in the loss
   std::uint64_t seed = 0;  // seed and step select the dropout masks

@@ -28,7 +28,7 @@ struct Model {
 
 Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
 
-// The site of a parameter's gradient sum. `tokens`, the tokens of a step's global batch, bounds its number of addends.
+// The site of a parameter's gradient sum. `tokens`: the tokens of a step's global batch; each is at most one addend.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);

@@ -20,7 +20,8 @@ struct Slab {
   std::int64_t first = 0, length = 0;
 };
 
-// Maps elements of a slab, counted from its element `first`, to their indices in the whole tensor.
+// Maps the elements of a slab to their indices in the whole tensor, beginning with the slab's element number `first`. All
+// elements are numbered row by row.
 Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
 
 struct Parameter {
@@ -30,16 +31,17 @@ struct Parameter {
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // its gradient sums over rows of the residual stream, which may be split between ranks
+  bool of_stream = false;        // true: its gradient is a sum over rows of the residual stream, which `sp` splits
   bool tied = false;             // true: the embedding table, which the head reads too
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
   bool after_attention = false;  // for counting flops: attention's own products are counted with this parameter
 
-  // Which ranks hold it. Among the ranks of the stages that hold it, those with equal coordinates on all axes in `cut_by`
-  // hold copies of the same slab.
+  // The ranks of the pipeline stages in `stages` hold the parameter. Those of them that have equal coordinates on all axes
+  // in `cut_by` hold copies of the same slab. The gradient is summed over the axes in `summed_over`. If there are two stages
+  // (a tied table), it is then also summed over the two; `summed_over` does not contain the pipeline axis.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different slabs
-  std::vector<std::string> summed_over = {};  // axes over which its gradient is summed (a tied table's: also over `stages`)
-  std::vector<std::int64_t> stages = {0};     // the pipeline stages that hold it
+  std::vector<std::string> summed_over = {};  // axes of the mesh
+  std::vector<std::int64_t> stages = {0};     // pipeline stages
 
   Tensor value = {};     // the slab's values, in the compute type
   Tensor gradient = {};  // the slab's gradient, in Numerics::gradient_type

@@ -1,5 +1,5 @@
 // Communication between the ranks that share a layer. A layer calls these functions at its boundaries without knowing
-// what they do; on a single rank they do nothing. parallel/tensor.cpp implements the ones that communicate.
+// what they do. These defaults are for a single rank and do not communicate; parallel/tensor.cpp overrides them.
 //
 //   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream    (backward: the reverse)
 //
@@ -27,8 +27,7 @@ class ShardBoundary {
   // rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
   virtual void greatest(const Tensor&) const {}  // replaces each element by its maximum over ranks
-  // Replaces the sums by their sums over ranks. Does the same with the hits (logits of the targets): each is nonzero on one
-  // rank only.
+  // Sums both tensors over ranks, in place. A hit is the logit of a row's target; each hit is nonzero on one rank only.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
   // rows: how many of the `all` rows of a micro-batch this rank has in the stream. first_row: the index of the first one.
   virtual std::int64_t rows(std::int64_t all) const { return all; }

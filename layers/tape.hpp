@@ -21,7 +21,7 @@ class Tape {
   void keep(const Tensor& tensor);
   Tensor take();  // removes and returns the newest tensor, recomputed if only its recipe was kept
 
-  // The next `keep` of this same tensor may store the recipe instead.
+  // Under selective recomputation, the next `keep` of this same tensor stores the recipe instead.
   void can_be_made_again(const Tensor& tensor, Recipe recipe);
   bool empty() const { return kept_.empty(); }
 
@@ -31,7 +31,7 @@ class Tape {
     Recipe recipe;
   };
   std::vector<Kept> kept_;
-  const void* made_ = nullptr;  // the tensor that recipe_ recomputes
+  const void* made_ = nullptr;  // the storage of the tensor that recipe_ recomputes
   Recipe recipe_;
   bool selective_;
 };

@@ -8,8 +8,9 @@
 //   depth 0     depth 1     depth 2
 //
 // The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs
-// to one grid or to both; in either grid, the product of the axis sizes is the number of ranks. Example: if dp = edp · ep,
-// then ranks that hold copies of a dense layer hold different experts.
+// to one grid or to both; in either grid, the product of the axis sizes is the number of ranks. Example: the expert grid has
+// two axes edp and ep instead of dp, with dp = edp · ep. Then ranks that hold copies of a dense layer may hold different
+// experts.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -29,8 +30,8 @@ struct AxisRow {
   const char* name;  // in layout words, as a flag, and as the name of its groups
   const char* noun;  // in messages: "tensor 3"
   Divides divides;
-  int depth;                // in the grid; 0 is the outermost
-  bool takes_rest = false;  // if left out, its size is inferred: world / (other axes of its grid)
+  int depth;                // position of the axis in its grid; 0 is the outermost
+  bool takes_rest = false;  // true: if a layout word omits the axis, its size is world / (other axes of its grid)
   unsigned grids = both_grids;
   bool zero = false;            // true: ZeRO shards optimizer state, gradients and values among the axis's ranks
   const char* flag = "";        // help text of the axis's flag

@@ -9,8 +9,9 @@
 //   bucket   │ gain │ bias │ weight ··············· │ pad │        N = 4:  │ shard 0 │ shard 1 │ shard 2 │ shard 3 │
 //             of_stream                                                      cut without regard to the tensors
 //
-// A rank has storage for whole buckets of values and gradients (data parallelism, ZeRO-1), of values only (ZeRO-2), or of
-// neither (ZeRO-3). Under ZeRO-1, only this rank's shard of the gradients holds sums after the reduce-scatter.
+// Without ZeRO and with ZeRO-1, a rank stores whole buckets of values and gradients. With ZeRO-2 it stores whole buckets of
+// values and its shards of the gradients; with ZeRO-3, its shards of both. After the reduce-scatter of ZeRO-1, only this
+// rank's shard of a gradient bucket holds sums over ranks; the rest of the bucket is not used until the next step clears it.
 #pragma once
 #include <map>
 #include <vector>
@@ -25,23 +26,24 @@ struct Bucket {
   struct Place {
     ParameterPointer parameter;
     std::int64_t first;  // index of the parameter's first element in the bucket
-    // Whether this rank counts the parameter in the gradient norm. Even without ZeRO, each rank of `group` counts only its
-    // own shard. False where another tensor-parallel rank or pipeline stage counts its copy.
+    // Whether this rank counts its shard of the parameter in the gradient norm. False only for copies that another rank
+    // counts: uncut parameters on all tensor-parallel ranks but the first, and the second copy of a tied table.
     bool counts;
   };
-  // Elements [first, first + count), whose gradients are also summed over `group` (the tensor-parallel ranks, under
-  // sequence parallelism) before the bucket is summed over its own group.
+  // Elements whose gradients are first summed over other ranks, before the sum over Bucket::group. Under sequence
+  // parallelism these are the elements of parameters `of_stream`; otherwise there are none.
   struct Sum {
-    std::int64_t first, count;
-    Axis* group;
+    std::int64_t first, count;  // elements [first, first + count) of the bucket
+    Axis* group;                // the ranks of this sum: the tensor-parallel ranks
   };
   std::vector<Place> places;  // the parameters in the bucket, those `of_stream` first
   std::int64_t count = 0;     // elements in the bucket, padding included
   AxisSet cut_among = 0;      // the axes of `group`
   Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO each of them owns a shard
   std::vector<Sum> sums;
-  Axis* other_shards = nullptr;  // the ranks that hold copies of this rank's shard and add gradients with it; null: none
-  Axis* stages = nullptr;        // the stages that hold a tied table and add their gradients; null: one stage holds it
+  // Further sums of this rank's shard, after the sum over `group`. Null: not needed.
+  Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard; null with today's axes
+  Axis* stages = nullptr;        // over the two stages that hold a tied table
 
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
   Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or storage of its own
@@ -76,7 +78,8 @@ class Buckets {
   void clear_gradients();
   // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO those in its shards.
   std::vector<Owned> owned() const;
-  // The axes along which this rank's part of a parameter is a copy of another rank's. Empty on the rank whose part is saved.
+  // Of the ranks that hold the same part of a parameter, the first is its owner and saves the part. Returns the axes along
+  // which this rank's coordinates differ from the owner's; empty on the owner.
   AxisSet copied_along(const Parameter& parameter) const;
   // Calls visit(parameter, gradients) for the elements that this rank counts. Over all ranks, each element is counted once.
   void each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const;

@@ -2,8 +2,7 @@
 // loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
 //
 //   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to tensors that come later in
-//   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. The earliest on any rank is the
-// origin.
+//   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. So the earliest NaN is the origin.
 #pragma once
 #include <array>
 #include <optional>

@@ -118,7 +118,7 @@ MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
 }
 
-// It runs after check_batch, because it may divide the batch by the number of replicas.
+// Runs after check_batch, because it may divide the batch by the number of replicas.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
@@ -222,7 +222,7 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
   if (layout.ranks() != limits.world) return {};
   std::vector<std::string> batches, micro_batches, remedies;
   const std::int64_t unit = batch_unit(layout, limits), below = limits.global_batch / unit;
-  for (const std::int64_t step : {-1, 1})  // a schedule may need a multiple of the stages as its number of micro-batches
+  for (const std::int64_t step : {-1, 1})  // some schedules need a number of micro-batches that the stages divide
     for (std::int64_t tried = 0; tried < layout.stages(); ++tried) {
       LayoutLimits other = limits;
       other.global_batch = (below + (step > 0) + step * tried) * unit;

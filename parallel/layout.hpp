@@ -16,7 +16,7 @@
 
 namespace chorale {
 
-// The schedule of a layout word that names none, for this many model chunks per stage.
+// The schedule that a layout has if its word names no schedule; it depends on the number of model chunks per stage.
 std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
@@ -37,7 +37,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// "dp2.tp2.pp2.z1.sp": dp, and every part that differs from its default
+// The layout's word, such as "dp2.tp2.pp2.z1.sp". It has dp, and every part that differs from its default.
 std::string to_string(const Layout& layout);
 // Reads a layout word. Its parts may come in any order, each at most once: axes with sizes, z0 to z3, sp, vN (N chunks per
 // stage) and the name of a schedule. A usage error names the wrong part and says why it is wrong. `world` is the number of
@@ -62,7 +62,7 @@ bool fits(const Layout& layout, const LayoutLimits& limits);
 // that suggests layouts of that world. With limits, the suggested layouts also fit them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
-// All layouts that fit, with every ZeRO stage, with and without sp.
+// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. (A single replica has only stages 0 and 3.)
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 
 }  // namespace chorale

@@ -119,7 +119,7 @@ std::string to_string(const Layout& layout) {
   if (layout.sequence) word += ".sp";
   const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
   if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
-  // A word with several chunks and no schedule would be read with the default schedule for several chunks.
+  // With several chunks the default schedule is another one, so the word always names the schedule then.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
   return word;
 }

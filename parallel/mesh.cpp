@@ -73,7 +73,7 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
   return place;
 }
 
-// A group of this rank.
+// A group that contains this rank.
 struct Mesh::Line {
   std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm the group uses
   AxisSet set;                     // the axes in which the group's ranks differ

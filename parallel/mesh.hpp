@@ -1,6 +1,6 @@
 // The mesh: all ranks of a run in a grid of named axes, and this rank's coordinates in it. A mesh is passed as an argument;
-// none is global. A set of axes defines groups: each group contains the ranks that differ only in these axes. The ranks of
-// a group build it together, once, when the mesh is made. Strategies ask for a group by its axes.
+// none is global. A set of axes defines groups: each group contains the ranks that differ only in these axes. When the mesh
+// is made, the ranks of each group open a communicator together. Strategies ask for a group by its axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
@@ -23,7 +23,8 @@ using ByAxis = std::map<std::string, std::string>;
 std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
-// The same ranks, connected by several backends at once. A backend for the ranks of one host is opened on each host.
+// The same ranks, connected by several backends at once. A backend that connects only ranks of one host, such as shm, is
+// opened once per host.
 class Worlds {
  public:
   Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock);
@@ -49,7 +50,7 @@ class Worlds {
   const Communicator* nearest() const;  // the communicator whose memory tensors use; null: no backend provides memory
   ByAxis backends_;
   Topology topology_;
-  std::map<std::string, Communicator> worlds_;  // by backend
+  std::map<std::string, Communicator> worlds_;  // the key is the backend
   std::unique_ptr<HostMemory> host_ = std::make_unique<HostMemory>();
   std::shared_ptr<Memory> device_;
 };
@@ -73,15 +74,15 @@ class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
-  // The mesh as `rank` would see it, without any peers.
+  // For plans: the mesh as `rank` would see it, without any peers.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
                         std::shared_ptr<const Selector> selector);
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
-  // The group of ranks that differ only in these axes. There is a group for each axis, for every set of axes that divide
-  // the batch or its tokens, for all axes that divide the width, and for all axes that divide the layers. Axes of size 1
-  // are ignored.
+  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The others must
+  // be a single axis, any axes that divide the batch or its tokens, all axes that divide the width, or all axes that divide
+  // the layers; other sets have no group.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
   Axis& data() const { return *data_; }          // divides the batch

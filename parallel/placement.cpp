@@ -12,20 +12,21 @@
 namespace chorale {
 namespace {
 
-// A group that crosses hosts on a backend that does not; none: nullopt.
+// A group that crosses hosts although its backend connects only the ranks of one host; nullopt if there is none.
 std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
   for (const RankGroup& group : groups_of(layout))
     if (backend_named(choice_for(backends, group.chosen_as)).one_host && !topology.together(group.ranks)) return group;
   return {};
 }
 
-// The same ranks per host, started host by host: mpirun's order by default.
+// The topology if as many ranks per host were numbered host by host, which is mpirun's default.
 Topology host_by_host(Topology topology) {
   std::sort(topology.host_of.begin(), topology.host_of.end());
   return topology;
 }
 
-// The nearest layout within reach: the axis gets fewer ranks, and the axis that takes the rest gets more. "": none.
+// The nearest layout whose groups all lie within reach of their backends: `axis` gets fewer ranks, and the axis that takes
+// the rest gets more. "" if there is none.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
   const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });

@@ -11,8 +11,8 @@
 namespace chorale {
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
-// Throws a usage error if an axis crosses hosts and its backend does not. It names a placement, a layout and a backend that
-// would work.
+// Throws a usage error if an axis crosses hosts but its backend connects only the ranks of one host. The error names a
+// placement, a layout and a backend that would work.
 void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);
 
 }  // namespace chorale

@@ -83,7 +83,8 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
 // Describes the first difference; "" if there is none. Numbers of calls are always compared, bytes only if both are known.
 std::string difference(const Accounts& planned, const Accounts& made);
 
-// The idle fraction of all stages' time, if stages take time in proportion to their flops and messages take none.
+// The idle fraction of all stages' time, assuming that a stage's time is proportional to its flops, and messages take no
+// time.
 double planned_bubble(const TrainingOptions& options, const Layout& layout);
 
 }  // namespace chorale

@@ -23,8 +23,8 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets);   // zero.cpp: ZeRO-
 
 // Called before the sum over a bucket's group: sums the elements listed in Bucket::sums over the groups named there.
 void add_before(const Bucket& bucket);
-// Called after the sums over the groups of all buckets: sums over the ranks that hold copies of a shard, and a tied table
-// over the two stages that hold it. Copies are cut into the same shards, so each rank sums only what it owns.
+// Called after the sums over the groups of all buckets: sums over Bucket::other_shards, and sums a tied table over the two
+// stages that hold it. With ZeRO, these ranks have the same shard of each bucket, so each rank sums only its shard.
 void add_after(Buckets& buckets);
 // Gathers the values of every bucket from all shards.
 void gather_values(Buckets& buckets);

@@ -1,6 +1,6 @@
 // The part of the model that a rank has: its shard of the layers of its pipeline stage. The layers are grouped into
-// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the first block's chunk, the head in the last
-// block's.
+// pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block, and the head
+// in the same chunk as the last block.
 //
 //   units:   embedding │ block 0 │ … │ block L−1 │ norm, head
 #pragma once

@@ -6,9 +6,9 @@
 //   sequence    x/t ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y/t     forward:  f all-gather, g reduce-scatter
 //                                                            backward: g all-gather (and x again, for dW), f reduce-scatter
 //
-// With ring algorithms and t ranks, a rank sends 8·b·s·h·(t−1)/t elements per layer and micro-batch of b sequences of s
-// tokens and width h. With sequence parallelism the factor is 10 instead of 8. The all-reduce of dx overlaps the
-// computation of dW.
+// A micro-batch has b sequences of s tokens; the model has width h. With ring algorithms and t ranks, a rank sends
+// 8·b·s·h·(t−1)/t elements per block and micro-batch; with sequence parallelism, 10 instead of 8. The sum of dx over ranks
+// overlaps the computation of dW.
 //
 // Each row of the embedding table is on one rank; the others contribute zeros. The ranks add the rows' bit patterns as
 // integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the
@@ -21,7 +21,7 @@ namespace chorale {
 
 class TensorParallel : public ShardBoundary {
  public:
-  // partitioned: each rank keeps only its rows of the activations that full recomputation keeps.
+  // partitioned: the ranks divide the rows of the activations that full recomputation stores.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

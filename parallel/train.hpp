@@ -1,5 +1,5 @@
 // The one header that your own program includes to train a transformer: `#include <chorale/parallel/train.hpp>`. It
-// includes collectives/chorale.hpp, and the program links the same library. examples/ has two such programs.
+// includes collectives/chorale.hpp, and needs no other library than that header does. examples/ has two such programs.
 //
 //   build_gpt(shape, …)                 builds the model as a list of layers, for a training loop of your own
 //   Training(options, mesh, …)          model, optimizer and the library's training step, on any layout, with any numerics

@@ -35,7 +35,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
   reducer_ = reducer_of(options, *buckets_, mesh_);
   optimizer_ = std::make_unique<Optimizer>(rule_of(options), buckets_->owned(), memory_, options.seed, options.queue(),
                                            options.masters);
-  reducer_->publish();  // the optimizer initialized the shard that this rank owns; this gathers the other ranks' shards
+  reducer_->publish();  // with ZeRO-1 and 2, the optimizer has initialized only this rank's shard: gathers the others
   for (const auto& axis : mesh_.axes()) axis->write_in(account_.trace());
 }
 
@@ -73,7 +73,7 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-// Runs this rank's share of the `samples` samples after the cursor through the pipeline.
+// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const Prepare& prepare) {
   batch_totals_.clear();
@@ -113,8 +113,8 @@ StepResult Training::step(const ReadSamples& read) {
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   account_.mark(StepAccount::passed);
   reducer_->finish();
-  // The number of counted tokens is known only after add_up(), the step's only point where the host waits for the device.
-  // So the norm is computed as if all tokens counted, and corrected below.
+  // Only add_up() tells how many tokens counted, and the host waits for the device there. If the norm were computed after
+  // that, the host would have to wait twice. So the norm is computed as if all tokens counted, and corrected below.
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
@@ -144,7 +144,8 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
-// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan the loss is NaN.
+// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, which runs on phantom tensors,
+// the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
   const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
@@ -245,7 +246,7 @@ void Training::name_first_nan(const ReadSamples& read) {
   });
   first_nan.throw_first(mesh_.world());
   throw Error(Exit::runtime, fmt::format("step {} produced Inf or NaN in its loss or gradients", steps_ + 1),
-              "when the step is repeated, every layer's output and gradient is finite on its own rank",
+              "in a repetition of the step, every tensor is finite before it is summed over ranks",
               "either their sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty");
 }
 

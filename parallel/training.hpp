@@ -4,7 +4,7 @@
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// To publish means that each rank gets the new values of the parameters that other ranks updated (ZeRO).
+// publish: with ZeRO-1 and 2, each rank gets the values of the parameters that other ranks updated. Otherwise nothing to do.
 //
 // Gradients are scaled once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the end,
 // they are divided by the number of tokens in the whole batch, over all ranks.
@@ -78,7 +78,9 @@ class Training {
   std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace the reducer and the boundary
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
-  void publish();  // must be called after writing to the optimizer's weights: updates the values on all ranks
+  // Call this after writing to the optimizer's weights. It casts them to the parameters' values, then publishes the values
+  // as after a step.
+  void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
   StepAccount& account() { return account_; }

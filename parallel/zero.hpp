@@ -1,6 +1,6 @@
 // ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one shard of the gradients, and under
-// ZeRO-3 also one shard of the values. A unit of the model (an embedding, a block or the head) has whole tensors only while
-// it computes: whole gradients in the backward pass, and under ZeRO-3 whole values in both passes.
+// ZeRO-3 also one shard of the values. A unit of the model is an embedding, a block or the head. It has whole gradients only
+// during its backward pass. Under ZeRO-3 it has whole values only during its forward and its backward pass.
 //
 //   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
@@ -28,7 +28,7 @@ class ZeroUnit final : public WrappingLayer {
   Tensor backward(const Tensor& dy, Context& context) override;
 
  private:
-  // All three do nothing under ZeRO-2, whose values are always whole.
+  // These three functions do nothing under ZeRO-2, because values are always whole there.
   void fetch();    // starts to gather the unit's values, unless that has been started
   void need();     // waits until the unit's values are gathered
   void release();  // drops the unit's whole values

@@ -150,7 +150,7 @@ std::string find_flaw(const PipelineSchedule& schedule) {
   const Transfers transfers = transfers_of(schedule);
   if (const std::string flaw = find_overtaken(schedule, transfers); !flaw.empty()) return flaw;
   const std::int64_t stuck = find_stuck(transfers, true);
-  return stuck < 0 ? "" : fmt::format("stage {}: deadlock, its message never comes", stuck);
+  return stuck < 0 ? "" : fmt::format("stage {}: deadlock, it waits for a message that never comes", stuck);
 }
 
 bool needs_buffers(const PipelineSchedule& schedule) { return find_stuck(transfers_of(schedule), false) >= 0; }

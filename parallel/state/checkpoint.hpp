@@ -49,9 +49,9 @@ struct Peers {
   };
 };
 
-// Collective. The parts of all ranks must cover every element of each tensor exactly once; so of several copies, only one
-// rank passes its own. On return, the set is on disk and `latest` points to it. On failure every rank throws, and earlier
-// sets are intact.
+// Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor
+// exactly once; so if several ranks have copies of a part, only one of them passes it. On return, the set is on disk and
+// `latest` points to it. On failure every rank throws, and earlier sets are intact.
 void save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                      const Peers& peers = {});
 

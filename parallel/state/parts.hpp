@@ -2,7 +2,7 @@
 // tensor (a range of its rows or columns), or under ZeRO a range of the slab's elements. Elements of two layouts are
 // matched by their row-major index in the whole tensor.
 //
-//   [4,6], dim 1, columns 2–3        . . a b . .        range [2,6) of that slab        . . . . . .
+//   slab: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that slab        . . . . . .
 //                                    . . c d . .                                        . . c d . .
 //                                    . . e f . .                                        . . e f . .
 //                                    . . g h . .                                        . . . . . .

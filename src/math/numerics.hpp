@@ -7,8 +7,8 @@
 // With M tokens, K inputs, N outputs:
 //
 //   product           y[M,N] = x[M,K]·w            every rank has the whole K
-//   partial_product   y[M,N] = Σ over this rank's part of K; the caller adds the partial sums of all ranks
-//   settle            converts the sum of partial products to values
+//   partial_product   y[M,N] = x·w over this rank's part of K only; the caller then adds the partial products of all ranks
+//   settle            converts that sum over ranks from partial_type to the compute type
 //   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, one leaf (a fixed group of tokens) after another
 //   add_columns       db[N] += Σ over tokens of dy
 //
@@ -32,8 +32,8 @@ struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
-  std::uint32_t highest = 0;  // bits of the largest scaled magnitude; Inf and NaN compare above all numbers
-  std::int32_t word = -1;     // index of `highest` among the words on the device; −1 until a device sums here
+  std::uint32_t highest = 0;  // the float bits of the largest scaled magnitude; Inf and NaN compare above all numbers
+  std::int32_t word = -1;     // index of this site's `highest` in an array on the device; −1: the array has none yet
 };
 
 // A gradient whose elements enter the gradient norm, and the factor that they are multiplied by.
@@ -54,8 +54,8 @@ class Numerics {
  public:
   virtual ~Numerics() = default;
   virtual const char* name() const = 0;
-  virtual DType partial_type(DType compute) const = 0;   // the type of partial sums: `compute`, or i64
-  virtual DType gradient_type(DType compute) const = 0;  // the type of accumulated gradients: f32 (f64 for f64), or i64
+  virtual DType partial_type(DType compute) const = 0;   // of partial products: `compute` (fast) or i64 (exact)
+  virtual DType gradient_type(DType compute) const = 0;  // of gradient sums: f32, or f64 for f64 (fast); i64 (exact)
 
   // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
@@ -76,14 +76,14 @@ class Numerics {
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
-  // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), a partial sum of type gradient_type(compute).
+  // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), over this rank's columns j. `sums` has type gradient_type(compute).
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                 const Queue& queue) = 0;
-  // total[0] += Σ losses[rows], in f64 or i64.
+  // total[0] += the sum of all losses, in f64 (fast) or i64 (exact).
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
-  // What the integer 1 of an accumulated gradient, sum of exponentials or loss is worth: the site's power of two. 1 in fast
-  // numerics, which accumulates floats.
+  // Exact numerics accumulates gradients, exponentials and losses as integers. The value of a sum is its integer times
+  // unit(site), a power of two. Fast numerics accumulates floats, so its unit is 1.
   virtual double unit(const SumSite& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;

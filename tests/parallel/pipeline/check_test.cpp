@@ -85,7 +85,7 @@ TEST_CASE("flaws of a pipeline are named") {
   PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 needs first
   stuck.actions[0] = {{Pass::forward, 0}, {Pass::backward, 0}, {Pass::forward, 1}, {Pass::backward, 1}};
   stuck.actions[1] = {{Pass::forward, 0}, {Pass::forward, 1}, {Pass::backward, 0}, {Pass::backward, 1}};
-  CHECK(find_flaw(stuck) == "stage 0: deadlock, its message never comes");
+  CHECK(find_flaw(stuck) == "stage 0: deadlock, it waits for a message that never comes");
 
   PipelineSchedule strange = planned("1f1b", {2, 2});
   strange.actions[1].push_back({Pass::weights, 0});
