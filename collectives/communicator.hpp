@@ -221,8 +221,8 @@ struct WorldOptions {
 };
 
 // Opens a world of all ranks of `runtime` on a backend; every rank calls this. If the backend is not available, throws an
-// error that says why. "auto" picks the fastest for host buffers: mapped memory if all ranks share a host, else UCX, else
-// MPI.
+// error that says why. "auto" picks the fastest available backend for host buffers. On one host that is shm (mapped memory).
+// On several hosts, shm+ucx uses mapped memory within each host and UCX between hosts. The next choices are ucx and mpi.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
                         const WorldOptions& options = {});
 // The same over an existing transport: for tests, and for ranks that are threads.

@@ -2,7 +2,7 @@
 // collectives together. An Operation is one collective of one group, prepared once and run many times.
 //
 //   Communicator ── holds ── Group ── prepares ── Operation          start(buffers) … progress() … progress() → true
-//                              └── of one Transport (mpi, ucx, shm, threads, nccl)
+//                              └── of one Transport (mpi, ucx, shm, shm+ucx, threads, nccl)
 //
 // A backend that sends messages implements a Messenger (post, progress); MessageOperation runs any schedule over a
 // Messenger. On memory that peers can map, MappedOperation runs schedules: the receiver of a message reads the sender's

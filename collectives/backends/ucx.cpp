@@ -1,6 +1,6 @@
-// The backend over UCX, by UCP's tag matching. Each rank has one worker; endpoints are created from addresses that the ranks
-// exchange over MPI. The probe creates a context and a worker as a run would, because the kernel or a container may leave
-// UCX without a usable transport.
+// The backends ucx and shm+ucx, by UCP's tag matching; shm+ucx sends messages within a host through shared memory (near/).
+// Each rank has one worker; endpoints are created from addresses that the ranks exchange over MPI. The probe creates a
+// context and a worker as a run would, because the kernel or a container may leave UCX without a usable transport.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
@@ -28,7 +28,7 @@ struct UcxWorld {
   const mpi::Runtime& runtime;
   ServiceLine line;
   ucx::Switchboard board;
-  const std::unique_ptr<near::Post> post;  // for the ranks of one host; null: UCX connects these too
+  const std::unique_ptr<near::Post> post;  // shm+ucx: carries messages within the host; null for ucx
   const bool takes_devices;                // whether the libraries of all ranks accept device pointers
   Memory& memory() { return post ? post->reach().memory().memory() : host; }
   HostMemory host;

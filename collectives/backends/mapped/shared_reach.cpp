@@ -1,6 +1,7 @@
-// How ranks of one host reach each other's memory (reach.hpp): each maps the arenas of all others. Whether a rank may also
-// read its neighbor's ordinary memory is inferred: the system call works on our own process, and Yama's scope tells which
-// others it works on.
+// How ranks of one host reach each other's memory (reach.hpp): each rank has an arena, memory that all others map. The
+// kernel can also read ordinary memory of another rank, by process_vm_readv, if this is allowed. A rank cannot try that
+// alone. It tries the system call on its own process, and Yama's ptrace_scope tells whether the call also works on other
+// processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The Reach of processes on one host: an arena of each rank, mapped by all others (shared_reach.cpp).
+// The Reach of processes on one host: each rank has an arena, memory that all other ranks map (shared_reach.cpp).
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@ namespace chorale::mapped {
 
 struct DirectReads {
   bool work = false;
-  std::string detail;  // the system call that works, or why none does
+  std::string detail;  // the system call that works, or why it does not
 };
 DirectReads direct_reads();  // whether ordinary memory of other processes can be read
 

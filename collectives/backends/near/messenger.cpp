@@ -10,7 +10,7 @@ namespace chorale::near {
 
 Messenger::Messenger(Post& post, CallBook& book, const Plan& plan, const std::vector<FlatMessage>& messages)
     : post_(post), book_(book), words_(plan.words) {
-  constexpr std::size_t apart = 8;  // words, so that receivers write to cache lines of their own
+  constexpr std::size_t apart = 8;  // distance in words, so that each receiver writes to its own cache line
   taken_ = post.reach().memory().allocate(
       static_cast<std::int64_t>(std::max<std::size_t>(1, messages.size()) * apart * sizeof(std::uint64_t)), Category::comm);
   auto* const words = static_cast<std::uint64_t*>(taken_.data());
@@ -89,7 +89,7 @@ void Messenger::cancel() noexcept {
     if (!line.taken) post_.cancel(line.incoming);
 }
 
-// A receiver that has closed takes no more messages.
+// A send does not count if its receiver has closed: the receiver takes no more messages.
 bool Messenger::is_sending() noexcept {
   return std::ranges::any_of(active_, [&](int message) {
     const Line& line = lines_[static_cast<std::size_t>(message)];

@@ -1,5 +1,5 @@
-// The messages of one plan between ranks of one host (post.hpp), and a Messenger that uses them beside another one: ranks of
-// one host exchange messages through shared memory, all others through the other backend.
+// near::Messenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). Beside<Far>
+// exchanges all messages of a plan: those within a host by near::Messenger, those between hosts by the Messenger `Far`.
 #pragma once
 #include <memory>
 #include <vector>
@@ -20,13 +20,13 @@ class Messenger final : public chorale::Messenger {
   bool is_sending() noexcept override;
 
  private:
-  struct Line {
-    int peer, local;  // in the world, on the host
+  struct Line {       // a message of the plan
+    int peer, local;  // the peer's rank in the world and on the host
     std::int64_t bytes;
-    std::uint64_t* taken;               // null: a receive
-    std::uint64_t run = 0, number = 0;  // of the run; of the newest notice
+    std::uint64_t* taken;               // the word that the receiver sets when it has the data; null: this is a receive
+    std::uint64_t run = 0, number = 0;  // sends: how often this message was sent; the number of its newest notice
     Incoming incoming = {};
-    Buffer copy = {};  // of data that the receiver cannot read
+    Buffer copy = {};  // sends: a copy of the data in the arena, if the receiver cannot read the data in place
   };
   bool is_over(const Line& line) const;
   void send(Line& line, const void* data);
@@ -41,20 +41,21 @@ class Messenger final : public chorale::Messenger {
   std::vector<int> active_, over_;
 };
 
-// The messages that are near, and the others, each numbered anew for its Messenger.
+// Divides a plan's messages into those within the host (near) and those between hosts (far). Each Messenger numbers its own
+// messages from 0.
 struct Division {
   Division(const Post& post, const CallBook& book, const std::vector<FlatMessage>& messages);
 
   struct Part {
     std::vector<FlatMessage> messages;
-    std::vector<int> numbers;  // in the plan
+    std::vector<int> numbers;  // for each of these messages, its number in the plan
   };
   struct Way {
     bool is_near;
-    int number;
+    int number;  // in near.messages or far.messages
   };
   Part near, far;
-  std::vector<Way> ways;  // by number in the plan
+  std::vector<Way> ways;  // by number in the plan: which Messenger has the message
 };
 
 template <class Far>

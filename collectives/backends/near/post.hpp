@@ -1,16 +1,16 @@
-// Messages between the ranks of one host, through shared memory. The sender writes a notice, and the receiver copies the
-// data from where the sender has them.
+// Messages between the ranks of one host, through shared memory. The sender writes a notice of the message, and the receiver
+// copies the data from the sender's buffer. An arena is memory of one rank that all ranks of the host map.
 //
 //   rank 0's arena                                       rank 1
-//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, also those it has no receive for yet
-//   the data                                       ──▶   copies them once it has a receive for them …
-//   the message's `taken` word                     ◀──   … and writes the run's number there: now the send is over
+//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, even before it posts their receives
+//   the data                                       ──▶   copies the data once their receive is posted …
+//   the message's `taken` word                     ◀──   … then writes the notice's `run` there: the send is over
 //
-// A notice carries up to 192 bytes itself; such a send is over when the ring has room for the notice.
+// A message of up to 192 bytes is carried in its notice; such a send is over once the notice is in the ring.
 //
 // Invariants:
 //   - Each word has one writer: the receiver writes `taken` and `seen` (its count of notices taken), the sender all others.
-//   - A notice's number is written after the rest of it, and read before.
+//   - The sender writes a notice's number after all its other fields; the receiver reads the number first.
 //   - A receiver takes every notice that has arrived whenever it makes progress on any call. So a full ring always empties,
 //     and the order of receives cannot cause a deadlock.
 //   - After `taken` is written, the receiver touches neither the data nor the word.
@@ -30,25 +30,25 @@ constexpr std::int64_t carried_bytes = 192;
 
 struct alignas(64) Notice {
   std::uint64_t number = 0;                            // counts the notices of this ring from 1
-  std::uint64_t group = 0, sequence = 0, history = 0;  // of the call: see CallBook::mark
-  std::int64_t bytes = 0;
-  mapped::Location data = 0, taken = 0;
-  std::uint64_t run = 0;  // to be written to `taken`
+  std::uint64_t group = 0, sequence = 0, history = 0;  // of the message's call: see CallBook::mark
+  std::int64_t bytes = 0;                              // length of the message
+  mapped::Location data = 0, taken = 0;                // unused if the message is carried here
+  std::uint64_t run = 0;                               // the value that the receiver writes to `taken`
   std::byte carried[carried_bytes];
 };
 
-// A receive. It must stay where it is until it is over or canceled.
+// A receive. The object must stay at its address until the receive is over or canceled.
 struct Incoming {
-  int from = 0;  // rank on the host
+  int from = 0;  // the sender's rank on the host
   std::uint64_t group = 0, sequence = 0;
   void* place = nullptr;
   std::int64_t bytes = 0;
   bool over = false;
-  std::uint64_t history = 0;  // of the message that arrived …
-  std::int64_t came = 0;      // … and its length; data are copied only if that is `bytes`
+  std::uint64_t history = 0;  // set on arrival: the history of the message
+  std::int64_t came = 0;      // set on arrival: the message's length; its data are copied only if this equals `bytes`
 };
 
-// One rank's end of the messages on its host.
+// One rank's side of the messages on its host.
 class Post {
  public:
   Post(const mpi::Runtime& runtime, const Topology& topology);  // collective
@@ -56,12 +56,13 @@ class Post {
   bool is_near(int world_rank) const { return local(world_rank) >= 0; }
   int local(int world_rank) const {
     return locals_[static_cast<std::size_t>(world_rank)];
-  }  // rank on this host; −1: on another
+  }  // the rank's number on this host; −1 if it is on another host
   mapped::Reach& reach() const { return *reach_; }
 
-  std::uint64_t send(int to, const Notice& notice);  // returns the notice's number, which is filled in here
+  std::uint64_t send(int to, const Notice& notice);  // assigns the notice's number and returns it
+  // Whether the notice with this number is in the ring.
   bool has_sent(int to, std::uint64_t number) const { return peers_[static_cast<std::size_t>(to)].sent >= number; }
-  void receive(Incoming& incoming);  // over at once if the message is here
+  void receive(Incoming& incoming);  // over at once if the message has arrived
   void cancel(const Incoming& incoming) noexcept;
   void progress();
 
@@ -71,10 +72,10 @@ class Post {
     Notice ring[ring_notices];
   };
   struct Peer {
-    Outbox* mine = nullptr;    // to the peer
-    Outbox* theirs = nullptr;  // to this rank
-    std::uint64_t sent = 0, taken = 0;
-    std::deque<Notice> waiting = {};  // for room in the ring
+    Outbox* mine = nullptr;             // this rank's outbox to the peer
+    Outbox* theirs = nullptr;           // the peer's outbox to this rank
+    std::uint64_t sent = 0, taken = 0;  // numbers of notices written to `mine`, and taken from `theirs`
+    std::deque<Notice> waiting = {};    // notices that wait for room in the ring
   };
   struct Kept {
     int from;
@@ -89,7 +90,7 @@ class Post {
   Buffer outboxes_;
   std::vector<Peer> peers_;          // by rank on the host
   std::vector<Incoming*> receives_;  // in the order in which they were posted
-  std::vector<Kept> kept_;           // notices without a receive, in order of arrival
+  std::vector<Kept> kept_;           // notices whose receive is not posted yet, in order of arrival
 };
 
 }  // namespace chorale::near
