@@ -41,6 +41,8 @@ struct Address {
 };
 
 struct Letter {
+  // ask: which call is this? poison: the sender gave up. closed: the sender receives no more data messages. news: data from
+  // the group's first member. farewell: the sender left.
   enum class Kind : std::int32_t { ask, poison, closed, news, farewell };
   Kind kind;
   std::int32_t sender;  // world rank

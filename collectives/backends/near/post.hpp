@@ -11,7 +11,7 @@
 // Invariants:
 //   - Each word has one writer: the receiver writes `taken` and `seen` (its count of notices taken), the sender all others.
 //   - The sender writes a notice's number after all its other fields; the receiver reads the number first.
-//   - A receiver takes every notice that has arrived whenever it makes progress on any call. So a full ring always empties,
+//   - Whenever a receiver makes progress on any call, it takes all notices that have arrived. So a full ring always empties,
 //     and the order of receives cannot cause a deadlock.
 //   - After `taken` is written, the receiver touches neither the data nor the word.
 #pragma once
@@ -56,7 +56,7 @@ class Post {
   bool is_near(int world_rank) const { return local(world_rank) >= 0; }
   int local(int world_rank) const {
     return locals_[static_cast<std::size_t>(world_rank)];
-  }  // the rank's number on this host; −1 if it is on another host
+  }  // the rank on this host; −1 if it is on another host
   mapped::Reach& reach() const { return *reach_; }
 
   std::uint64_t send(int to, const Notice& notice);  // assigns the notice's number and returns it
@@ -86,7 +86,7 @@ class Post {
 
   mpi::Runtime host_;
   std::unique_ptr<mapped::Reach> reach_;
-  std::vector<int> locals_;  // by world rank
+  std::vector<int> locals_;  // by world rank: its rank on this host, or −1
   Buffer outboxes_;
   std::vector<Peer> peers_;          // by rank on the host
   std::vector<Incoming*> receives_;  // in the order in which they were posted
