@@ -19,7 +19,7 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 // File names in a control group's folder, by cgroup version.
 struct Version {
   std::string file_system, limit, use;
-  std::string prefix;  // of the names in memory.stat whose values include the groups below
+  std::string prefix;  // begins the names of those values in memory.stat that include the groups below
 };
 const Version versions[] = {{"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
                             {"cgroup2", "memory.max", "memory.current", ""}};

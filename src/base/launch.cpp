@@ -15,7 +15,8 @@ struct Known {
   const char* size;
 };
 
-// Innermost first: inside a Slurm step, Open MPI's mpirun sets its variables beside Slurm's.
+// The launchers that we know. An mpirun may run inside a Slurm step, and then both set their variables. The inner launcher
+// counts, so Slurm comes last.
 constexpr Known known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE"},

@@ -1,5 +1,6 @@
-// Rank and size of this process from the launcher's environment variables, read before MPI starts. So only one rank prints
-// a usage error. If the launcher belongs to another MPI, each process would be rank 0 of 1; this is an error.
+// Rank and size of this process from the launcher's environment variables. They are read before MPI starts, so that only one
+// rank prints a usage error. If the launcher belongs to another MPI than this program, MPI makes each process rank 0 of 1;
+// this is an error.
 #pragma once
 #include <functional>
 #include <optional>

@@ -29,13 +29,13 @@ Life::Life() {
   check(PMPI_Initialized(&initialised));
   if (!initialised) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
   started_ = !initialised;
-  // Handler for errors outside any communicator, such as in MPI_Testsome: MPI 3 uses MPI_COMM_WORLD's, MPI 4
-  // MPI_COMM_SELF's.
+  // Errors must be returned, not end the program. An error outside any communicator, such as in MPI_Testsome, goes to the
+  // handler of MPI_COMM_WORLD in MPI 3 and of MPI_COMM_SELF in MPI 4, so both are set.
   if (started_)
     for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   check(PMPI_Query_thread(&provided));
   require(provided >= MPI_THREAD_FUNNELED,
-          "MPI was initialised without thread support (level {}); MPI_THREAD_FUNNELED is needed", provided);
+          "MPI was initialized without thread support (level {}); MPI_THREAD_FUNNELED is needed", provided);
 }
 
 Life::~Life() {

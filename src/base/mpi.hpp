@@ -27,7 +27,7 @@ struct CommTraits {
 };
 using Comm = Handle<CommTraits>;
 
-// Initialises and finalises MPI, unless the host program has already initialised it.
+// Initializes and finalizes MPI, unless the host program has already initialized it.
 class Life {
  public:
   Life();
@@ -39,13 +39,13 @@ class Life {
   bool started_ = false;
 };
 
-// The first object in main, so that every other handle dies before MPI_Finalize. An MPI that is already initialised is
-// used but not finalised. `world` is a duplicate, so our messages never mix with those of a host program.
+// The first object in main, so that every other handle dies before MPI_Finalize. An MPI that is already initialized is
+// used but not finalized. `world` is a duplicate, so our messages never mix with those of a host program.
 class Runtime {
  public:
   explicit Runtime(const Launch& launch = read_launch(process_environment()));
-  // The ranks of another Runtime that pass the same color, in its order. All its ranks call this; a rank that passes a
-  // negative color is in no part and gets rank −1. The other Runtime must outlive this one.
+  // The ranks of `whole` that pass the same color, in the order of `whole`. All ranks of `whole` call this; a rank that
+  // passes a negative color is in no part and gets rank −1. `whole` must outlive this Runtime.
   Runtime(const Runtime& whole, int color);
 
   MPI_Comm world() const { return world_.get(); }
@@ -71,7 +71,7 @@ int run_ranks(const std::function<void(const Runtime&)>& body);
 
 std::string library_name();  // "Open MPI v4.1.4"
 
-// Blocking helpers for set-up. They wait inside MPI, so a dead peer is handled as MPI handles it.
+// Blocking helpers for set-up. They wait inside MPI, so MPI decides what happens if a peer dies.
 std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // on every rank: the ranks that passed true
 std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on rank 0: every rank's text, in rank order
 std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
@@ -80,8 +80,8 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // ever
 // This rank's index among the ranks on its host, and how many there are. Collective.
 std::pair<int, int> place_on_host(MPI_Comm comm);
 
-// Returns when all ranks are here, however long it takes, and sleeps meanwhile. MPI's own barrier spins, and our waits
-// have a deadline.
+// A barrier that sleeps while it waits and has no deadline. (MPI's own barrier would spin, and wait_until would fail at its
+// deadline.)
 void sleep_until_all(MPI_Comm comm, Clock& clock);
 
 // Seconds to add to this rank's clock to get rank 0's, from the quickest of many round trips (Cristian 1989).

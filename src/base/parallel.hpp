@@ -1,5 +1,5 @@
-// A loop over the threads of one rank. Each thread takes one contiguous range. The results must not depend on where ranges
-// are cut, so that any number of threads gives the same bits.
+// Divides a loop among the threads of one rank. Each thread takes one contiguous range. The results must not depend on where
+// ranges are cut, so that any number of threads gives the same bits.
 //
 //   parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) { … });
 //

@@ -1,7 +1,7 @@
 // Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter holds
 // the *global* index of an element. So a value does not depend on the rank, the thread, the order or the split of the
-// work. The site is a number for the consumer, such as one dropout layer; the step is the training step. Cost: about
-// 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are computed at a time.
+// work. The site is a number that identifies the consumer, such as one dropout layer; the step is the training step. Cost:
+// about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are computed at a time.
 //
 //   key     = seed                                  64 bits
 //   counter = ( index / 4 : 64 | site : 32 | step : 32 )

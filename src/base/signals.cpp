@@ -22,7 +22,7 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
-  while (pending()) {}  // discards signals already handled, so that unblocking does not deliver them again
+  while (pending()) {}  // discards signals that nobody has read, so that unblocking does not deliver them
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

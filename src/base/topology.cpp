@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// Differs between hosts that have the same name, and between containers of one host.
+// A text that identifies this host. It also differs between hosts of the same name, and between containers of one host.
 std::string identity() {
   char target[PATH_MAX] = "";
   const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target - 1);

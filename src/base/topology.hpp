@@ -13,12 +13,12 @@ namespace chorale {
 // hosts, even on one machine.
 struct Topology {
   std::vector<int> host_of;        // by rank; hosts are numbered in the order of their first rank
-  std::vector<std::string> names;  // of the hosts
+  std::vector<std::string> names;  // the name of each host
 
   static Topology of_one_host(int ranks);
   int hosts() const { return static_cast<int>(names.size()); }
-  bool together(std::span<const int> ranks) const;  // on one host
-  Topology part(std::span<const int> ranks) const;  // of these ranks, renumbered
+  bool together(std::span<const int> ranks) const;  // whether these ranks share a host
+  Topology part(std::span<const int> ranks) const;  // the topology of these ranks alone, renumbered from 0
   std::string text() const;                         // "n0: 0-1, n1: 2-3"
 };
 

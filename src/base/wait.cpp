@@ -25,7 +25,7 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
-  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // should exceed a training step
+  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // stop_seconds: longer than a step
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
     started_ = asked_ = -1;

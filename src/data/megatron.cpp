@@ -16,7 +16,7 @@ std::optional<TokenType> type_of(std::uint8_t code) {
     case 4: return TokenType::i32;
     case 5: return TokenType::i64;
     case 8: return TokenType::u16;
-    default: return {};  // 6 and 7 are floats
+    default: return {};  // codes 6 and 7 are floating types
   }
 }
 

@@ -28,8 +28,9 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   return from;
 }
 
-// \s+(?!\S)|\s+ for a text that starts with white space: the run of spaces without the last one, which belongs to the next
-// piece, unless the run ends the text or is a single character.
+// The length of the match of \s+(?!\S)|\s+ in a text that starts with white space. The match is the text's first run of
+// white space. If other text follows the run, its last character belongs to the next piece and is not matched, unless the
+// run has only this character.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {

@@ -2,7 +2,7 @@
 // splits the text. These expressions are supported, by hand-written scanners:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//   digits   every number character alone; gpt2 in between
+//   digits   every number character is a piece; the text in between is split as by gpt2
 //   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
 //            |\s*[\r\n]+|\s+(?!\S)|\s+
 //

@@ -1,5 +1,6 @@
-// The order of samples. Sample k of a run is a pure function of (seed, k), without tables, state or rank. A checkpoint
-// stores one number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
+// The order of samples. Which sample comes k-th in a run is a pure function of the seed, k, the number of samples in the
+// data and the held-out fraction. It needs no tables or state and does not depend on the rank. A checkpoint stores one
+// number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
 //
 //   all samples   0 ……………………………… training()  …… total       the last samples are held out for validation
 //   epoch e       a permutation of [0, training()), keyed by (seed, e)
@@ -8,10 +9,11 @@
 
 namespace chorale {
 
-// A permutation of [0, size), computed element by element: a Feistel network on the next even number of bits (Luby &
-// Rackoff 1988). Each round swaps the halves and XORs one half with a Philox number made from the other. A round can be
-// inverted, so the network is a bijection. A result outside [0, size) goes through the network again (cycle walking, Black
-// & Rogaway 2002): fewer than four passes on average. About 0.2 µs a value.
+// A permutation of [0, size), computed element by element by a Feistel network (Luby & Rackoff 1988). The network works on
+// as many bits as an index needs, rounded up to an even number. Each round swaps the two halves of these bits and XORs one
+// half with a Philox number made from the other. A round can be inverted, so the network is a bijection. A result outside
+// [0, size) goes through the network again (cycle walking, Black & Rogaway 2002): on average an index needs fewer than four
+// passes. About 0.2 µs a value.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::uint32_t number);

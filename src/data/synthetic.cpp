@@ -19,7 +19,7 @@ struct Rule {
   bool from_title;  // otherwise from the last token
 };
 constexpr Rule rules[] = {{0.35, false}, {0.20, false}, {0.10, false}, {0.25, true}, {0.10, true}};
-constexpr double from_titles = 0.35;  // the total of the last two rules
+constexpr double from_titles = 0.35;  // the total probability of the two title rules
 
 double entropy(const std::vector<double>& probabilities) {
   double sum = 0;
@@ -49,7 +49,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed
   }
   double sum = 0;
   for (std::size_t r = 1; r <= size_of_class(1); ++r) below_.push_back(sum += std::pow(static_cast<double>(r), -exponent));
-  nats_of_class_.push_back(0);  // class 0: titles follow nothing
+  nats_of_class_.push_back(0);  // class 0, the title, is never drawn as a next token
   for (std::int64_t c = 1; c <= classes_; ++c) {
     Distribution law;
     for (std::size_t r = 0; r < size_of_class(c); ++r)

@@ -37,11 +37,12 @@ class SyntheticLanguage final : public TokenSource {
   double entropy_rate() const { return rate_; }  // the limit of the floor for long texts
   // The lowest possible loss on long texts for a model that sees only the last token.
   double without_attention() const { return without_attention_; }
-  // The probability that `next` follows `last` in a text with this title. For the first token after it, `last` is the title.
+  // The probability that `next` follows `last` in a text with this title. For the first token after the title, `last` is
+  // the title.
   double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 
  private:
-  // A state is (title, class of the last token). The title itself has class 0; the others count from 1.
+  // A state is (title, class of the last token). The title itself has class 0; the classes of all other tokens count from 1.
   using Distribution = std::vector<double>;
   std::size_t state(std::int64_t title, std::int64_t last) const {
     return static_cast<std::size_t>(title * (classes_ + 1) + last);

@@ -5,8 +5,8 @@
 
 namespace chorale {
 
-// Each call widens all cached keys again. This costs little, because generation is bound by reading keys and weights from
-// memory.
+// Each call widens all cached keys again. This costs little, because generation is bound by reading keys and parameters
+// from memory.
 void attention_cached(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Tensor& values,
                       std::int64_t past, const Tensor& out, const Queue& queue) {
   attention::check(qkv, shape, out);

@@ -101,7 +101,7 @@ struct KeyTiles {
   Floats keys, transposed, values;
 };
 
-// Adds the keys of all tiles that any of the queries sees to the sums of these queries.
+// Goes over all tiles with keys that any of the queries sees, and adds the contributions of these keys to the queries' sums.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
 // Attention of one group's queries in one sample: `tokens` rows of qkv from `row` on, preceded by `past` cached tokens. Row

@@ -13,16 +13,16 @@ namespace chorale {
 template <class T>
 constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
-using Wide = std::conditional_t<is_small<T>, float, T>;  // the type T is reduced in
+using Wide = std::conditional_t<is_small<T>, float, T>;  // the type in which elements of type T are reduced
 
-template <class T>  // the type T is divided in: the number of ranks may exceed a small integer
+template <class T>  // the type in which T is divided: the number of ranks may not fit in a small integer type
 using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
 
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-// Equal floats differ at most in the sign of zero; combining their bits selects the right zero: −0 | +0 = −0, −0 & +0 = +0.
-// Branch-free, so that loops over this function vectorize.
+// Equal floats differ at most in the sign of zero. Combining their bits selects the right zero: for min −0 | +0 = −0, for
+// max −0 & +0 = +0. Branch-free, so that loops over this function vectorize.
 template <Redop op, class T>
 constexpr T extreme(T a, T b) {
   constexpr bool wants_min = op == Redop::min;

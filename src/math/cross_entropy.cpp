@@ -112,7 +112,7 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
       if constexpr (sizeof(T) >= 4) {
         const T *maximum = maxima.values<T>().data(), *hit = hits.values<T>().data();
         T* loss = losses.values<T>().data();
-        // Subtract first: maximum and hit are close, so the difference is exact.
+        // Subtract the target's logit from the maximum first: if the two are close, the difference is exact.
         for (std::int64_t row = 0; row < rows; ++row) {
           const T total = static_cast<T>(static_cast<double>(sum[row]) * unit);
           loss[row] = wanted[row] < 0 ? 0 : natural_log(total) + (maximum[row] - hit[row]);

@@ -7,7 +7,8 @@
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
 // Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). sums have the type
-// Numerics::gradient_type. `unit` is the value of 1 in `sums`: 1 for floats, the fixed-point unit for integers.
+// Numerics::gradient_type. A number q in `sums` stands for q·unit: `unit` is 1 for floats, the fixed-point unit for
+// integers.
 #pragma once
 #include "src/math/queue.hpp"
 

@@ -2,7 +2,8 @@
 // the dropout layer) and the element's index in the global batch. So masks are never stored and do not depend on the
 // layout. Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
 //
-//   y = residual + dropout(x + bias)        all rows [rows, width]; global index of an element: token · width + column
+//   y = residual + dropout(x + bias)        y, residual, x [rows, width]; bias [width]
+//   global index of an element: token · width + column
 //
 // Cost: 2 ns per random number; without dropout, memory-bound.
 #pragma once

@@ -1,5 +1,5 @@
-// A thin layer over oneDNN that hides the differences between versions 2 (Debian 12) and 3 (Debian 13). Only sources
-// include it; our headers do not mention the library.
+// A thin layer over oneDNN that hides the differences between versions 2 (Debian 12) and 3 (Debian 13). Only .cpp
+// files include this header; our other headers do not mention the library.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>

@@ -5,7 +5,8 @@
 //   sgd with momentum                  m ← μm + g + decay·w    w ← w − rate·m
 //
 // One call takes all ranges of a step, so a device needs few launches. The same pass rounds the f32 master copies to 16-bit
-// parameters. Memory-bound: adamw reads 16 and writes 12 bytes per parameter, plus 2 if it rounds.
+// parameters. Memory-bound: with f32 weights and gradients, adamw reads 16 and writes 12 bytes per parameter, plus 2 if it
+// rounds.
 #pragma once
 #include <array>
 #include <span>
@@ -54,7 +55,8 @@ struct SgdStep {
 void sgd(const SgdStep& step, std::span<const UpdateRange> ranges, const Queue& queue);  // uses moments[0]
 
 // Stochastic rounding to bf16. A value between two neighboring bf16 numbers is rounded away from zero with probability
-// (distance from the smaller magnitude)/(distance of the two). `chance` holds 16 uniform bits. Inf and NaN stay unchanged.
+// d/D: d is the value's distance from the neighbor of smaller magnitude, D the distance between the neighbors. `chance`
+// holds 16 uniform bits. Inf and NaN stay unchanged.
 constexpr bf16 rounded_by(std::uint32_t chance, float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   bf16 rounded(value);

@@ -21,7 +21,7 @@ void reduce(Redop op, DType dtype, void* out, std::span<const void* const> sourc
 // Writes the same result to several vectors. Each of them may be one of the sources.
 void reduce(Redop op, DType dtype, std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count);
 
-// out[i] /= by. 16-bit floats divide in f32; integers round towards zero.
+// out[i] /= by. 16-bit floats divide in f32; integers round toward zero.
 void divide(DType dtype, void* out, std::int64_t count, std::int64_t by);
 
 // The plain reference, one element at a time, against which reduce is tested.

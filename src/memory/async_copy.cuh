@@ -1,7 +1,7 @@
 // All CudaAsyncCopy objects of a device share two streams, one per direction. Copies in both directions overlap each other
-// and kernels. Each fetch records an event in the default stream, behind all work in blocking streams, and the fetch stream
-// waits for that event. Such events complete in order, so no fetch waits for work enqueued after it. The send stream never
-// waits.
+// and kernels. Each fetch records an event in the default stream, and the fetch stream waits for this event. CUDA completes
+// the event after all work that was enqueued earlier in the default stream or a blocking stream. So a fetch copies the
+// results of that work, and does not wait for work enqueued after it. The send stream waits for no other stream.
 #pragma once
 #include <cuda_runtime.h>
 

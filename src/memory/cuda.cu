@@ -18,7 +18,8 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// The result of a refused allocation. Clears CUDA's last error, so that later calls do not report it; the caller does.
+// The result of a refused allocation. Clears CUDA's last error, so that later calls do not report it; the caller of take()
+// does.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;
@@ -48,7 +49,7 @@ class CudaMemory final : public Memory {
   void* take(std::int64_t bytes) override {
     if (lender_) return lender_->take(bytes);
     void* place = nullptr;
-    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // any thread may call
+    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // any thread may call this function
     if (is_there && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
     return refused();
   }

@@ -83,7 +83,7 @@ std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* wh
 // Which device this rank uses: the ranks of a host take its devices round-robin, so ranks share a device if the host has
 // more ranks than devices.
 struct DeviceShare {
-  int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices they share
+  int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices that those ranks share
 
   int index() const { return place % devices; }
   // The number of ranks on this rank's device, including itself.

@@ -44,8 +44,8 @@ struct f16 {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = word & 0x7fffffffu;
     const std::uint32_t normal = (magnitude + 0x0fffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
-    // Below 2^-14, halves are multiples of 2^-24. Adding 0.5 aligns that bit with the sum's last bit, so the addition
-    // rounds to nearest even.
+    // Below 2^-14, halves are multiples of 2^-24. A float from 0.5 to 1 is a multiple of 2^-24 too, so adding 0.5 rounds the
+    // value to a half, to nearest even.
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     std::uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
     half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // rounds to 65536 or more: infinity

@@ -7,8 +7,8 @@
 //   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and at a request to stop
 //   recorder.finish("ok");
 //
-// The root's attributes also go to metrics.jsonl, so that a program that follows it knows what is running and when it has
-// ended:
+// The root's attributes also go to metrics.jsonl, so that a program that follows this file knows which run is running and
+// when the run has ended:
 //
 //   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //

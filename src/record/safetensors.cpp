@@ -45,7 +45,7 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) {
 // Returns a non-negative integer. Throws a std::exception, as the JSON library does; read_header adds the file name.
 std::int64_t count_in(const nlohmann::json& value) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
-    throw std::runtime_error("a size that is not a non-negative integer");
+    throw std::runtime_error("a size is not a non-negative integer");
   return value.get<std::int64_t>();
 }
 
@@ -98,7 +98,7 @@ void File::read_header() {
   std::uint64_t length = 0;
   std::memcpy(&length, map_.data(), sizeof length);
   if (length > longest_header || length > map_.size() - 8)
-    refuse(path_, fmt::format("a header of {} bytes does not fit in its {} bytes", length, map_.size()));
+    refuse(path_, fmt::format("its header of {} bytes does not fit in its {} bytes", length, map_.size()));
   data_starts_ = 8 + static_cast<std::size_t>(length);
   const auto* text = reinterpret_cast<const char*>(map_.data()) + 8;
   try {

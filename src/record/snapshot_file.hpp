@@ -26,7 +26,7 @@ class SnapshotFile {
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  void publish(std::span<const std::byte> image);  // makes `image` the file's contents; on an error throws, and the old stay
+  void publish(std::span<const std::byte> image);  // makes `image` the contents; throws if it fails and keeps the old
 
  private:
   std::filesystem::path hidden(const char* suffix) const;

@@ -56,7 +56,7 @@ template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
   const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
-  return __shfl_sync(whole_warp, sum, 0);  // lanes above 15 added in another order
+  return __shfl_sync(whole_warp, sum, 0);  // lane 0's sum: lanes above 15 added in another order
 }
 
 // sum = sum·shrink + Σ over lanes l < count of weight(l)·scale·vectors[first + l]

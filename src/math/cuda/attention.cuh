@@ -36,7 +36,7 @@ __device__ Vectors<T> of_head(T* first, const AttentionShape& shape, std::int64_
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 
-// The index, among the dropout's random numbers, of a query's weight for key 0.
+// The index of the random number that dropout uses for the attention weight of a query on key 0.
 __device__ inline std::uint64_t place_of(const Dropout& dropout, const AttentionShape& shape, std::int64_t row,
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;

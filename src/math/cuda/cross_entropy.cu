@@ -1,9 +1,10 @@
-// Cross entropy over a part of the vocabulary on a device, one block per row. The threads' partial sums are added in a
-// fixed order, so a row's sum has the same bits in every run.
+// Cross entropy on a device, over this rank's part of the vocabulary. A kernel that reads whole rows of logits uses one
+// block per row; the others use one thread per row. The threads of a block add their partial sums in a fixed order, so a
+// row's sum has the same bits in every run.
 //
-// Memory-bound: logits are read for the maxima, read for the sums, and read and written for the gradient: 8 bytes each in
-// bf16. For [16384, 50304] that is 6.6 GB, 1.4 ms at 4.8 TB/s. (One pass for maxima and sums would save a quarter, but
-// between the two the ranks must agree on the maxima.)
+// Memory-bound: the maxima, the sums and the gradient each read all logits, and the gradient also writes them. In bf16 that
+// is 8 bytes per logit: 6.6 GB for [16384, 50304], 1.4 ms at 4.8 TB/s. (One pass for maxima and sums would save a quarter,
+// but between the two the ranks must agree on the maxima.)
 #include "src/math/cross_entropy.hpp"
 
 #include <limits>
@@ -16,7 +17,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 512, few = 256;  // threads of a block that takes one row; of a block whose threads take a row each
+constexpr int threads = 512, few = 256;  // per block: in kernels with one block per row; in kernels with one thread per row
 
 template <int width, class T, class F>
 __device__ void each_of_row(const T* row, std::int64_t columns, F f) {

@@ -2,7 +2,7 @@
 // of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the same limit as a sum on the
 // host (src/math/exact/squares.hpp).
 //
-// Memory-bound: 8 bytes an element of the gradient.
+// Memory-bound: 8 bytes per element of an i64 gradient, 4 of an f32 gradient.
 #include "src/math/cuda/exact.cuh"
 
 #include <algorithm>

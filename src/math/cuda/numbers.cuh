@@ -1,5 +1,5 @@
-// Widens elements to the type that kernels compute in, and rounds results once: f32 for 16-bit types, otherwise the type
-// itself.
+// Widens elements to the type that kernels compute in (f32 for 16-bit types, otherwise the type itself), and rounds results
+// once.
 //
 // f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order gets the host's bits.
 // 16-bit types use the GPU's instructions for 2^x and 1/x, a quarter of the work; their error vanishes when the result is

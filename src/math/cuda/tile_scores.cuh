@@ -31,7 +31,9 @@ __device__ Sight sight(int ahead) {
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
-  const int edge = row_of(0, 0) - column_of(0, 0) - ahead;  // how far to the right of its first element this lane's row sees
+  // In the lane's first row, the query's own token is `edge` columns right of the lane's first column. In another row it is
+  // as many columns further right as that row is below the first.
+  const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
     if (of_keys ? right < edge : right > edge) s[f][j][e] = -std::numeric_limits<float>::infinity();
@@ -77,7 +79,8 @@ bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned,
   return true;
 }
 
-// The tile, head and sample of a block. Tiles with the longest passes come first in the grid, for all heads.
+// The tile, head and sample that a block computes. `rank` orders the tiles by the length of their loops: the longest is 0.
+// The blocks of rank 0 come first in the grid, for all heads and samples, so that no long block starts last.
 struct Part {
   int rank, head, sample;
 };

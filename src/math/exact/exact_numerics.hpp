@@ -4,7 +4,7 @@
 //   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
 //     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
 //     integers (fixed_point.hpp), also by the collectives.
-//   - A sum whose addends are all on every rank that computes it is one chain.
+//   - If every rank that computes a sum has all its addends, the sum is one chain.
 //
 // This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give the same bits on both.
 //
