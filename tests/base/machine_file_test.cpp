@@ -75,7 +75,7 @@ TEST_CASE("a damaged file, or one of another machine, counts as empty and is rep
   }
 }
 
-TEST_CASE("an unwritable place only loses the file") {
+TEST_CASE("if the file cannot be written, keep() says why and nothing else fails") {
   const MachineFile nowhere("/proc/none/machine.json");
   CHECK(!nowhere.keep(two_cores, {1e9, "today", false}).empty());
   CHECK(!nowhere.peak(two_cores));

@@ -92,7 +92,7 @@ TEST_CASE("the command line beats the environment, which beats the file, the pre
   CHECK((h.ranks == 8 && h.options.origin("ranks") == "preset tiny"));
 }
 
-TEST_CASE("JSON and TOML files say the same, lists and switches included") {
+TEST_CASE("JSON and TOML files can give the same settings, lists and switches included") {
   const FileWith toml("b.toml", "# first\nRanks = 7\ncheck = true\nbackend = [\"ucx\", \"mpi\"]\nrate = 2\n");
   const FileWith json("b.json", "{\n\"ranks\": 7,\n\"check\": true,\n\"backend\": [\"ucx\",\"mpi\"], \"rate\": 2}");
   for (const std::string& file : {toml.path, json.path}) {

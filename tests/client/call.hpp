@@ -19,13 +19,13 @@ inline std::int64_t below(Random& random, std::int64_t n) {
 }
 
 struct Drawn {
-  std::uint64_t number;  // of the call; determines its values
+  std::uint64_t number;  // of the call; determines the call's values
   Collective what;
   DType dtype;
   Redop op;
   int root;
   bool in_place, uneven;
-  std::vector<std::vector<std::int64_t>> blocks;  // elements: [from][to] of an all_to_all; otherwise blocks[0][rank]
+  std::vector<std::vector<std::int64_t>> blocks;  // elements: blocks[from][to] in an all_to_all, else blocks[0][rank]
 };
 
 // Most calls are small, and some are large; blocks may be empty.

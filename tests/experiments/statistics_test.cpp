@@ -233,7 +233,7 @@ TEST_CASE("the fastest of equally fast variants is not called faster, although i
   CHECK(std::isnan(p_of_being_first(one_ahead)));
 }
 
-TEST_CASE("a lower median is not called faster if the geometric mean of two-mode launches says the opposite") {
+TEST_CASE("a lower median is not called faster if launches have two speeds and their geometric mean says the opposite") {
   const ByBlock two_modes = blocks({1, 1, 1, 1, 1, 1, 100, 100, 100, 100, 100}, "a");
   const ByBlock steady = blocks({1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01, 1.02, 1.01}, "b");
   const Contrast means = contrast(two_modes, steady);

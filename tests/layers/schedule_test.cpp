@@ -40,8 +40,8 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   CHECK(r.at(0) == 1);
 }
 
-// DeepSpeed's schedulers with a peak of 1, W = 8 and T = 24, computed by hand. DeepSpeed's counter k is one behind the
-// run's step.
+// DeepSpeed's schedulers with a peak of 1, W = 8 warm-up steps and T = 24 steps in all, computed by hand. DeepSpeed's
+// counter k is one less than the run's step.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   LearningRate r{
       .decay = "WarmupLR", .peak = 1, .minimum = 0.2, .first = 0.1, .warmup_style = "log", .warmup = 8, .steps = 24};

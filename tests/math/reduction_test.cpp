@@ -74,7 +74,7 @@ TEST_CASE("the fast reduction gives the reference's bits, for every type, operat
         }
 }
 
-TEST_CASE("min and max do not depend on the order of any inputs") {
+TEST_CASE("min and max do not depend on the order of the inputs, NaN and both zeros included") {
   const float quiet = std::numeric_limits<float>::quiet_NaN();
   const float values[] = {0.0f, -0.0f, INFINITY, -INFINITY, std::bit_cast<float>(0xffc12345u), 1e-45f, -3.0f};
   for (const Redop op : {Redop::min, Redop::max})
@@ -100,7 +100,7 @@ TEST_CASE("min and max do not depend on the order of any inputs") {
   CHECK_FALSE(std::signbit(out));
 }
 
-TEST_CASE("16-bit sums round once, at the end") {
+TEST_CASE("bf16 sums round once, at the end") {
   const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds back to 1: rounding after each of nine steps would lose them all
   const void* sources[] = {&one, &small, &small, &small, &small, &small, &small, &small, &small};
   bf16 out;

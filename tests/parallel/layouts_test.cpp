@@ -37,7 +37,7 @@ TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
     }
 }
 
-// Other options of a run, each with layouts whose code paths for the option differ.
+// Other options of a run. Each is tested on layouts that handle the option in different code.
 struct Variation {
   const char* about;
   std::vector<const char*> layouts;

@@ -25,7 +25,7 @@ std::string error_of(const std::string& word, const ByAxis& backends, const Topo
 
 }  // namespace
 
-TEST_CASE("the groups of a layout are those of its mesh") {
+TEST_CASE("groups_of() covers every axis of the mesh, and lists the ranks of each group") {
   for (const char* word : {"dp2.tp2.pp2", "dp3.tp2.sp", "pp4.v2", "dp4"}) {
     const Layout layout = parse_layout(word, 0);
     std::int64_t found = 0, expected = 0;
@@ -41,7 +41,7 @@ TEST_CASE("the groups of a layout are those of its mesh") {
   CHECK((has("tp", {0, 1}) && has("tp", {2, 3}) && has("dp", {0, 2}) && has("dp", {1, 3}) && has("world", {0, 1, 2, 3})));
 }
 
-TEST_CASE("an axis stays on hosts or crosses them") {
+TEST_CASE("an axis stays within hosts or crosses them") {
   const Layout layout = parse_layout("dp2.tp2.pp2", 0);
   CHECK(stays_on_hosts(layout, "tp", by_slot(2, 4)));
   CHECK(stays_on_hosts(layout, "dp", by_slot(2, 4)));
@@ -53,7 +53,7 @@ TEST_CASE("an axis stays on hosts or crosses them") {
   CHECK(stays_on_hosts(layout, "world", by_slot(1, 8)));
 }
 
-TEST_CASE("an axis that crosses hosts needs a backend that does, and the error says what would work") {
+TEST_CASE("an axis that crosses hosts needs a backend that connects hosts, and the error says what would work") {
   const ByAxis mixed{{"", "mpi"}, {"tp", "shm"}};
   CHECK(error_of("dp2.tp2", mixed, by_slot(2, 2)).empty());
   CHECK(error_of("dp4", mixed, by_node(2, 2)).empty());

@@ -1,5 +1,5 @@
-// Adds an axis to the mesh that no code in parallel/ mentions. It takes one row of the axis table and one layer whose
-// parameters are split along the axis. The ranks along the axis split the batch and the last norm; all other parameters are
+// Adds an axis to the mesh that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
+// parameters are split along it. The ranks along the axis split the batch and the last norm; all other parameters are
 // replicated. Layouts with this axis are listed, planned and trained, and checkpoints are exchanged with other layouts. The
 // results have the bits of a one-rank run.
 #include "layers/wrapping.hpp"

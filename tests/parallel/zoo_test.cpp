@@ -1,5 +1,5 @@
-// The bug zoo: mistakes that other projects have shipped. Each is put into a training run through the interfaces that
-// strategies use, together with the comparison that must catch it. A mistake that passed here would also pass the tests of
+// The bug zoo: mistakes that other projects have shipped. Each mistake is put into a training run through the interfaces
+// that strategies use, and the named comparison must catch it. A mistake that passed here would also pass the tests of
 // layouts.
 //
 // One known mistake is left out: label smoothing over a shard of the vocabulary. Chorale has no label smoothing.

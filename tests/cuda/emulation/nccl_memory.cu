@@ -1,4 +1,4 @@
-// Keeps a list of the lent memory and checks every call by it.
+// Keeps a list of the memory that was lent, and checks every call against this list.
 #include "tests/cuda/emulation/nccl_memory.hpp"
 
 #include <cstdint>

@@ -19,7 +19,7 @@ Stage stage(const std::string& backend, int ranks, bool native) {
 
 }  // namespace
 
-TEST_CASE("sizes begin at zero, then one element, then grow by the factor") {
+TEST_CASE("sizes that begin at zero continue with one element and grow by the factor") {
   Wanted wanted;
   wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
@@ -74,7 +74,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
 }
 
-TEST_CASE("after a tenth of the cases the remaining time is known, and tune measures the cases of one question in a row") {
+TEST_CASE("a tenth of the cases roughly predicts the whole time, and tune measures the cases of one question in a row") {
   Wanted wanted;
   wanted.ops = wanted.algorithms = {"all"};
   wanted.begin = 8, wanted.end = 16 << 20, wanted.factor = 16;

@@ -1,5 +1,5 @@
-// Exact numerics on a device have the host's bits, in every sum and in the largest addend that is noted for every SumSite
-// (a place in the model where a sum is formed).
+// Exact numerics on a device have the host's bits in every sum. The largest addend, which is noted for every SumSite (a
+// place in the model where a sum is formed), is the same, too.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"

@@ -33,7 +33,7 @@ TEST_CASE("every placement is one-to-one, and a stage's chunks are in the model'
     }
 }
 
-TEST_CASE("planned schedules have the placement of their row") {
+TEST_CASE("planned schedules have the placement of their row in the table of schedules") {
   for (const PipelineAlgorithm& row : all_pipeline_schedules())
     CHECK(row.plan({2, 4, row.least_chunks}).placement == row.placement);
 }

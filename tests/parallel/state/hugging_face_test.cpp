@@ -28,7 +28,7 @@ ModelShape small(const char* family) {
   return shape;
 }
 
-// The elements have different bits, some of them those of NaNs.
+// The elements have arbitrary bits, some of them those of NaNs.
 NamedTensors distinct(const ModelShape& shape, DType dtype, Allocator& allocator) {
   NamedTensors tensors;
   std::uint64_t next = 0;
@@ -121,7 +121,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
   CHECK(value_in(l, "model.layers.1.mlp.down_proj.weight", 7, 4) == 4007);
 }
 
-TEST_CASE("import understands shards, missing prefixes and tensors that follow from the shape") {
+TEST_CASE("import accepts shards, names without a prefix, and tensors that the shape makes redundant") {
   Host host;
   const TemporaryFolder folder;
   const ModelShape shape = small("gpt2");
