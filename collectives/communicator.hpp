@@ -8,7 +8,7 @@
 //
 // All ranks of a group start the same collectives in the same order. If a call differs between ranks, every rank gets an
 // error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
-// calls that this rank has in flight: on all groups of the world, and of other worlds opened with WorldOptions::beside.
+// calls that this rank has in flight, in every group of this world and of the worlds joined to it by WorldOptions::beside.
 //
 // Sizes. Each buffer has exactly the number of elements shown in this table, where n is the length of the whole vector; any
 // other number is an error. On ranks other than the root, a buffer marked "root" is ignored.
@@ -31,8 +31,8 @@
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If one of them waits for
 // this rank in a later call, that call throws and names the rank that left. The destructor does not wait for other ranks,
 // except when this rank destroys its last communicator of a world. Then the destructor waits at most 2 s for the other ranks
-// to leave too. If it learns that another rank's last call differed from this rank's, it prints both calls and ends the
-// process. Over ucx, this destructor then waits until every rank has left the world.
+// to leave too. If it learns meanwhile that another rank's last call differed from this rank's, it prints both calls and
+// ends the process. Otherwise it returns; over ucx only after every rank has left the world, even if that takes longer.
 //
 // Lifetimes. Buffers must stay valid until the call is over: for a started call, until wait() has returned or test() has
 // returned true. `counts` are read before the call returns, also by the start_ functions. Memory of allocator() must be
@@ -90,7 +90,7 @@ class [[nodiscard]] Request {
 };
 
 struct Traffic {                // what this rank has called and sent on one communicator
-  std::int64_t calls = 0;       // number of calls; each piece of a call that is cut counts as a call
+  std::int64_t calls = 0;       // number of calls; a call that the library cuts into pieces counts once for each piece
   std::int64_t bytes_sent = 0;  // sent by the schedules' send steps; −1 after a native call, whose bytes are unknown
 };
 
@@ -118,18 +118,20 @@ class Communicator {
   // that split() makes from it. Prove it first (find_flaw): it runs here unchecked.
   void choose(const Algorithm& own, int chunks = 1);
   void check_calls(bool on);  // whether calls are compared between ranks; on by default
-  // For benchmarks: makes run() of a native collective call the library's blocking form, which makes no progress on other
-  // calls. By default the nonblocking form is used. Turn it on for all ranks or for none. While it is on, call native
-  // collectives by run(), never by start(): the library does not match a blocking call with a nonblocking one.
+  // For benchmarks. If on, run() of a native collective uses the blocking function of the backend's library (MPI_Allreduce),
+  // which makes no progress on other calls. If off, the default, it uses the nonblocking one (MPI_Iallreduce). Turn this on
+  // for all ranks or for none. While it is on, call native collectives by run(), never by start(): the library does not
+  // match a blocking call with a nonblocking one.
   void block_in_native(bool on);
-  void pretend_nodes(int ranks);  // hierarchical algorithms treat each `ranks` consecutive ranks as a node; 0: one node
-  void go_by(std::shared_ptr<const Selector> selector);  // sets the selector of `auto`: the same data on all ranks
+  // Hierarchical algorithms then treat every group of `ranks` consecutive ranks as a node; 0: all ranks are on one node.
+  void pretend_nodes(int ranks);
+  void go_by(std::shared_ptr<const Selector> selector);  // what `auto` chooses by; must hold the same data on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
-  // Tells all groups of the world on which device callers' buffers may lie. If the backend reaches only host memory,
-  // `device` copies them to the host and back. Call this before any call on device buffers. The buffers of one call are
-  // either all on the device or all on the host.
+  // Sets the device on which callers' buffers may lie, for all groups of the world. If the backend reaches only host memory,
+  // `device` copies such buffers to the host and back. Call this before any collective on device buffers. The buffers of one
+  // collective must be either all on the device or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
   // Ranks with the same color form a group, ordered by key, then by rank. A rank with a negative color is in no group: it
@@ -216,7 +218,7 @@ struct WorldOptions {
   // then makes progress in all of them. Otherwise a rank that waits in one world may block a peer in another world, because
   // the peer needs a message that the waiting rank does not move.
   const Communicator* beside = nullptr;
-  // Set if the world has only a part of a program's ranks: these ranks, kept for as long as the world.
+  // Set if the world has only some of a program's ranks: the runtime of those ranks. The world keeps a reference to it.
   std::shared_ptr<const mpi::Runtime> part = nullptr;
 };
 

@@ -86,9 +86,9 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   return pieces;
 }
 
-// Whether a call must await its input: its buffers are on a device and the transport works on the host, as mpi does, or its
-// buffers are on the host and the transport works on devices, as nccl does. Then earlier device work on the buffers must be
-// done before the call starts.
+// Whether earlier device work on the buffers must be done before the call starts. This is so if the buffers are on a device
+// and the transport works on the host, as mpi does, or the buffers are on the host and the transport works on devices, as
+// nccl does.
 bool Communicator::State::awaits_input(const Call& call) const {
   return is_on_device(call) == world->transport->reaches(false, false);
 }

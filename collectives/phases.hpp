@@ -29,29 +29,29 @@ inline Home in_scratch(Schedule& s) {
   return [&p, all](int b) { return Range{Place::scratch, all.first + p.blocks.first(b), p.blocks.count(b)}; };
 }
 
-// Every rank's vector starts in its input. The sum of this rank's block ends in home(rank). The homes of other blocks take
+// Sums the inputs of all ranks. Afterwards home(rank) holds the sum of this rank's block; the homes of other blocks hold
 // partial sums.
 void ring_reduce_scatter(Schedule& s, const Home& home);
 
-// This rank's block starts in `own`. Every other block b ends in home(b).
+// This rank's block is in `own`. Afterwards every other block b is in home(b).
 void ring_all_gather(Schedule& s, Range own, const Home& home);
 
-void direct_reduce_scatter(Schedule& s, Range into);  // the sum of this rank's block ends in `into`
+void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
 // ⌈log₂ p⌉ rounds for any number of ranks p: messages go to the rank p/2, p/4, … (rounded up) ahead. The homes of
 // consecutive blocks must be consecutive in memory.
 void circulant_reduce_scatter(Schedule& s, const Home& home);
-void circulant_all_gather(Schedule& s, const Home& home);  // this rank's block starts in home(rank)
+void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
-// These move whole vectors. binomial_reduce sums the ranges `own` of all ranks. The result ends in the range that the root's
-// sum() returns; on other ranks, sum() takes partial sums. binomial_broadcast copies the root's `whole` to `whole`
-// elsewhere.
+// These move whole vectors. binomial_reduce sums the ranges `own` of all ranks. Each rank that adds puts its sum into
+// the range that sum() returns there; the root's sum is the result. binomial_broadcast copies the root's `whole` to `whole`
+// on all other ranks.
 void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
 void binomial_broadcast(Schedule& s, int root, Range whole);
 
-// Blocks travel to or from the root. On each rank on the way, block b lies in home(b). A rank's own block starts (gather) or
-// ends (scatter) in home(rank).
+// Blocks travel to or from the root. On each rank on the way, block b lies in home(b). Before a gather, home(rank) must hold
+// the rank's own block; after a scatter, it does.
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
 

@@ -26,7 +26,7 @@ std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::
   return found;
 }
 
-// A sum that changes whenever a step of any call is done: a wait sees by it that there is progress.
+// A number that changes whenever a step of any call is done. A wait compares it to find out whether there is progress.
 std::uint64_t ProgressEngine::moved() const {
   std::uint64_t steps = 0;
   for (const Request::PendingCall* call : calls_)

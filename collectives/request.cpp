@@ -30,7 +30,7 @@ void Request::wait(bool briefly) {
   while (pending_) wait_for_first(briefly);
 }
 
-// Waits for the next piece of this call. If one fails, the rest are abandoned.
+// Waits for the next piece of this call. If a piece fails, the remaining pieces are abandoned.
 void Request::wait_for_first(bool briefly) try {
   pending_->group->engine->finish(*pending_, briefly);
   const std::unique_ptr<PendingCall> ended(std::exchange(pending_, pending_->next_piece));

@@ -1,13 +1,13 @@
 // Chooses what `auto` runs: the algorithm that was measured fastest on this machine, at the measured size whose ratio to the
-// call's size is nearest to 1. If the tuning table has no line for the call, it is the algorithm that the cost model prices
-// lowest.
+// call's size is nearest to 1. If the tuning table has no line for the call, `auto` runs the algorithm that is fastest by
+// the cost model.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring takes 1.30 times …"
 //   no line for 2 ranks: ring 14 µs, direct 9 µs, … by α, β, γ   →  direct, "9 µs by the cost model"
 //
-// The table may name the library's native collective. Its lines are skipped for calls where its results may differ from
-// those of our algorithms (`native_agrees`).
+// The table may also have lines for "native", the collective of the backend's library. They are skipped for a call if the
+// native results may differ from those of our algorithms (`native_agrees`).
 //
 // All ranks must choose the same algorithm, so give all of them the same table. A selector caches prices and serves one
 // rank.
@@ -26,7 +26,7 @@ struct Algorithm;
 
 struct Choice {
   std::string algorithm;           // a name in the table of algorithms, or "native"
-  int chunks = 1;                  // its schedule is cut into this many
+  int chunks = 1;                  // the number of chunks that its schedule is cut into
   std::string why;                 // the reason, for people to read
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
 };

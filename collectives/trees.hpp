@@ -1,7 +1,7 @@
-// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). If the nodes
-// of a binary tree are numbered from left to right, the inner nodes have odd numbers. These numbers are called places. Tree
-// 0 has rank k at place k; tree 1 has rank k at place k+1, so other ranks are its inner nodes. Each tree carries half of the
-// vector. So in an all-reduce every rank sends and receives at most two vectors, for any number of ranks.
+// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). A place is
+// the number of a node, counted from left to right; the inner nodes are at odd places. Rank k is at place k of tree 0 and at
+// place k+1 of tree 1, so the two trees have different inner nodes. Each tree carries half of the vector. So in an
+// all-reduce every rank sends and receives at most two vectors, for any number of ranks.
 //
 //   6 places        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
@@ -32,8 +32,8 @@ inline Range half_of(Range whole, int half) {
                    : Range{whole.place, whole.first + middle, whole.count - middle};
 }
 
-// tree_reduce sums the ranges `own` of all ranks up the tree. The result ends in the range that the root's sum() returns;
-// other inner nodes keep partial sums in their own sum(). tree_broadcast copies the root's `what` to `what` on all ranks.
+// tree_reduce sums the ranges `own` of all ranks up the tree. Every inner node puts its sum into the range that sum()
+// returns on that rank; the root's sum is the result. tree_broadcast copies the root's `what` to `what` on all ranks.
 void tree_reduce(Schedule& s, const TreeNode& node, Range own, const std::function<Range()>& sum);
 void tree_broadcast(Schedule& s, const TreeNode& node, Range what);
 

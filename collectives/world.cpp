@@ -70,9 +70,9 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock, std::shared_pt
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// The last calls of two ranks may differ although neither waited for the other. The rank that leaves last detects this by
-// the other's farewell, a message that each rank sends when it leaves a group. So a rank listens for farewells that may be
-// under way, for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference itself.
+// Two ranks may have made different last calls without an error, if neither waited for the other. Each rank sends its last
+// call in a farewell message when it leaves a group, and the rank that leaves last compares. So this rank still listens for
+// farewells for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference itself.
 World::~World() {
   constexpr double patience_seconds = 2;
   if (std::uncaught_exceptions() > 0) return;

@@ -44,7 +44,7 @@ struct Context {
   Tape* tape = nullptr;  // null: no backward pass follows
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
-  // No other layer needs weight gradients, so a strategy may defer them (ZB-H1): weight_gradient() appends their
+  // No other layer needs weight gradients, so a schedule may defer them (such as ZB-H1): weight_gradient() appends their
   // computation to this list. Null: weight_gradient() computes them at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};

@@ -20,7 +20,7 @@ const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
        wants_one_chunk},
       interleaved(),
       {"zb-h1", zero_bubble_h1,
-       "1f1b with deferred weight gradients, which fill the bubble; every stage keeps as much as 1f1b's first",
+       "1f1b with deferred weight gradients, which fill the bubble; all stages keep as much as 1f1b's first stage",
        wants_one_chunk},
       v_min(),
   };

@@ -239,7 +239,7 @@ class CommandLine(unittest.TestCase):
         (_, one), (text, zero_bubble) = shown("1f1b"), shown("zb-h1")
         self.assertEqual(one, [4, 3, 2, 1])
         self.assertEqual(zero_bubble, [4, 4, 4, 4])
-        self.assertIn("every stage keeps as much as 1f1b's first\n", text)
+        self.assertIn("all stages keep as much as 1f1b's first stage\n", text)
         self.assertNotIn("no more memory", text)
 
     def test_show_writes_a_diagram_of_a_pipeline(self):
