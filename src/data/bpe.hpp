@@ -32,8 +32,8 @@ struct AddedToken {
 struct TokenizerParts {
   std::vector<std::string> bytes;                        // the bytes of each token; "" if no token has this number
   std::array<std::int32_t, 256> of_byte;                 // the token of each single byte
-  std::vector<std::array<std::int32_t, 2>> merges = {};  // in order of priority
-  std::vector<std::int32_t> made = {};                   // the result of each merge
+  std::vector<std::array<std::int32_t, 2>> merges = {};  // the pairs to merge, in order of priority
+  std::vector<std::int32_t> made = {};                   // the token that each merge makes
   std::vector<AddedToken> added = {};
   std::vector<std::int32_t> opening = {};  // tokens put before every text, such as <|begin_of_text|>
   Cut cut = Cut::gpt2;

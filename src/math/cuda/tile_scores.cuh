@@ -31,8 +31,8 @@ __device__ Sight sight(int ahead) {
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == Sight::all) return;
-  // In the lane's first row, the query's own token is `edge` columns right of the lane's first column. In another row it is
-  // as many columns further right as that row is below the first.
+  // In the lane's first row, the column of the row's own token is `edge` columns right of the lane's first column. In a
+  // lower row that column is as many columns further right as the row is further down.
   const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);

@@ -44,7 +44,7 @@ class Kernels {
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
   virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
-  // Raises the site's `highest` to the largest addend seen, if the loops do not do so at once.
+  // Raises the site's `highest` to the largest addend seen. Does nothing on the host, where the loops raise it at once.
   virtual void collect(SumSite& site) = 0;
 };
 
