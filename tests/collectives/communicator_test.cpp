@@ -68,13 +68,12 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
     REQUIRE_ALL(symmetric == "");
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
-    if (auto* mapped =
-            dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // also with ordinary memory read by the kernel
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // the kernel copies ordinary memory
       mapped->reach().copied_up_to = 0;
       c.choose("auto");  // discards prepared operations
       const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(read == "");
-      mapped->reach().slice_bytes = 12000;  // and in slices, on some ranks or on all
+      mapped->reach().slice_bytes = 12000;  // ordinary memory is cut into slices, on some ranks or on all
       c.choose("auto");
       const std::string cut = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(cut == "");

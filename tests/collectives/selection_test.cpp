@@ -110,7 +110,7 @@ TEST_CASE("the cost model chooses an algorithm that fits, and the choice depends
   CHECK((once > 14 * 1e-6 && once < predict("mpi", "ring", 1, all_reduce(16), 4, price)));
 }
 
-TEST_CASE("a tuning table is written whole and read back") {
+TEST_CASE("a tuning table is written and read back, and damaged or missing tables are refused") {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "cache" / "tuning.json";
   write_tuning(file, table());

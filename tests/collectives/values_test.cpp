@@ -1,5 +1,6 @@
-// The bits of reductions, with every algorithm: min and max of NaN, infinities and both zeros from any rank; the same bits
-// on all ranks for any values; averages in every type; 16-bit floats rounded once per sum.
+// The bits of reductions. Every all_reduce algorithm gives the right min and max of NaN, infinities and both zeros from any
+// rank, and the same bits on all ranks. Every reducing algorithm averages in every type. One-shot and direct round a sum of
+// 16-bit floats once, a ring rounds it at every hop.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -185,7 +186,7 @@ constexpr Check checks[] = {
     {"min and max of odd values", extremes_of_odd_values},
     {"the same bits on all ranks", same_bits_on_all_ranks},
     {"averages in every type", averages_in_every_type},
-    {"halves are rounded once per sum", halves_are_rounded_once_a_sum},
+    {"16-bit sums are rounded once, or at every hop of a ring", halves_are_rounded_once_a_sum},
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST_CASE("a text of the synthetic language depends on seed and sample alone") {
   CHECK(read(SyntheticLanguage(480, 8), 1000, 257) != text);
 }
 
-TEST_CASE("the synthetic language has the stated entropy, by its own probabilities") {
+TEST_CASE("the texts have the stated entropy by the language's own probabilities") {
   for (const std::int64_t vocabulary : {32, 100, 480, 4096})
     for (const std::size_t length : {2u, 65u}) {
       const SyntheticLanguage language(vocabulary, 42);
@@ -49,7 +49,7 @@ TEST_CASE("the synthetic language has the stated entropy, by its own probabiliti
     }
 }
 
-TEST_CASE("the synthetic language has the stated entropy, by counting alone") {
+TEST_CASE("the texts have the stated entropy by counts of their tokens alone") {
   const SyntheticLanguage language(32, 3);  // few tokens, so that every context occurs often
   constexpr std::size_t length = 1001;
   std::map<std::pair<int, int>, std::vector<double>> with_title;
@@ -101,7 +101,7 @@ TEST_CASE("titles occur first and nowhere else, and every token occurs") {
   CHECK(std::count(seen.begin(), seen.end(), 0) == 0);
 }
 
-TEST_CASE("the floor is below what a model without attention can reach") {
+TEST_CASE("the entropy rate is well below the loss that a model without attention can reach") {
   for (const std::int64_t vocabulary : {480, 4096})
     for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
       const SyntheticLanguage language(vocabulary, seed);

@@ -27,7 +27,7 @@ struct SmallModel {
     for (const ParameterPointer& p : model.parameters()) {
       initialise(*p, 0, p->value.slice(), 1);
       // Moves all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
-      // noticed.
+      // detected.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
           v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));

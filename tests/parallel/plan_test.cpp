@@ -1,5 +1,6 @@
 // Compares plans with measurements: calls and bytes sent along each axis, and bytes held in each memory category. All are
-// integers and must be equal. For ring, the traffic must also equal the closed forms.
+// integers and must be equal; only in pipelines, messages may raise the measured peak of activations above the plan. For
+// ring, the traffic must also equal the closed forms.
 #include "parallel/plan.hpp"
 
 #include <set>

@@ -64,7 +64,7 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
   return overlap(waits, "waits, or a wait and the optimizer,");
 }
 
-TEST_CASE("a trace covers the requested steps, and agrees with their own reports", "[threads]") {
+TEST_CASE("a trace covers the requested step, and agrees with the step's result and account", "[threads]") {
   for (const char* word :
        {"dp2.tp2.pp2", "dp2.tp2.pp2.z1.sp.zb-h1", "dp2.pp2.z2.interleaved.v2", "dp1.pp4.v-min", "dp4.z3", "dp1"}) {
     const Layout layout = parse_layout(word, 0);

@@ -1,4 +1,5 @@
-// Predicted times agree to twelve digits with the closed forms of the textbooks, for counts that divide evenly.
+// Predicted times agree to twelve digits with the closed forms of the textbooks, for counts that divide evenly. Algorithms
+// whose rounds are not in lockstep keep within bounds.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -36,8 +37,9 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// A message that wraps around the vector goes in two pieces, so rounds are not in lockstep. A piece may leave a round early,
-// which hides some α. It may also arrive before an older piece, which costs some β.
+// Checks algorithms with messages that wrap around the vector. Such a message goes in two pieces, so rounds are not in
+// lockstep. A piece may leave a round early, which hides some α. It may also arrive before an older piece, which costs some
+// β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
   const std::int64_t count = 64 * size;
   const double n = static_cast<double>(count * element_bytes);
@@ -56,7 +58,7 @@ int log2_up(int p) { return static_cast<int>(std::ceil(std::log2(p))); }
 
 }  // namespace
 
-TEST_CASE("predicted times are the closed forms for any number of ranks") {
+TEST_CASE("predicted times are the closed forms, or within bounds of them, for any number of ranks") {
   using enum Collective;
   for (int p = 2; p <= 17; ++p) {
     const double rounds = p - 1, f = rounds / p, logs = log2_up(p);
