@@ -134,7 +134,7 @@ StepResult Training::step(const ReadSamples& read) {
     account_.update_begins();
     optimizer_->step(result.rate, scale * clip, *numerics_, options_.queue());
     account_.updated();
-    reducer_->publish();
+    reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
     account_.update_ends();
   }
   ++steps_;
@@ -196,6 +196,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   return outcome->loss;
 }
 
+// Casts the optimizer's weights to the parameters' values, then gathers the values as at the end of step().
 void Training::publish() {
   optimizer_->publish(options_.queue());
   reducer_->publish();

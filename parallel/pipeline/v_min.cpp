@@ -60,7 +60,7 @@ PipelineAlgorithm v_min() {
   return {
       .name = "v-min",
       .make = plan,
-      .about = "down the stages and back up: two thirds of the bubble of 1f1b, and p/3 + 1 micro-batches in flight, not p",
+      .about = "down p stages and back up: about two thirds of 1f1b's bubble, p/3 + 1 micro-batches in flight instead of p",
       .misfit = misfit,
       .least_chunks = 2,
       .placement = &down_and_up};

@@ -213,7 +213,8 @@ void HuggingFaceModel::read(const std::string& ours, const Shape& shape, const P
     visit(piece.entry->dtype, [&]<class Element>(Type<Element>) {
       const Part whole = resolved(part, shape);
       require(static_cast<std::int64_t>(target.size()) == whole.count * size_of(piece.entry->dtype),
-              "the target of {} elements of \"{}\" has {} bytes, which is not their size", whole.count, ours, target.size());
+              "the target of {} elements of \"{}\" has {} bytes, which is not the size of these elements", whole.count, ours,
+              target.size());
       copy_part<sizeof(Element)>(piece.name, whole, piece.file->data(*piece.entry).data(), target.data());
     });
   }
