@@ -21,7 +21,7 @@ struct Session {
   const std::string& log_level;  // of the console
   Clock& clock;
   const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks, or starts ranks itself
-  std::string run_name = "";    // name of the run's folder in a suite, whose runs print nothing to the console; "": no suite
+  std::string run_name = "";    // in a suite: the name of this run's folder; the run then prints nothing to the console
 };
 
 class Command {
@@ -29,9 +29,9 @@ class Command {
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
   virtual std::vector<Preset> presets() const { return {}; }         // the values of --preset NAME
-  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // formats of other programs' files with settings
+  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // settings files of other programs that it can read
   virtual void check(const Launch&) {}
-  virtual bool starts_ranks() const { return false; }  // true if run() launches ranks; MPI is then not started before
+  virtual bool starts_ranks() const { return false; }  // if true, run() launches the ranks, and MPI stays off here
   virtual int run(Session& session) = 0;
 };
 
@@ -45,12 +45,12 @@ struct CommandRow {
 };
 
 const std::vector<CommandRow>& all_commands();
-const CommandRow& find_command(const std::string& name);  // throws a usage error if there is none
-// The rows by group, in order of first appearance.
+const CommandRow& find_command(const std::string& name);  // throws a usage error if no command has this name
+// Each group with its rows, in the order in which the groups first appear in the table.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
-// A command with all its options: those it declares, and those that every command has. The options write their values into
-// `command` and `log_level`, so this object must outlive them.
+// A command with all its options: its own, and those that every command has. `options` keeps pointers into `command` and
+// `log_level`, and writes the values of the options there. So a copy of `options` must not outlive this object.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
   std::unique_ptr<Command> command;

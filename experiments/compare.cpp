@@ -282,7 +282,7 @@ class Compare final : public Command {
   double budget_ = 0;
   std::int64_t no_time_from_ = 0;  // the first repetition that the budget excludes; 0: none
   Suite suite_;
-  std::vector<std::vector<std::string>> values_;  // by run: the values of the varied settings
+  std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting
   std::optional<Signals> signals_;
 };
 

@@ -3,9 +3,9 @@
 //
 //   source <(chorale completion bash)          `make install` puts the script where bash looks for it
 //
-//   chorale train --dtype b⇥                   completes a value of the option before the word, or a file name
+//   chorale train --dtype b⇥                   completes a value of --dtype; a file name for --data
 //   chorale train --la⇥                        completes an option of the command
-//   chorale show all_r⇥                        completes the command's own words, and files
+//   chorale show all_r⇥                        completes words that the command takes, such as collectives, and file names
 #include <fmt/format.h>
 
 #include "experiments/command.hpp"
@@ -15,8 +15,8 @@
 namespace chorale {
 namespace {
 
-// Sets $current, $previous and $command. Bash makes = a word of its own, which is skipped. In a list a,b,c the last element
-// is completed.
+// The shell script that `completion` prints. It skips "=", which bash makes a word of its own (--dtype=bf16). In a list
+// a,b,c it completes the last element.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
@@ -50,7 +50,7 @@ std::string values_of(const Command& command, const Option& option) {
   if (!words.empty()) return from_words(words);
   if (takes_files(option)) return R"(COMPREPLY=($(compgen -f -- "$current")))";
   if (option.metavar == "DIR") return R"(COMPREPLY=($(compgen -d -- "$current")))";
-  return ":";  // a number or free text
+  return ":";  // completes nothing: a number or free text
 }
 
 class Completion final : public Command {

@@ -82,7 +82,7 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
   return all;
 }
 
-// A value as text, "1.5 GiB". JSON has plain numbers, and their names end with the unit: "memory_bytes".
+// A value as text. The name says the unit: "memory_bytes" gives "1.5 GiB". JSON has the plain number.
 std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);

@@ -63,7 +63,7 @@ void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const st
   if (!speaks_ || worst == work.end() || !worst->busy()) return;
   log.warn("{} {} busy: {}; times vary more than on a quiet machine",
            ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, worst->text());
-  speaks_ = false;  // it warns only once
+  speaks_ = false;  // at most one warning
 }
 
 void MachineWatch::warn(Log& log) { say(log, first_look_, "is"); }

@@ -4,7 +4,7 @@
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
 //   …                                 the run
-//   watch.finish(log)                 measures the time since the constructor; warns unless warn() has already warned
+//   watch.finish(log)                 measures from the constructor to here; warns unless warn() has already warned
 #pragma once
 #include <string>
 #include <vector>
@@ -32,12 +32,12 @@ class MachineWatch {
   std::vector<OtherWork> finish(Log& log);  // on rank 0, one entry per rank; empty on the other ranks
 
  private:
-  std::vector<RankReading> gathered() const;  // on rank 0: every rank's reading `before_`, and a new one
+  std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
   void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
 
   const mpi::Runtime& runtime_;
   Clock& clock_;
-  bool speaks_;  // false for a run in a suite, where the suite itself warns
+  bool speaks_;  // whether it may still warn; false in a suite, which itself warns
   MachineReading before_;
   std::vector<RankReading> first_look_;
 };

@@ -1,6 +1,6 @@
-// The program `chorale`: finds the subcommand, resolves its options, refuses errors before MPI starts, then runs the command
-// under any launcher. A usage error is printed once. Any other error is printed by the rank on which it happened, which then
-// ends all ranks.
+// The program `chorale`: finds the subcommand, resolves its options, reports usage errors before MPI starts, then runs the
+// command under any launcher. A usage error is printed once. Any other error is printed by the rank on which it happened,
+// which then ends all ranks.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -53,8 +53,8 @@ Every option can also be set by CHORALE_NAME=â€¦ in the environment or name = â€
                      options.foreign_words().empty() ? "" : words);
 }
 
-// Option names of all commands. A CHORALE_ variable may be meant for another command, for DevicePlugin, or for the
-// collectives.
+// The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin and the collectives
+// read.
 std::vector<std::string> names_of_all_commands() {
   std::vector<std::string> names{"cuda-plugin", "cuda-aware", "timeout"};
   for (const CommandRow& row : all_commands())
@@ -111,8 +111,8 @@ Descriptor ask_for_the_word() {
   return word;
 }
 
-// Usually every rank finds the same usage error, so rank 0 prints it. Its end makes the launcher end the others, which stay
-// long enough for that. If rank 0 has no error, one rank of each host prints.
+// Usually every rank finds the same usage error, and rank 0 prints it. When rank 0 exits, the launcher ends the other
+// ranks, which wait here long enough for that. If rank 0 found no error, one rank of each host prints.
 bool prints_refusal(const Launch& launch) {
   constexpr double patience_seconds = 2;
   if (launch.rank == 0) return true;
@@ -122,7 +122,7 @@ bool prints_refusal(const Launch& launch) {
 }
 
 int refuse(const Launch& launch, const Error& error) {
-  constexpr double others_seconds = 0.4;  // for the other ranks to get as far
+  constexpr double others_seconds = 0.4;  // time for the other ranks to get here
   if (prints_refusal(launch)) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
   if (launch.size > 1) SystemClock().sleep(others_seconds);
   return static_cast<int>(error.exit());

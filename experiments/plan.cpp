@@ -1,5 +1,5 @@
-// `chorale plan`: predicts the memory and traffic of a training step on each pipeline stage, without running it on a
-// machine that large. The real code runs on phantom tensors, which have shapes but no bytes.
+// `chorale plan`: predicts the memory and traffic of a training step on each pipeline stage, without running it, for any
+// number of ranks. The real code runs on phantom tensors, which have shapes but no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.8 TB of model states
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
@@ -51,7 +51,7 @@ class PlanCommand final : public Command {
   void check(const Launch&) override {
     if (layout_flags_.all()) return check_all();
     const Layout asked = layout_flags_.asked();
-    const std::int64_t one_replica = asked.shards() * asked.stages();  // the world if neither dp nor ranks is given
+    const std::int64_t one_replica = asked.shards() * asked.stages();  // ranks if neither dp nor --ranks is given
     const std::int64_t world = ranks_ ? ranks_ : std::max<std::int64_t>(asked.replicas(), 1) * one_replica;
     const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
     request_ = {flags_.training(1, choice.layout), choice.layout, choice.backends, choice.algorithms};
@@ -134,8 +134,8 @@ class PlanCommand final : public Command {
     return 0;
   }
 
-  // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes ranks like this machine. The
-  // output states every assumption.
+  // Replaces "auto" for backends and algorithms. A run would ask its ranks; a plan assumes that all ranks run on machines
+  // like this one. The output states every assumption.
   void assume() {
     const std::string here = best_backend(false, joins_here);
     bool backend_assumed = false;

@@ -208,7 +208,7 @@ class Prove final : public Command {
         seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), read, session.clock);
         if (!seen.failure.empty())  // printed at once, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
-        if (runtime.rank() % ranks > 0) seen.steps.clear();  // all ranks of a layout have the same steps
+        if (runtime.rank() % ranks > 0) seen.steps.clear();  // the layout's first rank has the same steps
       }
     }
     mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, and leave the cores to the others
@@ -218,7 +218,7 @@ class Prove final : public Command {
     for (std::size_t i = 0; i < round.size(); ++i) {
       const auto base = static_cast<int>(i) * ranks;
       Proof proof{.row = round[i], .history = History::read(texts[static_cast<std::size_t>(base)])};
-      double earliest = HUGE_VAL;  // the first failure on any rank; it caused the others
+      double earliest = HUGE_VAL;  // when the first rank failed, which made others fail
       for (int r = base; r < base + ranks; ++r) {
         const History other = History::read(texts[static_cast<std::size_t>(r)]);
         const double at = other.failed_at + facts[static_cast<std::size_t>(r)].clock_offset;

@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// A line for the command, then one line per setting. The text of a setting has no newlines, so the same line has the same
+// A line for the command, then one line per setting. The text of a setting has no newlines, so line i shows the same
 // setting on every rank.
 std::vector<std::string> lines_of(const Options& options) {
   std::vector<std::string> lines = split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
@@ -39,7 +39,7 @@ void require_same_settings(const Options& options, std::optional<mpi::Runtime>& 
     if (found.empty()) found = text;
   found = mpi::broadcast(runtime->world(), found);
   if (found.empty()) return;
-  runtime.reset();  // safe because all ranks are here; the error is then printed once, like other usage errors
+  runtime.reset();  // finalizes MPI, as all ranks are here; the error is then printed once
   const std::string key = found.substr(0, found.find(' '));
   usage_error(fmt::format("ranks differ in {}", key), found,
               key == "command"

@@ -43,8 +43,8 @@ std::string price_of(const std::vector<Schedule>& ranks) {
                      over_ranks(ranks, &Volume::bytes_sent), terms.alpha, terms.beta, terms.gamma);
 }
 
-// Lists the algorithms that sum in the same order, hence with the same bits. 16-bit types round once per step, so fewer
-// algorithms have the same bits.
+// Lists the algorithms that give the same bits as this one, because they sum in the same order. 16-bit types round once per
+// step, so for them fewer algorithms give the same bits.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
   std::string text;
   for (const Rounding rounding : {Rounding::every_addition, Rounding::once_a_step}) {

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// The number of samples outside the interval at each end: the largest j such that n tosses of a coin give j heads or fewer
-// in at most 2.5 % of cases.
+// How many of n samples lie below the interval, and how many above it: the largest j for which at most j heads in n tosses
+// of a coin have a probability of 2.5 % or less. 0 if there is no such j.
 std::size_t left_out(std::size_t n) {
   const auto tosses = static_cast<double>(n);
   double below = 0;
@@ -29,8 +29,9 @@ std::size_t left_out(std::size_t n) {
 //
 //   I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) · 1 / (1 + d1 / (1 + d2 / (1 + …)))
 //
-// The fraction is evaluated from the innermost term, at a depth where a further term changes no bit. For
-// x < (a + 1) / (a + b + 2) that depth is a few times the square root of max(a, b). Larger x follow by symmetry.
+// The fraction is evaluated from its innermost term outward. Its depth is chosen so that one more term would change no bit.
+// For x < (a + 1) / (a + b + 2), a depth of a few times the square root of max(a, b) is enough. Larger x use the symmetry
+// I_x(a, b) = 1 - I_(1-x)(b, a).
 double incomplete_beta(double x, double a, double b) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(1 - x, b, a);
@@ -70,8 +71,9 @@ std::vector<double> logs_of(const ByBlock& blocks) {
   return logs;
 }
 
-// The p-value of the test, which compares geometric means. But if launches have two modes, the geometric means may
-// contradict the medians. The result is then 1, so that a table does not call the better median faster.
+// The p-value of the t-test, which compares geometric means. If launches have two modes, geometric means and medians may
+// disagree about which kind is faster. Returns 1 in this case: tables rank by medians, and must not call the difference
+// significant.
 double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
   const Contrast found = contrast(one, other);
   if (std::isnan(found.p)) return unknown;

@@ -44,11 +44,13 @@ struct Contrast {
   bool enough() const { return blocks >= fewest_blocks; }
 };
 
-// Pairs blocks of the same name. Numbers must be positive, or their ratio is unknown.
+// Pairs the blocks that have the same name; if there are none, the test is unpaired. If a number is not positive, the ratio
+// is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
 // Without any real difference, one comparison in twenty still has p < 0.05. Holm's correction (1979) raises the p-values of
-// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. NaN is ignored.
+// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. NaN stays NaN and
+// does not count as a comparison.
 void correct_by_holm(std::vector<double>& p);
 
 // The p-value of each kind's difference from the first kind, which was chosen because it has the best numbers. Because of

@@ -95,7 +95,7 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // If other programs use the GPU, an allocation can fail although the plan fitted. The error then recommends layouts that
+  // If other programs use the GPU, an allocation can fail although the plan fits. The error then recommends layouts that
   // fit into the memory that is left.
   int run(Session& session) override try { return train(session); } catch (const MemoryRefused& refused) {
     const int world = session.runtime->size();
@@ -261,7 +261,8 @@ class Train final : public Command {
     return "ok";
   }
 
-  // Called on all ranks. The first time, ranks on the host measure the peak again; later, the step's rate becomes the peak.
+  // Called on all ranks. Ranks on the host measure the peak again the first time. Otherwise the step's rate becomes the
+  // peak.
   void exceed_peak(RunRecord& run, double flops) {
     const bool first = peak_.may_measure_again();
     peak_.exceeded(flops);

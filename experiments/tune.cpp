@@ -1,6 +1,6 @@
-// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest of each to the tuning
-// table, which `auto` uses, and prints each choice with its reason. Choices for other rank counts, backends and operations
-// stay in the table. If a signal stops it, it writes the questions that are complete.
+// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest for each size to the
+// tuning table, which `auto` uses, and prints each choice with its reason. Choices for other rank counts, backends and
+// operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ class Tune final : public Command {
     std::fflush(stdout);
   }
 
-  // Lists the questions that have new answers.
+  // Lists the choices that were measured before the stop.
   void say_stopped(const Outcome& outcome, int size) const {
     std::map<std::pair<std::string, std::string>, std::set<std::int64_t>> sizes;
     for (const Series& series : outcome.series)
@@ -108,7 +108,7 @@ class Tune final : public Command {
     std::fputs(describe(stopped, 0, size).c_str(), stderr);
   }
 
-  // The table so far, if it is of this machine.
+  // The existing table, if it was measured on this machine.
   TuningTable known() const {
     const std::string file = asked_.tuning_file();
     TuningTable table;

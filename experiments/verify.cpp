@@ -102,7 +102,7 @@ std::string prove(const Algorithm& algorithm, const Call& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The outcome of some of the proofs of an algorithm. Verdicts of an algorithm add up, in any order.
+// The outcome of some of the proofs of an algorithm. The verdicts of an algorithm can be added in any order.
 struct Verdict {
   std::int64_t problems = 0;  // number of problems that were proved
   std::string trouble;        // the flaw that was found; "" if there is none

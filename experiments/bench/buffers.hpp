@@ -1,5 +1,6 @@
-// The memory that benchmarked calls work on. Hot: always the same slot. Cold: slots rotate through twice the last-level
-// cache, in an order no prefetcher follows, so no slot is in any cache when its turn comes.
+// The memory that benchmarked calls work on. Hot: every call uses the same slot. Cold: calls rotate through slots that
+// together are twice as large as the last-level cache, in an order that no prefetcher follows. So no slot is in a cache
+// when its turn comes.
 //
 //   cold   |slot 0|slot 1|slot 2|slot 3|slot 4|   i-th call: slot (i · step) mod slots, step near 0.618 · slots
 #pragma once

@@ -80,7 +80,7 @@ bool exists(Collective what, bool in_place) {
   return !in_place || !(only_root_has_both || what == Collective::barrier);
 }
 
-// "" if the row exists; else why not. Judged with one element per rank, because sizes come later.
+// Returns "" if the row can run, else why not. Judges with one element per rank, because sizes are chosen later.
 std::string why_not(const Case& row, const Stage& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} of {} ranks", row.root, row.ranks);
   if (reduces(row.what) && row.ranks > most_ranks_summed)
@@ -158,7 +158,7 @@ std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t s
   };
   std::vector<Group> groups;
   std::map<decltype(Case().question()), std::size_t> group_of;
-  std::map<long, std::size_t> rounds;  // by size, rounded to a power of two
+  std::map<long, std::size_t> rounds;  // the next round, by size rounded to a power of two
   for (const std::size_t c : order_by_seed(cases.size(), seed)) {
     const auto [group, is_new] = group_of.try_emplace(cases[c].question());
     if (is_new || !together) {
@@ -200,7 +200,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     }
   };
   const auto each_value = [&](Case row) {
-    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // of its tokens
+    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // the type of its tokens
     for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
         for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {

@@ -1,4 +1,4 @@
-// The rows of a benchmark: every requested combination that exists, and a line for each kind that does not.
+// The rows of a benchmark: every requested combination that exists, and a line for each kind of row that does not.
 //
 // A size is the bytes of the whole vector, as in nccl-tests: the input of an all_reduce, broadcast, reduce_scatter or
 // scatter, the output of an all_gather, and one rank's input of an all_to_all. A vector that is cut into one block per rank
@@ -20,8 +20,8 @@ struct Case {
   std::string algorithm = "auto";
   int chunks = 1;
   DType dtype = DType::f32;
-  Redop op = Redop::sum;  // if it reduces
-  int root = 0;           // if it has one
+  Redop op = Redop::sum;  // operator, if the collective reduces
+  int root = 0;           // root, if the collective has one
   bool in_place = false;
   int ranks = 1;
   int ranks_per_node = 0;
@@ -58,8 +58,8 @@ struct Grid {
 Grid make_grid(const Wanted& wanted, const Stage& stage);
 
 // The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
-// So any part of the cases is a fair sample: the time to go is honest, and a busy minute favors no size or algorithm.
-// `together`: all cases of a question are measured in a row. Seed 0: in the order of the table.
+// So the cases measured so far are always a fair sample: the remaining time is estimated well, and a busy minute favors no
+// size or algorithm. `together`: all cases of a question are measured one after the other. Seed 0: in the order of `cases`.
 std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);

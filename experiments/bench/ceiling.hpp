@@ -31,7 +31,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // by rank, the first input as mapped here; empty if not all are mapped
+  std::vector<std::byte*> inputs_;  // by rank: the address here of its first input; empty unless all are mapped
 };
 
 }  // namespace chorale::bench

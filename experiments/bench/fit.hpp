@@ -1,9 +1,9 @@
-// Fits α, β and γ to measured times, so that the cost model's times come nearest to them in ratio.
+// Fits the prices α, β and γ of the cost model to measured times t. Minimizes the sum of squared relative errors.
 //
 //   minimize Σ ((α·a + β·b + γ·c) / t − 1)²  over α, β, γ ≥ 0      a, b, c: the model's seconds if only that price were 1
 //
-// Sums that wait for memory anyway cost nothing beyond the bytes that they load and store, so noise can hide γ. A fit of 0
-// would make sums free. Then γ keeps its usual ratio to β, and the two are fitted as one.
+// A sum that waits for memory takes no longer than its loads and stores, so noise can hide γ. A fitted γ of 0 would make
+// sums free. In this case γ keeps its usual ratio to β, and both are fitted as one price.
 #pragma once
 #include <array>
 #include <vector>
@@ -18,8 +18,8 @@ struct Observed {
 };
 
 struct Fitted {
-  Price price;               // 0 where no sample depends on it
-  bool gamma_found = false;  // else γ is β times its usual ratio
+  Price price;               // a price is 0 if no sample depends on it
+  bool gamma_found = false;  // false: γ is β times the usual ratio
 };
 Fitted fit(const std::vector<Observed>& samples, const Price& usual);
 

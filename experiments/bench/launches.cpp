@@ -47,7 +47,7 @@ std::string reason_in(const std::string& errors) {
   return first.empty() ? "it printed nothing" : first;
 }
 
-// The MPI library may have printed something first.
+// Parses the rows that a launch printed. The MPI library may have printed something before them.
 Rows rows_in(const std::string& output, const std::string& command) {
   const auto begin = output.find("[\n");
   const Json rows = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
@@ -56,7 +56,7 @@ Rows rows_in(const std::string& output, const std::string& command) {
   return rows;
 }
 
-// Merges the same case of all launches.
+// Merges the rows that the launches have for one case.
 Json merged(const std::vector<const Json*>& rows) {
   Json row = *rows[0];
   const auto numbers = [&](const char* key) {
@@ -95,7 +95,7 @@ Rows merged(const std::vector<Rows>& launches) {
   for (std::size_t i = 0; i < launches.at(0).size(); ++i) {
     std::vector<const Json*> same;
     for (const Rows& launch : launches) {
-      require(launch.size() == launches[0].size(), "a launch measured {} cases, and the first {}", launch.size(),
+      require(launch.size() == launches[0].size(), "a launch measured {} cases, but the first launch {}", launch.size(),
               launches[0].size());
       for (const char* key : {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "bytes", "in_place"})
         require(launch[i].at(key) == launches[0][i].at(key), "launches differ: case {} has another {} in one of them", i,

@@ -9,8 +9,9 @@
 //   new.h5        /launches: a row for each    /runs/launch-1/…: its complete record    /runs/launch-2/…
 //
 // The machine's other work changes over minutes, and adds to the difference between two launches. So `--against OTHER`
-// alternates with another program: each launch has a twin directly before or after it, in random order. The twins go into a
-// second record (new.against.h5). Both records have the same `session`, so reports pair launches of the same name.
+// alternates with another program: each launch has a twin, a launch of OTHER directly before or after it, at random. The
+// twins go into a second record (new.against.h5). Both records have the same `session`, so reports pair launches of the
+// same name.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -47,7 +48,7 @@ class Launches {
   bool warned_ = false;
 };
 
-std::int64_t wrong_in(const Rows& rows);  // elements
+std::int64_t wrong_in(const Rows& rows);  // number of wrong elements
 
 // Merges the rows of all launches: medians over the launches, with intervals.
 Rows merged(const std::vector<Rows>& launches);

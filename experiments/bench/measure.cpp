@@ -11,11 +11,11 @@
 namespace chorale::bench {
 namespace {
 
-// Launchers kill ranks about one second after asking them to end.
+// How often ranks look for a signal. A launcher kills its ranks about one second after it has asked them to end.
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
 
-// Whether the backend has its own memory where the buffers will be.
+// Whether the backend can allocate memory on the device, or the host, where the buffers will be.
 bool lends(const Communicator& world, const How& how) {
   return world.allocator().device() == (how.device ? how.device->device() : Device{});
 }
@@ -57,7 +57,8 @@ Communicator& Bench::communicator_for(const Case& row) {
   return communicator;
 }
 
-// A rank's part of the i-th call. In place, input and output are one vector, with each block at its place in it.
+// This rank's arguments of the i-th call. In place, the rank's input and output blocks lie at their own offsets in one
+// vector.
 Call Bench::call_of(const Case& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {

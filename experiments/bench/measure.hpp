@@ -3,11 +3,13 @@
 //
 //   all ranks   barrier ─ clock ─ call ─ clock ─ …        times are gathered after the series, never during it
 //
-// Three calls of a series are checked, element by element, on every rank. The input is filled and the output overwritten
-// before the barrier, and the result is compared after the second clock reading.
+// Every rank checks three calls of a series element by element: the first, one of the next few, and the last. In a checked
+// call the rank fills the input and overwrites the output before the barrier. It compares the result after the second clock
+// reading.
 //
-// From time to time the ranks agree how long the series has taken so far. If calls take longer than in the warm-up, as they
-// do when the machine becomes busy, fewer repetitions are left.
+// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If its calls are slower than
+// the last call of the warm-up (the machine became busy), the series ends after fewer repetitions, unless their number was
+// given.
 #pragma once
 #include <functional>
 #include <memory>
@@ -24,27 +26,27 @@
 namespace chorale::bench {
 
 struct How {
-  std::int64_t repetitions = 0;  // 0: 2000 small, 200 medium or 20 large calls; fewer if they take over half a second
+  std::int64_t repetitions = 0;  // 0: what fits in half a second: 20 to 2000 below 64 KiB, 20 to 200 below 8 MiB, else 20
   std::int64_t warm_up = 5;
   bool check = true;
-  bool ceiling = true;                       // also measure the memory ceiling, where memory is mapped
-  bool cold = false;                         // buffers rotate through more than the last-level cache
-  bool heap = false;                         // ordinary memory, even if the backend has its own
-  std::shared_ptr<Memory> device = nullptr;  // where the buffers are; none: on the host
-  bool compare_calls = true;                 // ranks compare their calls, the communicator's default
+  bool ceiling = true;                       // also measure the memory ceiling (ceiling.hpp), if peers' memory is mapped
+  bool cold = false;                         // calls rotate through buffers that exceed the last-level cache
+  bool heap = false;                         // buffers in ordinary memory, even if the backend has its own
+  std::shared_ptr<Memory> device = nullptr;  // the memory that holds the buffers; none: the host's
+  bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
   std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; none: cannot be stopped
 };
 
 // The result of a row on rank 0; empty on other ranks.
 struct Series {
   Case row;
-  Choice choice;                           // what ran if the row says auto
+  Choice choice;                           // the algorithm and the chunks that ran
   std::vector<std::vector<double>> times;  // seconds, by rank and repetition
   std::vector<double> slowest;             // seconds, by repetition: the maximum over the ranks
   std::int64_t turn = 0;                   // position in the order of measurement
   std::int64_t wrong = -1;                 // wrong elements of all ranks in all checked calls; −1: not checked
-  double bytes_sent = -1;                  // by all ranks in one call; −1: not countable
-  double ceiling = -1;                     // seconds; −1: none
+  double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
+  double ceiling = -1;                     // seconds of the memory ceiling; −1: not measured
 };
 
 class Bench {
@@ -52,7 +54,7 @@ class Bench {
   Bench(Team& team, Communicator& world, const How& how);
 
   Series measure(const Case& row);           // on every rank
-  bool stopped() const { return stopped_; }  // on every rank once any was told to stop; the last series is then invalid
+  bool stopped() const { return stopped_; }  // true on all ranks once one was told to stop; the last series is then empty
 
  private:
   Communicator& communicator_for(const Case& row);
@@ -69,7 +71,7 @@ class Bench {
 
   Team& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // for native calls, after which a communicator cannot count its bytes
+  Communicator apart_{nullptr};  // makes the native calls; a communicator that made one cannot count bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

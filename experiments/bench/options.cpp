@@ -23,8 +23,8 @@ void Asked::declare(Options& options) {
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
       .suggest({std::begin(collective_names), std::end(collective_names)});
-  options.add("backend", backends, "backends that carry them").one_of(choices);
-  options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (of the library), or all");
+  options.add("backend", backends, "backends that carry the operations").one_of(choices);
+  options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (the library's own), or all");
   options.add("dtype", wanted.dtypes, "element types, or all");
   options.add("op", wanted.redops, "operators of collectives that reduce, or all").alias("redop");
   options.add("root", wanted.roots, "roots of collectives that have one, or all");
@@ -38,7 +38,7 @@ void Asked::declare(Options& options) {
   options.add("repetitions", repetitions_, "timed calls per row; 0: up to 2000, for half a second, but at least 20")
       .alias("n")
       .range(0, 1e7);
-  options.add("warm-up", warm_up_, "untimed calls before them").alias("w").range(0, 1e6);
+  options.add("warm-up", warm_up_, "untimed calls before the timed calls").alias("w").range(0, 1e6);
   options.add("order", order_, "seed of the random order in which rows are measured; 0: in the order of the table")
       .range(0, 1e18);
   options.add("cache", cache_, "hot: always the same buffers; cold: buffers that are in no cache").one_of({"hot", "cold"});

@@ -1,4 +1,4 @@
-// The options that `bench` and `tune` share: which rows, on which backends, measured how.
+// The options that `bench` and `tune` share: which rows to measure, on which backends, and how.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ class Asked {
 
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
-  std::string tuning_file() const;  // "" if there is no place for it
+  std::string tuning_file() const;  // "" if there is no folder for it
   TuningTable tuning() const;       // from that file, if it exists
 
   Wanted wanted;

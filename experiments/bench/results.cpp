@@ -96,32 +96,33 @@ struct SeriesRow {
     const Names ops(std::begin(collective_names), std::end(collective_names));
     return std::tuple{
         column("op", &Row::op, "", "operation", ops),
-        column("backend", &Row::backend, "", "what carried it", backend_names()),
-        column("algorithm", &Row::algorithm, "", "as asked for", algorithm_names()),
-        column("chosen", &Row::chosen, "", "as run", algorithm_names()),
+        column("backend", &Row::backend, "", "backend that carried the calls", backend_names()),
+        column("algorithm", &Row::algorithm, "", "algorithm as requested", algorithm_names()),
+        column("chosen", &Row::chosen, "", "algorithm that ran", algorithm_names()),
         column("dtype", &Row::dtype, "", "element type", dtype_names()),
         column("redop", &Row::redop, "", "operator", redops),
         column("in_place", &Row::in_place, "", "input and output are one buffer", {"no", "yes"}),
-        column("cache", &Row::cache, "", "whether buffers were in it", {"hot", "cold"}),
-        column("memory", &Row::memory, "", "where buffers lay", Names(std::begin(where_names), std::end(where_names))),
+        column("cache", &Row::cache, "", "whether buffers were in the cache", {"hot", "cold"}),
+        column("memory", &Row::memory, "", "memory that held the buffers",
+               Names(std::begin(where_names), std::end(where_names))),
         column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
         column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
-        column("root", &Row::root, "1", "root, or -1"),
-        column("ranks", &Row::ranks, "1", "in the group"),
+        column("root", &Row::root, "1", "root; -1: none"),
+        column("ranks", &Row::ranks, "1", "ranks in the group"),
         column("count", &Row::count, "1", "elements of the whole vector"),
-        column("bytes", &Row::bytes, "byte", "of the whole vector"),
+        column("bytes", &Row::bytes, "byte", "size of the whole vector"),
         column("repetitions", &Row::repetitions, "1", "timed calls"),
-        column("turn", &Row::turn, "1", "its place in the order in which the rows were measured"),
+        column("turn", &Row::turn, "1", "position in the order in which the rows were measured"),
         column("wrong", &Row::wrong, "1", "wrong elements in the checked calls, or -1"),
         column("bytes_predicted", &Row::bytes_predicted, "byte", "sent by all ranks in a call, by the schedule, or -1"),
         column("bytes_sent", &Row::bytes_sent, "byte", "sent by all ranks in a call, as counted, or -1"),
-        column("median", &Row::median, "s", "of the repetitions' slowest ranks"),
+        column("median", &Row::median, "s", "median over the repetitions of the slowest rank's time"),
         column("ci_low", &Row::ci_low, "s", "95 % interval of the median, lower end"),
         column("ci_high", &Row::ci_high, "s", "95 % interval of the median, upper end"),
-        column("p5", &Row::p5, "s", "5 % were faster"),
-        column("p95", &Row::p95, "s", "5 % were slower"),
-        column("predicted", &Row::predicted, "s", "by the cost model"),
-        column("ceiling", &Row::ceiling, "s", "the same loads and stores, without waits"),
+        column("p5", &Row::p5, "s", "5 % of the repetitions were faster"),
+        column("p95", &Row::p95, "s", "5 % of the repetitions were slower"),
+        column("predicted", &Row::predicted, "s", "time by the cost model"),
+        column("ceiling", &Row::ceiling, "s", "time of the same loads and stores without waits"),
     };
   }
 };
@@ -132,8 +133,8 @@ struct SampleRow {
   static auto columns() {
     return std::tuple{column("series", &SampleRow::series, "1", "row of /series"),
                       column("repetition", &SampleRow::repetition, "1", "call of the series"),
-                      column("rank", &SampleRow::rank, "1", "who took the time"),
-                      column("time", &SampleRow::time, "s", "of the call on this rank")};
+                      column("rank", &SampleRow::rank, "1", "rank that measured the time"),
+                      column("time", &SampleRow::time, "s", "time of the call on this rank")};
   }
 };
 

@@ -24,11 +24,11 @@ struct Conditions {  // the same for a whole run
 struct Result {
   Series series;
   bool oversubscribed = false;        // more ranks than cores on some host
-  double predicted = -1;              // seconds, by the cost model; −1: unknown to it
-  std::int64_t bytes_predicted = -1;  // sent by all ranks
+  double predicted = -1;              // seconds by the cost model; −1: it has no price
+  std::int64_t bytes_predicted = -1;  // sent by all ranks in a call; −1: unknown
 };
 
-// A missing value is null.
+// The row of a result; a missing value is null.
 nlohmann::ordered_json describe(const Result& result, const Conditions& conditions);
 
 double rounded(double value);  // to five digits

@@ -22,7 +22,7 @@ void say_skipped(const std::string& what) {
   std::fflush(stderr);
 }
 
-// "" if all ranks can use it. The same answer on every rank.
+// Collective: returns "" on all ranks if all can use the backend, else a reason on each rank.
 std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
   const Availability found = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !found.works);

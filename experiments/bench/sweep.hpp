@@ -14,7 +14,7 @@ struct Sweep {
   std::vector<std::string> backends;
   Wanted wanted;
   How how;
-  TuningTable tuning = {};  // that auto uses
+  TuningTable tuning = {};  // the table that auto uses
   int threads = 2;          // ranks of the threads backend
   std::int64_t order = 1;   // seed of the order of measurement; 0: in the order of the rows
   bool together = false;    // all rows of a question are measured in a row; a stop discards the unfinished question
@@ -24,8 +24,8 @@ struct Sweep {
 struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
-  bool stopped = false;                // the series are then only those that were complete
-  std::vector<OtherWork> others = {};  // on each rank's machine; on rank 0
+  bool stopped = false;                // true: `series` has only the complete ones
+  std::vector<OtherWork> others = {};  // other programs' work, by rank; on rank 0
 };
 Outcome run(const Sweep& sweep, const Session& session);
 

@@ -16,9 +16,9 @@ class Team {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void barrier() = 0;
-  virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // on rank 0: all ranks', in rank order
-  virtual double broadcast(double value) = 0;                               // rank 0's
-  bool any(bool mine);                                                      // whether it is true on some rank
+  virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // to rank 0, in rank order
+  virtual double broadcast(double value) = 0;                               // returns rank 0's value
+  bool any(bool mine);                                                      // whether `mine` is true on some rank
 };
 
 class ProcessTeam final : public Team {

@@ -6,7 +6,7 @@
 //   min, max     |value| ≤ 100
 //   no sums      0 … 255 as u8, −128 … 127 otherwise
 //
-// Costs about 1 ns per value. Because of the round, a result left over from an earlier call counts as wrong.
+// Costs about 1 ns per value. Inputs depend on the round, so that a result left over from an earlier call counts as wrong.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace chorale::bench {
 
-inline constexpr int most_ranks_summed = 255;  // bf16 and u8 cannot represent the sums of more
+inline constexpr int most_ranks_summed = 255;  // bf16 and u8 cannot represent sums over more ranks
 
 struct Values {
   Collective what = Collective::all_reduce;

@@ -15,9 +15,9 @@ class Pace {
  public:
   Pace(double budget_seconds, Clock& clock);  // starts now; 0 seconds: no limit
 
-  bool may_begin(std::int64_t repetition);  // call it before every turn, with the turn's repetition
-  // The number of turns, of `all`, that will fit into the budget, if later turns take as long as the first `done` did.
-  // `each`: the number of turns in a repetition.
+  bool may_begin(std::int64_t repetition);  // whether this turn may run; call it before every turn
+  // Predicts how many of the `all` turns will run, from the mean time of the first `done` turns. A repetition has `each`
+  // turns. Counts whole repetitions: those that fit into the budget, but at least the current one.
   std::int64_t expected(std::int64_t done, std::int64_t all, std::int64_t each) const;
 
  private:

@@ -51,7 +51,8 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
       if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
         mistakes.push_back({run.line, fmt::format("{} is given twice, or is both fixed and varied", setting.key)});
       collect(line, "", [&] {
-        if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config") return;  // sources, not values
+        if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config")
+          return;  // these name sources of settings
         for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.set(ours);
       });
     }

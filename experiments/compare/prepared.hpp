@@ -15,7 +15,7 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
 void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
                 std::vector<Mistake>& mistakes);
 
-// By run, then by varied setting of the suite: the value that the run has.
+// Element [r][v]: the value that run r has for the v-th varied setting of the suite.
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch);
 
 }  // namespace chorale::compare

@@ -2,7 +2,7 @@
 //
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table and on the report
 //   ranks = 4                                                   ranks of each run, unless it sets its own; default: all
-//   repetitions = 6                                             of every run; the order of the runs is random in each
+//   repetitions = 6                                             of every run; each has its own random order of the runs
 //   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
 //
 //   [[runs]]                            one for each kind of run

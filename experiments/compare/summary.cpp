@@ -39,8 +39,8 @@ const std::vector<Metric>& metrics() {
       {"tokens_per_s", "s-1", "median of the steps after the warm-up", median_of<tokens_per_s>},
       {"step_time", "s", "median of the steps after the warm-up", median_of<step_time>},
       {"mfu", "1", "share of the measured peak of matrix products, median", median_of<mfu>},
-      {"loss", "1", "of the last step, nats per token", [](const report::Run& run) { return last_of(run, "train"); }},
-      {"eval_loss", "1", "of the last evaluation, nats per token",
+      {"loss", "1", "loss of the last step, nats per token", [](const report::Run& run) { return last_of(run, "train"); }},
+      {"eval_loss", "1", "loss of the last evaluation, nats per token",
        [](const report::Run& run) { return last_of(run, "eval"); }},
       {"peak_bytes", "byte", "peak memory/rank, largest over ranks", report::largest_peak},
       {"bytes_sent", "byte", "sent by all ranks per step, evaluations included", report::bytes_per_step},
@@ -70,9 +70,10 @@ Summary::Summary(Recorder& recorder, const Suite& suite, const std::vector<Turn>
   };
   recorder.texts("summary", "id", "run", each([](const Turn& t) { return t.id(); }));
   recorder.texts("summary", "command", "run", each([](const Turn& t) { return t.run->command; }));
-  recorder.numbers("summary", "repetition", {"run"}, each([](const Turn& t) { return t.repetition; }), "1", "of the run");
+  recorder.numbers("summary", "repetition", {"run"}, each([](const Turn& t) { return t.repetition; }), "1",
+                   "number of the repetition, from 1");
   recorder.numbers("summary", "ranks", {"run"}, each([](const Turn& t) { return std::int64_t{t.ranks}; }), "1",
-                   "that took part");
+                   "ranks that took part");
   for (std::size_t v = 0; v < suite.varied.size(); ++v) {
     if (suite.varied[v] == "ranks") continue;
     std::vector<std::string> column;

@@ -5,8 +5,8 @@
 //   in_order        sorts: layouts that fit in memory first; among these, first those that no other layout beats; then by
 //                   bubble, then by bytes sent
 //
-// To add a fourth cost, such as a predicted time, add a field here, a term to `no_worse`, the first key to `in_order` and a
-// column to the table.
+// To add a fourth cost, such as a predicted time, add a field here, a term to `no_worse`, a key to the sorting in
+// `in_order` and a column to the table.
 #pragma once
 #include <functional>
 #include <string>

@@ -162,7 +162,7 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
 }
 
 void require_algorithms(const Case& row) {
-  // Planning rank 0 checks every axis. In addition, the ranks exchange their fingerprints by an all-gather.
+  // The plan of rank 0 checks the collectives of a step on every axis. The all-gather of fingerprints is checked here.
   plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);
   const auto ranks = static_cast<int>(row.layout.ranks());
   const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));

@@ -18,10 +18,10 @@ struct Case {
 inline const std::vector<std::string> variations{"backend", "algorithm", "bucket", "micro-batch", "schedule", "recompute"};
 
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
-// ranks that fits. `plain` has everything else.
+// ranks that fits. All other settings are those of `plain`.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// Cases that differ from the cases of these layouts in one thing each, of the kinds in `what` (`variations`). The word "all"
-// stands here for a few layouts that together cover every strategy.
+// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes, from `variations`. Here
+// the word "all" stands for a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
 // Throws a usage error if a requested algorithm does not fit an axis of the case's layout.

@@ -62,7 +62,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
       for (const char* column : tells_apart) seen[column].insert(found.word(column, row));
     }
   std::vector<BenchRow> rows;
-  std::map<std::string, std::size_t> places;  // indices into rows
+  std::map<std::string, std::size_t> places;  // the index in `rows`, by operation, name and bytes
   for (const Found& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string op = found.word("op", row);

@@ -10,7 +10,7 @@
 namespace chorale::report {
 
 struct BenchRow {
-  std::string op, name;   // the collective; its series: "shm ring", and ranks or chunks if these differ between rows
+  std::string op, name;   // op: the collective; name: "shm ring", and ranks or chunks if these differ between rows
   std::string algorithm;  // the algorithm that ran; `name` may say "auto"
   std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
   ByBlock blocks = {};  // the median seconds of each block (blocks.hpp)
@@ -19,7 +19,7 @@ struct BenchRow {
 };
 
 std::vector<BenchRow> bench_rows(const RecordSet& records);
-std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);            // the number of blocks of the row with fewest
+std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);            // blocks of the row that has the fewest
 std::string spreads_of(const std::vector<BenchRow>& rows);                  // the column heading for their intervals
 std::vector<std::string> operations_of(const std::vector<BenchRow>& rows);  // in order of first appearance
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows);            // ascending

@@ -1,5 +1,5 @@
 // Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/statistics.hpp): one number
-// per block or per launch, the median of all its steps or calls.
+// per block or per launch. It is the median over its runs of each run's median step or call.
 //
 //   block    one repetition of a suite. Its runs took turns, so a run is paired with the other runs of the same repetition.
 //   launch   one start of the program, with all repetitions it made. Two records are compared launch by launch.
@@ -18,11 +18,11 @@ using Samples = std::function<std::vector<double>(const Run&)>;  // the steps or
 ByBlock per_block(const std::vector<const Run*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const Run*>& runs, const Samples& samples);
 
-// The median of the runs and their spread: the 95 % interval for six blocks or more, otherwise the extremes. For a single
-// run it is the interval of that run's samples, which says nothing about the next run.
+// The median of the blocks and their spread: the 95 % interval for six blocks or more, otherwise the extremes. For a single
+// run, median and spread are those of its samples, and say nothing about the next run.
 Summary spread_of(const std::vector<const Run*>& runs, const Samples& samples);
 
-// The name of the test that compares these kinds of run, two or more: "paired t-test over 6 repetitions".
+// The name of the test that compares these two or more kinds of run: "paired t-test over 6 repetitions".
 std::string test_for(const std::vector<ByBlock>& kinds);
 
 // The name of a spread: "range of the runs", or, for one run, "95 % interval of its steps' median". `samples`: what the run

@@ -123,7 +123,8 @@ class Plot {
 
 }  // namespace
 
-// Divides the points into stretches, and keeps the lowest and the highest point of each, in the order of the points.
+// Keeps the first and the last point. Divides the points between them into stretches, and keeps the lowest and the highest
+// point of each stretch, in the original order. NaN counts as the highest value, so that gaps are kept.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<Point> kept{points.front()};

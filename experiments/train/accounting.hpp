@@ -1,7 +1,7 @@
 // Compares the communication of a whole training run, in bytes and calls, with the plan.
 //
-//   planned    steps · S − skipped · P + evaluations · E: what a rank sends in one step (S), when it publishes the updated
-//              weights after a step (P), and in one evaluation (E)
+//   planned    steps · S − skipped · P + evaluations · E: what a rank sends in one step (S), in the part of a step that
+//              publishes the updated weights (P), and in one evaluation (E)
 //   measured   what the axes of the mesh counted from the first step to the end of the run
 //
 // Both are integers and must be equal: one extra call on any rank makes the run end with exit code 3. An f16 step that

@@ -98,7 +98,7 @@ class Translation {
     return std::string(key.option[0] ? "" : "only ") + key.takes + (key.remark[0] ? fmt::format(" ({})", key.remark) : "");
   }
 
-  // Whether the file's optimizer or scheduler type has this parameter. True for keys that are no such parameter.
+  // Whether the file's optimizer or scheduler type has this parameter. True for all other keys.
   bool has(const DsKey& key) const {
     const std::string path = key.path;
     const bool of_optimizer = path.starts_with("optimizer.params.");

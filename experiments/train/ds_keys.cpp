@@ -1,5 +1,5 @@
-// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. A key sets one of chorale's options, or
-// has no effect because it only controls DeepSpeed's own engine, or is refused unless it is off.
+// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. A key sets one of chorale's options; or
+// it is refused unless it has the one supported value, such as "off"; or it has no effect here, and a remark says why.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using Text = std::optional<std::string>;
 
 Text plain(const Json& v) {
   if (v.is_string()) return v.get<std::string>();
-  if (v.is_number_float() && v == std::floor(v.get<double>()) && std::abs(v.get<double>()) < 0x1p53)  // 5e8 counts elements
+  if (v.is_number_float() && v == std::floor(v.get<double>()) && std::abs(v.get<double>()) < 0x1p53)  // such as 5e8
     return fmt::format("{}", v.get<std::int64_t>());
   if (v.is_number() || v.is_boolean()) return v.dump();
   return {};
@@ -37,7 +37,8 @@ Text minus_one(const Json& v) { return v.is_number() && v == -1 ? Text("") : Tex
 Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text(); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// DeepSpeed counts the elements of a bucket, chorale its bytes; a gradient element has 4 bytes.
+// DeepSpeed gives the elements of a bucket, chorale the bytes. A gradient element has 4 bytes (8 in exact numerics and in
+// f64, where a bucket of these bytes has half as many elements).
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -90,13 +91,13 @@ constexpr DsKey setting[] = {
     {"steps_per_print", "", "null", false, "log-interval", plain, number, ""},
 
     {"optimizer.type", "", "null", false, "optimizer", optimizer, "Adam, AdamW or SGD",
-     "if missing: the program's own, so chorale's options decide"},
+     "if missing: DeepSpeed uses the program's optimizer, so chorale's options apply"},
     {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number, "the scheduler's warmup_max_lr wins"},
     {"optimizer.params.betas.0", adam, "0.9", true, "adam-beta1", plain, number, ""},
     {"optimizer.params.betas.1", adam, "0.999", true, "adam-beta2", plain, number, ""},
     {"optimizer.params.eps", adam, "1e-08", true, "adam-eps", plain, number, ""},
     {"optimizer.params.weight_decay", "Adam AdamW SGD", "0.0", true, "weight-decay", plain, number,
-     "AdamW with torch_adam has a default of 0.01; biases and norms do not decay here"},
+     "if missing and torch_adam is true: 0.01; biases and norms do not decay here"},
     {"optimizer.params.momentum", "SGD", "0.0", true, "sgd-momentum", plain, number, ""},
 
     {"scheduler.type", "", "null", false, "lr-decay-style", scheduler, "WarmupLR, WarmupDecayLR or WarmupCosineLR",
@@ -116,7 +117,8 @@ constexpr DsKey setting[] = {
     {"bfloat16.enabled", "", "false", false, "dtype", bf16, flag, "the older name"},
     {"fp16.enabled", "", "false", false, "dtype", f16, flag, ""},
     {"fp16.initial_scale_power", "", "16", true, "initial-loss-scale", power_of_two, "0 to 40", ""},
-    {"fp16.loss_scale_window", "", "1000", true, "loss-scale-window", plain, number, "DeepSpeed needs one good step more"},
+    {"fp16.loss_scale_window", "", "1000", true, "loss-scale-window", plain, number,
+     "DeepSpeed doubles the scale one good step later"},
     {"fp16.hysteresis", "", "2", true, "hysteresis", plain, number, ""},
 
     {"zero_optimization.stage", "", "0", false, "zero", plain, "0 to 3", "if missing: as in the layout"},
@@ -128,7 +130,7 @@ constexpr DsKey setting[] = {
      "no effect without --recompute full and tensor ranks"},
 };
 
-// Keys for which chorale supports one value. Other values are refused.
+// Keys for which chorale supports only one value.
 constexpr DsKey only[] = {
     {"optimizer.params.bias_correction", adam, "true", false, "", on, "true", ""},
     {"scheduler.params.last_batch_iteration", "", "-1", false, "", minus_one, "-1", "--load resumes a run"},
@@ -144,7 +146,7 @@ constexpr DsKey only[] = {
     {"data_types.grad_accum_dtype", "", "null", false, "", single, "fp32", "gradients are added up in f32"},
 };
 
-// Keys of features that chorale lacks.
+// Keys of features that chorale lacks, and what to use instead. They are refused unless they are off.
 constexpr const char* refused_unless_off[][2] = {
     {"optimizer.params.amsgrad", ""},
     {"optimizer.params.nesterov", ""},
@@ -200,15 +202,16 @@ constexpr const char* refused_unless_off[][2] = {
 };
 
 constexpr const char *engine = "it controls DeepSpeed's own engine",
-                     *sharded = "ZeRO gathers one whole block at a time here",
+                     *sharded = "ZeRO-1 gathers whole buckets (--bucket-size) here, ZeRO-2 and 3 whole blocks",
                      *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
 
-// Keys that control DeepSpeed's own engine and change no result.
+// Keys that have no effect here: path, DeepSpeed's default, and why. One of them, torch_adam, still changes the default of
+// weight_decay.
 constexpr const char* without_effect[][3] = {
     {"optimizer.legacy_fusion", "false", engine},
-    {"optimizer.params.torch_adam", "false", "both compute the same; it makes 0.01 the default of weight_decay"},
+    {"optimizer.params.torch_adam", "false", "the update is the same; only the default of weight_decay becomes 0.01"},
     {"optimizer.params.adam_w_mode", "true",
-     "Adam and AdamW both behave as with true; false with Adam needs weight_decay 0"},
+     "Adam and AdamW both decay the weights directly, as with true; Adam with false needs weight_decay 0"},
     {"optimizer.params.set_grad_none", "true", engine},
     {"optimizer.params.foreach", "null", engine},
     {"optimizer.params.fused", "null", engine},

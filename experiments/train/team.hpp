@@ -24,7 +24,7 @@ class Team {
   Memory& memory() { return *pool_; }                                // for the tensors of this rank
   const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
-  PlanRequest plans(const TrainingOptions& options) const;           // asks to plan a run on this layout and these backends
+  PlanRequest plans(const TrainingOptions& options) const;           // a request to plan a run of this layout
 
  private:
   ParallelChoice choice_;

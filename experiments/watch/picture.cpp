@@ -112,7 +112,7 @@ std::string chart(const Metrics& metrics, int columns) {
 }  // namespace
 
 std::vector<std::string> braille(const std::vector<double>& values, int columns, int rows) {
-  // The bit of each dot in the code point of its cell, by column, then by row from the top.
+  // bits[column][row]: the bit that a dot sets in the Braille character of its cell. Row 0 is the top.
   constexpr int bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
   const int dots_across = 2 * std::max(columns, 1), dots_down = 4 * rows;
   const Span span = span_of(values);

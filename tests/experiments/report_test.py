@@ -200,7 +200,7 @@ class Report(unittest.TestCase):
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
             return change
         page = self.page(self.suite(*(self.changed(self.runs[n % 4], reseeded(n)) for n in range(30))))
-        self.assertIn("22 of the 30 runs are drawn in gray", page.text)
+        self.assertIn("22 of the 30 curves are gray", page.text)
 
     def test_one_run_beside_its_record(self):
         result = start([chorale, "report", self.runs[0], "--html"])

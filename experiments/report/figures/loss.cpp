@@ -1,5 +1,5 @@
-// The loss curves of all runs in one chart. A second chart shows how far each curve is from the curve of one rank that ran
-// the same experiment.
+// Loss curves in one chart: for each label, the curve of its first run. A second chart shows how far each curve is from the
+// curve of a one-rank run of the same experiment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,9 +64,9 @@ std::optional<Figure> loss(const RecordSet& records) {
 
   Figure figure{.numbers =
                     TextTable({"run", "steps", "first loss", "last loss", "held-out loss", "furthest from one rank"})};
-  LineChart chart{"Loss", "Loss by step, one line per run.", {.name = "step"}, {.name = "loss"}, {}};
+  LineChart chart{"Loss", "Loss by step, one line per label: its first run.", {.name = "step"}, {.name = "loss"}, {}};
   LineChart apart{"Distance from one rank",
-                  "Absolute difference from the loss on one rank, logarithmic, one line per run.",
+                  "Absolute difference from the loss on one rank, logarithmic, one line per label.",
                   {.name = "step"},
                   {.name = "difference", .spacing = Scale::Spacing::logarithmic},
                   {}};
@@ -97,17 +97,17 @@ std::optional<Figure> loss(const RecordSet& records) {
     figure.finding = fmt::format("The loss goes from {:.4g} to {:.4g} in {} steps", low->points.front().y,
                                  low->points.back().y, low->points.size());
   else if (lowest == highest)
-    figure.finding = fmt::format("All runs end at a loss of {}", lowest);
+    figure.finding = fmt::format("All curves end at a loss of {}", lowest);
   else
     figure.finding =
         fmt::format("The last losses lie between {} ({}) and {} ({})", lowest, low->run->label, highest, high->run->label);
   if (compared && furthest == 0)
-    figure.finding += "; on every layout all losses equal those of one rank bit for bit, so no difference is drawn";
+    figure.finding += "; on every compared layout all losses equal those of one rank bit for bit, so no difference is drawn";
   else if (compared)
     figure.finding += fmt::format("; the furthest from one rank is {}, by {:.2g}", furthest_run, furthest);
   if (curves.size() > most_named)
-    figure.finding += fmt::format("; {} of the {} runs are drawn in gray and named in the table", curves.size() - most_named,
-                                  curves.size());
+    figure.finding +=
+        fmt::format("; {} of the {} curves are gray: the table has their names", curves.size() - most_named, curves.size());
   figure.finding += ".";
   figure.charts.push_back(draw(chart));
   if (!apart.lines.empty()) figure.charts.push_back(draw(apart));
