@@ -1,4 +1,4 @@
-// What Launcher::run() returns when a launch ends.
+// Checks what Launcher::run() returns when a launch ends.
 #include "src/base/launcher.hpp"
 
 #include <csignal>
@@ -16,7 +16,7 @@ TEST_CASE("a launch returns its exit code or 128 plus its signal, or throws if t
   };
   CHECK(end_of("exit 3") == 3);
   CHECK(end_of("kill -KILL $$") == 128 + SIGKILL);
-  std::signal(SIGCHLD, SIG_IGN);  // then the kernel keeps no exit code
+  std::signal(SIGCHLD, SIG_IGN);  // makes the kernel discard exit codes
   CHECK_THROWS_WITH(end_of("exit 3"), says("the exit status of the ranks is unknown"));
   std::signal(SIGCHLD, SIG_DFL);
 }

@@ -28,7 +28,7 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
-// When a rank gives up, all its calls on the group fail, also those in flight beside the failed one.
+// When a rank gives up, all its calls on the group fail, also those that are in flight together with the failed one.
 std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());

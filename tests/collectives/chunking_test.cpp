@@ -9,7 +9,7 @@
 using namespace chorale;
 using namespace chorale::test;
 
-TEST_CASE("every algorithm cut into chunks is proved, and sends as much as before") {
+TEST_CASE("every algorithm cut into chunks is proved, and sends as many elements as uncut") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const int size : {1, 2, 3, 5, 8, 13})
       for (const int chunks : {2, 3, 4, 7})
@@ -52,7 +52,7 @@ TEST_CASE("a chain cut into chunks passes on one chunk while it receives the nex
   CHECK_THROWS_WITH(cut_into_chunks(ranks[1], 0), says("cannot be cut into 0 chunks"));
 }
 
-TEST_CASE("a chunk waits for every chunk whose elements it touches, however they are cut") {
+TEST_CASE("a chunk waits for every earlier chunk whose elements it touches, even if the two steps are cut differently") {
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));

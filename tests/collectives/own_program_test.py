@@ -90,7 +90,7 @@ class OwnProgram(unittest.TestCase):
                                      rf"^{backend}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
-        """The emulated plugin is put where an install puts the real one; the program is elsewhere."""
+        """The emulated plugin lies where an install puts the real one, and the program lies in another folder."""
         with open(f"{folder}/plugin.cpp", "w") as program:
             program.write("#include <chorale/chorale.hpp>\nint main() { fmt::print(\"{}\", "
                           "chorale::DevicePlugin().why_not()); }\n")

@@ -63,7 +63,7 @@ TEST_CASE("an algorithm is found by its collective and its name, but not under a
   CHECK(find_algorithm(Collective::all_reduce, "native") == nullptr);
 }
 
-TEST_CASE("a step removed from any algorithm is noticed") {
+TEST_CASE("the proof fails if any step of any algorithm is removed") {
   for (const Algorithm& algorithm : all_algorithms()) {
     const int size = algorithm.fits ? 4 : 5;
     const auto whole = plan_all_ranks(algorithm, even(algorithm.what, 13, size));

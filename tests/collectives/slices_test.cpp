@@ -89,7 +89,7 @@ TEST_CASE("only the input, or only the output, may be ordinary", "[spmd]") {
   }
 }
 
-TEST_CASE("calls in slices run beside each other and beside other calls", "[spmd]") {
+TEST_CASE("several calls in slices can be in flight at once, also together with other calls", "[spmd]") {
   Host host(2000);
   std::list<Trial> trials;
   std::vector<Request> requests;

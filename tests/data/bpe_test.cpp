@@ -47,7 +47,7 @@ TEST_CASE("decoding restores any bytes") {
   CHECK_THROWS_WITH(learnt.decode({1000}), says("token 1000 is outside the vocabulary"));
 }
 
-TEST_CASE("a tokenizer comes back from its file") {
+TEST_CASE("a tokenizer is written to a file and read back") {
   const Tokenizer tokenizer = train_bpe(rhyme + rhyme, 330);
   const Tokenizer again = Tokenizer::from_json(tokenizer.json(), "rhyme");
   CHECK(again.merges() == tokenizer.merges());

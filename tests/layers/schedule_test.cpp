@@ -31,7 +31,7 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
-  r.warmup = 8, r.warmup_style = "log";  // ln 1, ln 2, ln 4 and ln 8 over ln 8 are 0, 1/3, 2/3 and 1
+  r.warmup = 8, r.warmup_style = "log";  // step k has done ln (k + 1) / ln 8 of the rise
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
@@ -96,7 +96,7 @@ TEST_CASE("a loss scale halves when patience runs out and doubles after good ste
   LossScaler lowest{.dynamic = true, .scale = 2, .hysteresis = 1, .patience = 1};
   CHECK(lowest.overflowed(true));
   CHECK(lowest.scale == 1);
-  CHECK_FALSE(lowest.overflowed(true));  // at scale 1 the scale is not the cause: report an error, do not skip the step
+  CHECK_FALSE(lowest.overflowed(true));  // at scale 1 the step is not skipped, so an error is reported
   LossScaler still;
   CHECK_FALSE(still.overflowed(true));  // f32 and bf16 do not scale the loss
 }

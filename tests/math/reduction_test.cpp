@@ -37,7 +37,8 @@ std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t 
   return bytes;
 }
 
-// Bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep either payload.
+// Bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep the payload of either
+// operand.
 bool same(DType dtype, bool any_nan, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   return visit(dtype, [&]<class T>(Type<T>) {
     for (std::size_t i = 0; i < a.size(); i += sizeof(T)) {

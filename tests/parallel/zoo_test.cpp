@@ -147,7 +147,7 @@ TEST_CASE("Adam hides a gradient that is too large from the loss, not from the n
 }
 
 // The reported norm is right, but each rank clips its gradient by a different norm, for example that of its own shard.
-TEST_CASE("it is noticed if each rank clips its gradient by a different norm", "[threads]") {
+TEST_CASE("a run in which each rank clips its gradient by a different norm is detected", "[threads]") {
   HostMemory host;
   for (const char* word : {"dp1.tp2", "dp1.pp2", "dp2.z1"}) {
     INFO(word);

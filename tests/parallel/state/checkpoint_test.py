@@ -1,5 +1,5 @@
-"""Whichever system call kills the writer of a checkpoint or fails, either the complete old or the complete new set of files
-loads."""
+"""If the writer of a checkpoint is killed at any of its system calls, or a call fails, either the complete old or the
+complete new set of files loads."""
 import os
 import re
 import subprocess
