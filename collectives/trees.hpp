@@ -1,7 +1,7 @@
 // Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). A place is
 // the number of a node, counted from left to right; the inner nodes are at odd places. Rank k is at place k of tree 0 and at
-// place k+1 of tree 1, so the two trees have different inner nodes. Each tree carries half of the vector. So in an
-// all-reduce every rank sends and receives at most two vectors, for any number of ranks.
+// place k+1 of tree 1 (the last rank at place 0), so the two trees have different inner nodes. Each tree carries half of the
+// vector. So in an all-reduce every rank sends and receives at most two vectors, for any number of ranks.
 //
 //   6 places        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐

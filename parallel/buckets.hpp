@@ -47,8 +47,8 @@ struct Bucket {
 
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
   Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or storage of its own
-  // Gradients that are not ready. Counts one per parameter and micro-batch of the step (ZeRO-0 and 1), or one per parameter
-  // for the current micro-batch (ZeRO-2 and 3).
+  // The number of gradients that are not ready yet: one per parameter and micro-batch of the step (ZeRO-0 and 1), or one per
+  // parameter for the current micro-batch (ZeRO-2 and 3).
   std::int64_t waits_for = 0;
 
   // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until

@@ -88,7 +88,7 @@ class Mesh {
   Axis& data() const { return *data_; }          // divides the batch
   Axis& tensor() const { return *tensor_; }      // divides the width of a layer
   Axis& pipeline() const { return *pipeline_; }  // divides the layers
-  Axis& ends() const { return *ends_; }          // the first and the last stage; size 1 on stages in between
+  Axis& ends() const { return *ends_; }          // the stages of end_stages(); on other stages, a group of size 1
   Axis& world() const { return *world_; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
   CommunicationTime& time() const { return *time_; }  // this rank's communication time, on all axes together

@@ -1,7 +1,7 @@
 // Sums that cross tokens, shards or ranks: fast and exact numerics differ only in how they compute these. Both use the same
 // code for operations within one token (norms, activations, an attention head).
 //
-//   fast    products by oneDNN; gradients accumulate in f32; a partial sum has the type of the activations
+//   fast    products by oneDNN (on the host); gradients accumulate in f32; a partial product has the type of the activations
 //   exact   the same bits on every layout: chains of FMAs over canonical blocks, rounded to fixed point, added as int64
 //
 // With M tokens, K inputs, N outputs:
