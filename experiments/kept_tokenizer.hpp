@@ -10,7 +10,7 @@
 
 namespace chorale {
 
-// The folder with the tokenizer of a run, of its checkpoints or of a Hugging Face model; "" if there is none.
+// `model` is a run, its checkpoints or a Hugging Face model. Returns the folder with its tokenizer; "" if there is none.
 std::string tokenizer_beside(const std::filesystem::path& model);
 
 // Throws a usage error if the tokenizer is unknown or has more tokens than the model.

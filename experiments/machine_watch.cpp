@@ -79,9 +79,9 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
   std::vector<double> load, others, stolen;
   for (const OtherWork& work : ranks) load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen);
-  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on its host at the start");
-  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of its host that other programs used");
-  recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's time that the hypervisor took");
+  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on the rank's host at the start");
+  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of the rank's host that other programs used");
+  recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's CPU time that the hypervisor took");
 }
 
 }  // namespace chorale

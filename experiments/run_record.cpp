@@ -69,13 +69,15 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   std::vector<std::string> cpusets;
   for (const RankFacts& rank : ranks) cpusets.push_back(cpu_ranges(rank.cpus));
   recorder.texts("ranks", "cpuset", "rank", cpusets);
-  recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1", "core it ran on at the start");
-  recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1", "rank on its host");
+  recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1",
+                   "core on which the rank ran at the start");
+  recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1",
+                   "index among the ranks of its host");
   recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1",
-                   "threads: its share of its cores");
+                   "threads of the rank: its share of the cores it may use");
   recorder.numbers("ranks", "pid", {"rank"}, column_of(ranks, &RankFacts::pid), "1", "process id");
   recorder.numbers("ranks", "clock_offset", {"rank"}, column_of(ranks, &RankFacts::clock_offset), "s",
-                   "its clock + clock_offset = rank 0's clock");
+                   "the rank's clock + clock_offset = rank 0's clock");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What all commands that record a run share: facts gathered from every rank, and a folder for the run. The record in this
+// Shared by all commands that record a run: gathers facts from every rank, and makes the run's folder. The record in this
 // folder begins with the facts of the run, its configuration and its ranks.
 #pragma once
 #include <filesystem>
@@ -18,7 +18,7 @@ struct RankFacts {
   std::vector<int> cpus;  // the cores on which the launcher lets the rank run
   std::int64_t cpu = 0;   // the core on which the rank ran when the facts were gathered
   std::int64_t pid = 0;
-  std::int64_t local_rank = 0;  // index among the ranks of the host
+  std::int64_t local_rank = 0;  // index of the rank among those of its host
   std::int64_t threads = 1;     // number of threads for the rank: its share of `cpus`
   bool oversubscribed = false;  // more ranks than cores share `cpus`
   double clock_offset = 0;      // seconds; the rank's clock + clock_offset = rank 0's clock

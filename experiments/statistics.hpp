@@ -49,8 +49,8 @@ struct Contrast {
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
 // Without any real difference, one comparison in twenty still has p < 0.05. Holm's correction (1979) raises the p-values of
-// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. NaN stays NaN and
-// does not count as a comparison.
+// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. A NaN stays NaN, and
+// is not counted as a comparison.
 void correct_by_holm(std::vector<double>& p);
 
 // The p-value of each kind's difference from the first kind, which was chosen because it has the best numbers. Because of

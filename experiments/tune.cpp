@@ -101,10 +101,10 @@ class Tune final : public Command {
       measured.push_back(fmt::format("{} on {} at {}", kind.second, kind.first, join(words, ", ")));
     }
     const std::string numbers = fmt::format("{} of {} rows were measured", outcome.series.size(), outcome.rows);
-    const Error stopped(Exit::runtime, "stopped", numbers + ": " + (measured.empty() ? "none of use" : join(measured, "; ")),
-                        measured.empty()
-                            ? "the table stays as it was: start it again"
-                            : "the table has these alone from this run, the rest as it was: start it again for all");
+    const Error stopped(Exit::runtime, "stopped",
+                        numbers + ": " + (measured.empty() ? "no choice is complete" : join(measured, "; ")),
+                        measured.empty() ? "the table stays as it was: start it again"
+                                         : "this run changed only these sizes in the table: start it again to measure all");
     std::fputs(describe(stopped, 0, size).c_str(), stderr);
   }
 

@@ -36,7 +36,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// Why a launch failed: its error, or else its first line with words.
+// Why a launch failed: its error message, or else the first line that has words and is no warning.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {

@@ -41,7 +41,7 @@ struct Difference {
 
 struct Comparison {
   std::vector<Difference> differences;
-  std::vector<std::string> missing;  // speeds that only `one` has
+  std::vector<std::string> missing;  // names of the speeds that only `one` has
 };
 
 Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);

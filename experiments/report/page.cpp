@@ -178,7 +178,7 @@ std::string page_of(const RecordSet& records) {
     const std::optional<Figure> figure = row.make(records);
     if (figure) {
       sections += section_of(row, *figure, shows.empty() ? "" : figure->finding);
-      if (shows.empty()) shows = figure->finding;  // stands at the top of the page instead of in the figure's section
+      if (shows.empty()) shows = figure->finding;  // shown at the top of the page, not in the figure's section
     } else {
       left_out.push_back(fmt::format("{} (needs {})", row.name, row.wants));
     }

@@ -65,8 +65,8 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   const auto keep = [&](const char* name, std::size_t which, const char* units, const char* about) {
     recorder.numbers("traffic", name, {"rank", "axis", "op"}, traffic.column(which * cells, cells), units, about);
   };
-  keep("bytes_measured", 1, "byte", "sent from the first step on; -1: sent inside a library, which does not count them");
-  keep("bytes_predicted", 0, "byte", "planned for the same numbers of steps and evaluations");
+  keep("bytes_measured", 1, "byte", "bytes sent from the first step on; -1: a library sent them and did not count them");
+  keep("bytes_predicted", 0, "byte", "bytes planned for the same numbers of steps and evaluations");
   keep("calls", 2, "1", "calls made");
 }
 

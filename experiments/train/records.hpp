@@ -19,15 +19,15 @@ struct TrainRow {
   static auto columns() {
     return std::tuple{
         column("step", &TrainRow::step, "1", "training step, from 1"),
-        column("time", &TrainRow::time, "s", "since the first step began"),
+        column("time", &TrainRow::time, "s", "time since the first step began, at the end of the step"),
         column("loss", &TrainRow::loss, "1", "mean cross entropy of the batch, nats per token"),
         column("lr", &TrainRow::lr, "1", "learning rate"),
         column("grad_norm", &TrainRow::grad_norm, "1", "norm of the gradient before clipping"),
-        column("loss_scale", &TrainRow::loss_scale, "1", "factor of the loss (f16)"),
+        column("loss_scale", &TrainRow::loss_scale, "1", "factor by which the loss is multiplied (f16)"),
         column("step_time", &TrainRow::step_time, "s", "time of the step"),
         column("tokens", &TrainRow::tokens, "1", "tokens whose loss was counted"),
         column("tokens_per_s", &TrainRow::tokens_per_s, "s-1", "tokens of the step divided by its time"),
-        column("mfu", &TrainRow::mfu, "1", "fraction of the measured peak of matrix products"),
+        column("mfu", &TrainRow::mfu, "1", "model flops per second, as a fraction of the measured peak"),
         column("comm_share", &TrainRow::comm_share, "1",
                "share of the step in which ranks waited for communication, mean over ranks"),
         column("bubble_share", &TrainRow::bubble_share, "1",
@@ -64,8 +64,8 @@ struct MemoryRow {
   std::vector<std::int64_t> bytes, peak;
   static auto columns() {
     return std::tuple{column("step", &MemoryRow::step, "1", "training step"),
-                      column("bytes", &MemoryRow::bytes, "byte", "held after the step", {}, {"rank", "category"}),
-                      column("peak", &MemoryRow::peak, "byte", "peak so far", {}, {"rank", "category"})};
+                      column("bytes", &MemoryRow::bytes, "byte", "bytes held after the step", {}, {"rank", "category"}),
+                      column("peak", &MemoryRow::peak, "byte", "peak of the bytes so far", {}, {"rank", "category"})};
   }
 };
 
