@@ -77,7 +77,8 @@ class PlanCommand final : public Command {
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n\n"
-          "replica 0, shard 0 of each stage: params to states are held after a step, activations to peak are peaks\n",
+          "replica 0, shard 0 of each stage; params to states: bytes held after a step; activations to peak: peaks of a "
+          "step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
           o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
     fmt::print("{}", memory.print(format_));

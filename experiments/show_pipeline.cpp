@@ -64,7 +64,7 @@ std::string price_of(const PipelineSchedule& schedule) {
   for (std::size_t stage = 0; stage < most.size(); ++stage)
     table.add({std::to_string(stage), fmt::format("{:.4g}", timeline.idle(static_cast<std::int64_t>(stage))),
                fmt::format("{:.4g}", shares(schedule, most[stage])), std::to_string(sent[stage])});
-  text += "in flight: the most micro-batches whose activations a stage keeps; messages: how many it sends\n\n";
+  text += "in flight: the most micro-batches whose activations a stage keeps; messages: how many a stage sends\n\n";
   return text + table.print("text");
 }
 

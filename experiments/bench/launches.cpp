@@ -228,7 +228,8 @@ void Launches::launch_next(Session& session, Contestant& who, std::int64_t order
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
                 reason_in(said), "run it by hand: " + by_hand);
   for (const std::string& line : split(said, '\n')) {
-    const bool warns = line.starts_with("warning: ") && !std::exchange(warned_, true);  // warns once of a busy machine
+    const bool warns =
+        line.starts_with("warning: ") && !std::exchange(warned_, true);  // one warning of a busy machine is enough
     if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
   }
   who.rows.push_back(rows_in(text_of(who.next("json")), by_hand));

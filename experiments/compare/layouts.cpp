@@ -61,7 +61,7 @@ int ranks_of(const std::string& word, const Launch& launch) {
   if (ranks > launch.size)
     usage_error(
         fmt::format("layout {} needs {} ranks, {} {} started", word, ranks, launch.size, launch.size > 1 ? "were" : "was"),
-        "it is listed in --layouts", command_on(ranks, "compare …"));
+        "--layouts lists this layout", command_on(ranks, "compare …"));
   return static_cast<int>(ranks);
 }
 

@@ -17,7 +17,7 @@ namespace {
 Prepared fresh(const std::string& name) {
   const CommandRow& row = find_command(name);
   if (name != "train" && name != "bench")
-    usage_error(fmt::format("{} cannot run in a suite", name), "only commands that write a record of their runs can",
+    usage_error(fmt::format("{} cannot run in a suite", name), "only commands that record their runs can",
                 "command = \"train\" or \"bench\"");
   return std::make_unique<DeclaredCommand>(row);
 }
