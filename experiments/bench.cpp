@@ -69,7 +69,7 @@ class BenchCommand final : public Command {
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
       const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
-                          fmt::format("{0} info lists backends, {0} verify algorithms", program()));
+                          fmt::format("{0} info lists backends, {0} show all_reduce its algorithms", program()));
       if (speaks) std::fputs(describe(nothing, 0, 1).c_str(), stderr);
       return static_cast<int>(Exit::usage);
     }

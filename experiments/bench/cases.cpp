@@ -48,13 +48,25 @@ std::vector<Enum> values(const Words& wanted, const Words& names) {
   return found;
 }
 
-void require_known(const char* kind, const Words& wanted, Words known) {
-  known.emplace_back("all");
+// Errors suggest the words of `offered`, which are some of `known`.
+void require_known(const char* kind, const Words& wanted, const Words& known, Words offered) {
+  offered.emplace_back("all");
   for (const std::string& word : wanted) {
-    if (std::count(known.begin(), known.end(), word)) continue;
-    usage_error(fmt::format("unknown {} \"{}\"", kind, word), "there are " + join(known, ", "),
-                did_you_mean(word, known, "choose some of these"));
+    if (word == "all" || std::count(known.begin(), known.end(), word)) continue;
+    usage_error(fmt::format("unknown {} \"{}\"", kind, word), "there are " + join(offered, ", "),
+                did_you_mean(word, offered, "choose some of these"));
   }
+}
+
+void require_known(const char* kind, const Words& wanted, const Words& known) { require_known(kind, wanted, known, known); }
+
+// "auto", "native" and the algorithms of these collectives, each once.
+Words algorithms_of_any(const std::vector<Collective>& collectives) {
+  Words names{"auto", "native"};
+  for (const Collective what : collectives)
+    for (const std::string& name : algorithms_of(what))
+      if (!std::count(names.begin(), names.end(), name)) names.push_back(name);
+  return names;
 }
 
 int number(const char* kind, const std::string& text, int lowest) {
@@ -115,11 +127,10 @@ double Case::bus_factor() const {
 }
 
 void refuse_unknown(const Wanted& wanted) {
-  Words algorithms{"auto", "native"};
-  for (const Algorithm& algorithm : all_algorithms())
-    if (!std::count(algorithms.begin(), algorithms.end(), algorithm.name)) algorithms.emplace_back(algorithm.name);
-  require_known("operation", wanted.ops, words(collective_names));
-  require_known("algorithm", wanted.algorithms, algorithms);
+  const Words collectives = words(collective_names);
+  require_known("operation", wanted.ops, collectives);
+  require_known("algorithm", wanted.algorithms, algorithms_of_any(values<Collective>({"all"}, collectives)),
+                algorithms_of_any(values<Collective>(wanted.ops, collectives)));
   require_known("type", wanted.dtypes, dtype_names());
   require_known("operator", wanted.redops, words(redop_names));
   roots(wanted.roots, 1);

@@ -72,6 +72,19 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.roots = {"-1"}; }), says("invalid root"));
   CHECK_THROWS_WITH(refused([](Wanted& w) { w.begin = 9, w.end = 8; }), says("end before they begin"));
   CHECK_NOTHROW(refused([](Wanted& w) { w.algorithms = {"native", "auto", "all"}; }));
+  CHECK_NOTHROW(refused([](Wanted& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // skipped later, by name
+}
+
+TEST_CASE("an unknown algorithm is answered with the algorithms of the requested collectives only") {
+  const auto refused = [](const std::vector<std::string>& ops, const std::string& algorithm) {
+    Wanted bad;
+    bad.ops = ops, bad.algorithms = {algorithm};
+    refuse_unknown(bad);
+  };
+  CHECK_THROWS_WITH(refused({"all_reduce"}, "nonsense"), says("ring") && !says("bruck") && !says("pairwise"));
+  CHECK_THROWS_WITH(refused({"all_reduce"}, "brukc"), !says("bruck"));
+  CHECK_THROWS_WITH(refused({"all_reduce", "all_to_all"}, "nonsense"), says("recursive_doubling") && says("pairwise"));
+  CHECK_THROWS_WITH(refused({"all"}, "brukc"), says("did you mean \"bruck\"?"));
 }
 
 TEST_CASE("a tenth of the cases roughly predicts the whole time, and tune measures the cases of one question in a row") {
