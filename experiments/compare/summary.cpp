@@ -31,8 +31,7 @@ double last_of(const report::Run& run, const char* group) {
   return losses.empty() ? none : losses.back();
 }
 
-constexpr char tokens_per_s[] = "tokens_per_s", step_time[] = "step_time", mfu[] = "mfu", comm_share[] = "comm_share",
-               bubble[] = "bubble_share";
+constexpr char tokens_per_s[] = "tokens_per_s", step_time[] = "step_time", mfu[] = "mfu", comm_share[] = "comm_share";
 
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> table{
@@ -43,9 +42,9 @@ const std::vector<Metric>& metrics() {
       {"eval_loss", "1", "loss of the last evaluation, nats per token",
        [](const report::Run& run) { return last_of(run, "eval"); }},
       {"peak_bytes", "byte", "peak memory/rank, largest over ranks", report::largest_peak},
-      {"bytes_sent", "byte", "sent by all ranks per step, evaluations included", report::bytes_per_step},
+      {"bytes_sent", "byte", "sent by all ranks per training step, without evaluations", report::bytes_per_step},
       {"comm_share", "1", "share of a step in which ranks waited for communication, median", median_of<comm_share>},
-      {"bubble", "1", "share of a step in which ranks waited for other stages, median", median_of<bubble>},
+      {"bubble", "1", "share of a step in which ranks waited for other stages, median", report::bubble_share},
   };
   return table;
 }

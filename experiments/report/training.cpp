@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/statistics.hpp"
+
 namespace chorale::report {
 namespace {
 
@@ -45,9 +47,12 @@ double largest_peak(const Run& run) {
 
 double bytes_per_step(const Run& run) {
   const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
+  std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records do not have it
+  if (std::isnan(held_out_loss(run))) evaluations.assign(sent.size(), 0);               // the run made no evaluation
   const std::size_t steps = run.group("train").numbers("step").size();
   const bool all_counted = std::none_of(sent.begin(), sent.end(), [](double bytes) { return bytes < 0; });
-  return sent.empty() || steps == 0 || !all_counted ? absent : sum_of(sent) / static_cast<double>(steps);
+  if (sent.empty() || evaluations.size() != sent.size() || steps == 0 || !all_counted) return absent;
+  return (sum_of(sent) - sum_of(evaluations)) / static_cast<double>(steps);
 }
 
 const std::vector<std::string>& StepParts::names() {
@@ -73,9 +78,8 @@ StepParts step_parts(const Run& run) {
 }
 
 double bubble_share(const Run& run) {
-  double bubble = 0, all = 0;
-  for (const auto& rank : step_parts(run).seconds) bubble += rank[StepParts::bubble], all += sum_of(rank);
-  return all > 0 ? bubble / all : absent;
+  const std::vector<double> steps = run.steady(run.group("train").numbers("bubble_share"));
+  return steps.empty() ? absent : summarize(steps).median;
 }
 
 }  // namespace chorale::report

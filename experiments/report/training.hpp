@@ -7,8 +7,8 @@ namespace chorale::report {
 
 double held_out_loss(const Run& run);   // loss of the last evaluation, nats per token
 double largest_peak(const Run& run);    // peak bytes of the rank that needed the most memory
-double bytes_per_step(const Run& run);  // bytes that all ranks sent, evaluations included, divided by the steps
-double bubble_share(const Run& run);    // share of their time in which ranks waited for other stages
+double bytes_per_step(const Run& run);  // bytes that all ranks send in a training step, without evaluations
+double bubble_share(const Run& run);    // share of a step in which ranks waited for other stages: median of the steady steps
 
 // By rank and category: the peak bytes, and the planned bytes (empty without a plan).
 struct MemoryUse {

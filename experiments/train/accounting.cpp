@@ -37,20 +37,24 @@ struct Gathered {
 
 std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-// Gathers from every rank the bytes planned, the bytes sent and the calls made, each by axis and operation. The text is the
-// rank's first difference from the plan, or "".
-Gathered traffic_of(const Mesh& mesh, const Accounts& planned) {
+// Gathers from every rank the bytes planned, the bytes sent, the calls made, and the bytes planned for the evaluations
+// alone, each by axis and operation. The text is the rank's first difference from the plan, or "".
+Gathered traffic_of(const Mesh& mesh, const Accounts& planned, const Accounts& evaluations) {
   const std::size_t cells = cells_of(mesh);
-  std::vector<std::int64_t> mine(3 * cells);
+  std::vector<std::int64_t> mine(4 * cells);
   const Accounts made = accounts_of(mesh);
+  const auto bytes_in = [](const Accounts& accounts, const std::string& axis, std::size_t operation) {
+    const auto found = accounts.find(axis);
+    return found == accounts.end() ? 0 : found->second.entries[operation].bytes;
+  };
   std::size_t cell = 0;
   for (const auto& axis : mesh.axes())
     for (std::size_t i = 0; i < operations; ++i, ++cell) {
       const Account::Entry& entry = made.at(axis->name()).entries[i];
-      const auto foreseen = planned.find(axis->name());
-      mine[cell] = foreseen == planned.end() ? 0 : foreseen->second.entries[i].bytes;
+      mine[cell] = bytes_in(planned, axis->name(), i);
       mine[cells + cell] = entry.bytes;
       mine[2 * cells + cell] = entry.calls;
+      mine[3 * cells + cell] = bytes_in(evaluations, axis->name(), i);
     }
   return {mine, difference(planned, made), mesh};
 }
@@ -67,6 +71,7 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   };
   keep("bytes_measured", 1, "byte", "bytes sent from the first step on; -1: a library sent them and did not count them");
   keep("bytes_predicted", 0, "byte", "bytes planned for the same numbers of steps and evaluations");
+  keep("bytes_evaluations", 3, "byte", "the part of bytes_predicted that evaluations send");
   keep("calls", 2, "1", "calls made");
 }
 
@@ -106,7 +111,7 @@ Accounting::Accounting(RunRecord& run, const Training& training, const PlanReque
 
 bool Accounting::settle(RunRecord& run, const Training& training) const {
   const Mesh& mesh = training.mesh();
-  const Gathered ranks = traffic_of(mesh, plan_.after(counts_));
+  const Gathered ranks = traffic_of(mesh, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
     if (!ranks.texts[rank].empty()) troubles.push_back(fmt::format("{}, {}", rank, ranks.texts[rank]));
