@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <utility>
+
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -18,6 +21,18 @@ double ModelShape::flops_per_token() const {
   const std::int64_t positions = llama() ? 0 : sequence * width, looked_up = tied ? 0 : vocabulary * width;
   return 6.0 * static_cast<double>(parameters() - positions - looked_up) +
          6.0 * static_cast<double>(layers * sequence * width);
+}
+
+// The nearest legal number of heads for this width, or 0. An even number is preferred: two tensor ranks can share it.
+std::int64_t heads_that_fit(const ModelShape& s) {
+  std::int64_t best = 0;
+  const auto badness = [&](std::int64_t heads) { return std::pair{heads % 2, std::abs(heads - s.heads)}; };
+  for (std::int64_t heads = 1; heads <= s.width; ++heads) {
+    if (s.width % heads != 0 || (s.groups != s.heads && heads % s.groups != 0)) continue;
+    if (s.llama() && s.width / heads % 2 != 0) continue;
+    if (best == 0 || badness(heads) < badness(best)) best = heads;
+  }
+  return best;
 }
 
 void ModelShape::check() const {
@@ -37,7 +52,9 @@ void ModelShape::check() const {
   if (width % heads != 0)
     refuse("heads do not divide the width",
            fmt::format("hidden-size {} is not a multiple of num-attention-heads {}", width, heads),
-           fmt::format("try --hidden-size {} or another number of heads", (width / heads + 1) * heads));
+           heads_that_fit(*this) > 0 ? fmt::format("try --num-attention-heads {}", heads_that_fit(*this))
+                                     : fmt::format("choose a multiple of {}, such as --hidden-size {}", 2 * heads,
+                                                   2 * heads * (width / (2 * heads) + 1)));
   if (heads % groups != 0)
     refuse("groups do not divide the heads",
            fmt::format("num-attention-heads {} is not a multiple of num-query-groups {}", heads, groups),

@@ -7,6 +7,7 @@
 
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
+#include "src/base/toml.hpp"
 
 namespace chorale::train {
 
@@ -37,6 +38,13 @@ std::vector<Setting> settings_of(const ModelShape& shape, const std::string& ori
   return settings;
 }
 
+// The global batch size in a run's options, or 0 if it followed from other options.
+std::int64_t batch_in(const std::string& toml_of_run) try {
+  return toml::parse(toml_of_run)["global-batch-size"].value_or(std::int64_t{0});
+} catch (const toml::parse_error&) {  // the options of another version
+  return 0;
+}
+
 }  // namespace
 
 // A preset sets an option to 0 if its value is the derived one (as many groups as heads, an MLP four times as wide as the
@@ -56,13 +64,16 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout is not in `shape_options`: a run may resume with another dropout than the checkpoint's.
+// Dropout is not in `shape_options`: a run may resume with another dropout than the checkpoint's. So may it with another
+// batch.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
-  const std::optional<ModelShape> model = shape_of_checkpoint(path);
-  if (!model) return {};
+  const std::optional<Metadata> metadata = metadata_of_checkpoint(path);
+  if (!metadata) return {};
   const std::string origin = "model " + path.string();
-  std::vector<Setting> settings = settings_of(*model, origin);
-  settings.push_back({"dropout", fmt::format("{}", model->dropout), origin});
+  std::vector<Setting> settings = settings_of(metadata->model, origin);
+  settings.push_back({"dropout", fmt::format("{}", metadata->model.dropout), origin});
+  if (const std::int64_t batch = batch_in(metadata->config); batch > 0)
+    settings.push_back({"global-batch-size", std::to_string(batch), origin});
   return {settings, {}};
 }
 

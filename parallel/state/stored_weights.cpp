@@ -68,18 +68,23 @@ std::optional<ModelShape> shape_stored_in(const fs::path& path) {
   return is_hugging_face(path) ? shape_of_folder(path) : shape_of_checkpoint(path);
 }
 
-std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
+std::optional<Metadata> metadata_of_checkpoint(const fs::path& path) {
   const fs::path folder = folder_of_sets(path);
   const std::vector<std::string> names =
       fs::exists(folder / "manifest.json") ? std::vector<std::string>{"."} : sets_to_load(folder);
   if (names.empty()) refuse_without_checkpoint(folder);
   for (const std::string& name : names) try {
-      return read_manifest(folder / name).metadata.model;
+      return read_manifest(folder / name).metadata;
     } catch (const Error& error) {
       if (error.exit() == Exit::usage)
         throw;  // any other error: this manifest is damaged, and an older set has the same shape
     }
   return {};
+}
+
+std::optional<ModelShape> shape_of_checkpoint(const fs::path& path) {
+  const auto metadata = metadata_of_checkpoint(path);
+  return metadata ? std::optional(metadata->model) : std::nullopt;
 }
 
 std::vector<Owned> weights_of(const Optimizer& optimizer) {

@@ -29,6 +29,7 @@ class StoredWeights {
 // nullopt if all manifests are damaged. Throws a usage error if `path` has no model.
 std::optional<ModelShape> shape_stored_in(const std::filesystem::path& path);
 std::optional<ModelShape> shape_of_checkpoint(const std::filesystem::path& path);
+std::optional<Metadata> metadata_of_checkpoint(const std::filesystem::path& path);
 
 // The weights that the optimizer updates on this rank, as targets for `read`. After reading, call Training::publish: it
 // updates the values that the layers use, on all ranks.

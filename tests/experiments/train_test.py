@@ -89,6 +89,14 @@ class Train(unittest.TestCase):
         with h5py.File(f"{again}/run.h5") as file:
             self.assertEqual(list(file["train/step"]), [saved + 1, saved + 2])
 
+    def test_a_run_goes_on_with_the_batch_of_its_checkpoint_unless_told_otherwise(self):
+        train(self.folder, "--global-batch-size", "6", "--train-iters", "1")
+        for steps, words, batch in ((2, [], 6), (3, ["--global-batch-size", "4"], 4)):
+            result = start([chorale, "train", "--load", f"{self.folder}/latest", "--train-iters", str(steps),
+                            "--threads", "1", "--eval-samples", "4", *words, "--run-dir", self.folder])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f", {batch} sequences of ", result.stderr)
+
     def test_a_finished_run_is_not_resumed_and_stays_the_newest(self):
         run = train(self.folder, "--train-iters", "3")
         for steps in ("3", "2"):
@@ -169,7 +177,9 @@ class Train(unittest.TestCase):
 
     def test_what_cannot_be_trained_is_refused(self):
         self.refused("train", "--hidden-size", "100", "--num-attention-heads", "7",
-                     says=["heads do not divide the width", "100", "7"])
+                     says=["heads do not divide the width", "100", "7", "try --num-attention-heads 4"])
+        self.refused("train", "--family", "llama", "--hidden-size", "35", "--num-attention-heads", "4",
+                     says=["heads do not divide the width", "choose a multiple of 8, such as --hidden-size 40"])
         self.refused("train", "--global-batch-size", "8", "--micro-batch-size", "3", "--run-dir", self.folder,
                      says=["the batch does not divide evenly", "8", "3"])
         self.refused("train", "--preset", "nan", says=["unknown preset", "nano"])
@@ -220,6 +230,8 @@ class Train(unittest.TestCase):
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
             self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp tp pp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
+            in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # of the axes, in the order above
+            self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, True, False, False, True])
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
         with h5py.File(run) as file:
