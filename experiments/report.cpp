@@ -184,7 +184,7 @@ class Report final : public Command {
               "record of bench --launches {0} is enough",
               fewest_blocks));
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
-               perhaps ? fmt::format(" and more than chance; {} may have fallen, more launches would tell", perhaps) : "",
+               perhaps ? fmt::format(" and more than chance; {} may have fallen, more launches may tell", perhaps) : "",
                told < speeds ? fmt::format("; {} of {} have too few launches to tell", speeds - told, speeds) : "");
     return static_cast<int>(Exit::ok);
   }

@@ -92,7 +92,7 @@ void add_bench(std::vector<Metric>& metrics, const std::vector<const Run*>& runs
       const auto found = of_series.find(&run);
       return found == of_series.end() ? std::vector<double>{} : std::vector<double>{found->second};
     });
-    metrics.push_back({name + ": latency", Unit::seconds, false, true, launches});
+    metrics.push_back({name + ": latency", Unit::seconds, false, true, launches, true});
   }
 }
 
@@ -137,6 +137,7 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
                  contrast(metric.launches, same->launches)};
     d.loss = metric.more_is_better ? 1 - d.contrast.ratio : d.contrast.ratio - 1;
     d.is_speed = metric.is_speed;
+    d.is_bench = metric.is_bench;
     p.push_back(d.contrast.p);
     all.differences.push_back(std::move(d));
   }
@@ -161,25 +162,35 @@ TextTable table_of(const std::vector<Difference>& differences) {
 
 std::string legend_of(const std::vector<Difference>& differences) {
   std::size_t told = 0;
-  bool paired = false, alone = false, few = false;
+  bool paired = false, alone = false, pairs = false, apart = false, few_of_bench = false, few_of_training = false;
   for (const Difference& d : differences) {
-    const bool tested = d.contrast.enough() && !std::isnan(d.p);
-    told += tested, few |= !d.contrast.enough();
+    const bool tested = d.contrast.enough() && !std::isnan(d.p), has_ratio = std::isfinite(d.contrast.ratio);
+    told += tested;
+    pairs |= has_ratio && d.contrast.paired, apart |= has_ratio && !d.contrast.paired;
+    few_of_bench |= !d.contrast.enough() && d.is_bench, few_of_training |= !d.contrast.enough() && !d.is_bench;
     paired |= tested && d.contrast.paired, alone |= tested && !d.contrast.paired;
   }
-  std::vector<std::string> tests;
+  std::vector<std::string> ratios, tests;
+  if (pairs) ratios.push_back("geometric mean of the ratios of paired launches");
+  if (apart) ratios.push_back("ratio of the geometric means of the launches");
   if (paired) tests.push_back("paired t-test on log ratios of launches that alternated");
   if (alone) tests.push_back("Welch's t-test on logs of launches");
   std::string text;
+  if (!ratios.empty()) text += fmt::format("A, B: median of the launches; B / A: {}\n", join(ratios, ", else "));
   if (told > 0)
     text += fmt::format("p: {}, corrected for {} comparison{} (Holm); ~: p ≥ {}, no significant difference\n",
                         join(tests, ", "), told, told == 1 ? "" : "s", significant);
   if (alone)
     text +=
         "launches of A and B did not alternate, so the ratio may come from the machine (bench --against alternates them)\n";
-  if (few)
-    text += fmt::format("too few runs to tell: a comparison needs {} launches of each (bench --launches {})\n",
-                        fewest_blocks, fewest_blocks);
+  if (few_of_bench || few_of_training)
+    text += fmt::format("too few runs to tell: a comparison needs {} launches of each\n", fewest_blocks);
+  if (few_of_bench) text += fmt::format("  for benchmarks: bench --launches {} --out FILE.h5\n", fewest_blocks);
+  if (few_of_training)
+    text += fmt::format(
+        "  for training, a record is one launch: report new-1.h5 … new-{0}.h5 --check old-1.h5,…,old-{0}.h5;\n"
+        "  or put both settings into one suite: compare SUITE.toml --repetitions {0}\n",
+        fewest_blocks);
   return text;
 }
 

@@ -23,6 +23,7 @@ struct Metric {
   bool more_is_better = false;
   bool is_speed = false;  // false for a phase of a step: the table shows it to explain the speed, but --check ignores it
   ByBlock launches = {};  // one number per launch, by the launch's name
+  bool is_bench = false;  // from a benchmark, which can have many launches in one record; else from a training run
 };
 
 std::vector<Metric> metrics_of(const RecordSet& records);
@@ -35,7 +36,7 @@ struct Difference {
   Contrast contrast;
   double p = 1;     // p-value with Holm's correction for all comparisons; NaN: unknown
   double loss = 0;  // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
-  bool is_speed = false;
+  bool is_speed = false, is_bench = false;
   bool real() const { return p < significant; }
 };
 
@@ -46,7 +47,8 @@ struct Comparison {
 
 Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);
 
-// The table of the differences, and the lines below it that explain the columns p and verdict.
+// The table of the differences, and the lines below it that explain the columns. A and B are medians of the launches, but
+// B / A, its interval and p belong to the geometric mean. If some launches are stalled, the two can differ widely.
 TextTable table_of(const std::vector<Difference>& differences);
 std::string legend_of(const std::vector<Difference>& differences);
 

@@ -62,6 +62,28 @@ TEST_CASE("six launches of each suffice, five do not, and unequal numbers are al
   CHECK_THAT(legend_of(twins), !says("did not alternate"));
 }
 
+TEST_CASE("the legend says what the ratio is: a stalled launch moves the geometric mean, not the medians") {
+  Metric one = latency("x", 6, "a"), other = latency("x", 6, "a");
+  other.launches["a0"] *= 1e3;
+  const auto stalled = compare({one}, {other}).differences;
+  CHECK(stalled[0].other / stalled[0].one < 1.1);
+  CHECK(stalled[0].contrast.ratio == Approx(std::pow(1e3, 1.0 / 6)));
+  CHECK_THAT(legend_of(stalled),
+             says("A, B: median of the launches; B / A: geometric mean of the ratios of paired launches\n"));
+  const auto apart = compare({one}, {latency("x", 6, "bb")}).differences;
+  CHECK_THAT(legend_of(apart), says("B / A: ratio of the geometric means of the launches\n"));
+}
+
+TEST_CASE("the advice for too few launches fits the kind of record") {
+  const Metric training = latency("step_time", 1, "a");
+  Metric bench = latency("x", 1, "a");
+  bench.is_bench = true;
+  const auto advice = [](const std::vector<Metric>& metrics) { return legend_of(compare(metrics, metrics).differences); };
+  CHECK_THAT(advice({bench}), says("bench --launches 6") && !says("repetitions"));
+  CHECK_THAT(advice({training}), says("compare SUITE.toml --repetitions 6") && !says("bench"));
+  CHECK_THAT(advice({bench, training}), says("bench --launches 6") && says("--repetitions 6"));
+}
+
 TEST_CASE("common metrics are compared, and missing ones are named") {
   const Comparison found = compare({latency("x", 6, "a"), latency("gone", 6, "a")}, {latency("x", 6, "a")});
   CHECK(found.missing == std::vector<std::string>{"gone"});
