@@ -91,7 +91,7 @@ class CommandLine(unittest.TestCase):
         result = start([chorale, "info", "--format", "json"])
         self.assertEqual(result.returncode, 0, result.stderr)
         info = json.loads(result.stdout)
-        self.assertEqual([b["name"] for b in info["backends"]], ["mpi", "ucx", "shm", "nccl", "threads"])
+        self.assertEqual([b["name"] for b in info["backends"]], ["mpi", "ucx", "shm", "shm+ucx", "nccl", "threads"])
         for backend in info["backends"]:
             self.assertTrue(backend["detail"] if backend["available"] else backend["why_not"], backend)
         self.assertEqual(len(info["ranks"]), 1)

@@ -34,10 +34,10 @@ class Event:
 
 
 class Gantt(unittest.TestCase):
-    def events(self, count, layout):
+    def events(self, count, layout, layers=4):
         with tempfile.TemporaryDirectory() as folder:
             batch = micro_batches * (2 if "dp2" in layout else 1)
-            result = ranks(count, chorale, "train", "--preset", "tiny", "--threads", "1", "--num-layers", "4",
+            result = ranks(count, chorale, "train", "--preset", "tiny", "--threads", "1", "--num-layers", str(layers),
                            "--eval-samples", "4",
                            "--global-batch-size", str(batch), "--micro-batch-size", "1", "--train-iters", "2", "--layout",
                            layout, "--run-dir", folder, "--no-save")
@@ -81,7 +81,8 @@ class Gantt(unittest.TestCase):
         for count, word, schedule, chunks in cases:
             with self.subTest(layout=word, schedule=schedule):
                 stages = int(word[-1])
-                events = self.events(count, f"{word}.{schedule}" + (f".v{chunks}" if chunks > 1 else ""))
+                events = self.events(count, f"{word}.{schedule}" + (f".v{chunks}" if chunks > 1 else ""),
+                                     layers=max(4, stages * chunks))
                 self.check_order(events, count, schedule, stages, chunks)
                 self.check_causes(events, count, stages, chunks, schedule == "v-min")
 

@@ -6,7 +6,7 @@
 //   the data                                       ──▶   copies the data once their receive is posted …
 //   the message's `taken` word                     ◀──   … then writes the notice's `run` there: the send is over
 //
-// A message of up to 192 bytes is carried in its notice; such a send is over once the notice is in the ring.
+// A message of up to 448 bytes is carried in its notice; such a send is over once the notice is in the ring.
 //
 // Invariants:
 //   - Each word has one writer: the receiver writes `taken` and `seen` (its count of notices taken), the sender all others.
@@ -26,7 +26,7 @@
 namespace chorale::near {
 
 constexpr int ring_notices = 64;
-constexpr std::int64_t carried_bytes = 192;
+constexpr std::int64_t carried_bytes = 448;
 
 struct alignas(64) Notice {
   std::uint64_t number = 0;                            // counts the notices of this ring from 1
