@@ -26,7 +26,8 @@ class OwnProgram(unittest.TestCase):
     def sums(self, program, backend):
         result = ranks(2, program, backend, "100000")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, rf"^{re.escape(backend)}, 2 ranks: every x\[i\] is 3; [0-9.]+ us, [0-9.]+ GB/s on the bus\n$")
+        name = re.escape(backend)
+        self.assertRegex(result.stdout, rf"^{name}, 2 ranks: every x\[i\] is 3; [0-9.]+ us, [0-9.]+ GB/s on the bus\n$")
 
     def test_the_program_on_the_page_is_the_example(self):
         programs = re.findall(r"```cpp\n(.*?)```", page(), re.DOTALL)
@@ -86,8 +87,8 @@ class OwnProgram(unittest.TestCase):
                 with self.subTest(backend=backend, ranks=count):
                     result = ranks(count, f"{folder}/random_calls", backend, str(count), "5", "200000")
                     self.assertEqual(result.returncode, 0, result.stderr)
-                    self.assertRegex(result.stdout,
-                                     rf"^{re.escape(backend)}, {count} ranks, seed {count}: [0-9]+ calls of rank 0, all right\n$")
+                    self.assertRegex(result.stdout, rf"^{re.escape(backend)}, {count} ranks, seed {count}: "
+                                                    r"[0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
         """The emulated plugin lies where an install puts the real one, and the program lies in another folder."""
