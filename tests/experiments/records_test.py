@@ -53,7 +53,7 @@ class Records(unittest.TestCase):
             with h5py.File(file) as record:
                 for group in self.groups(file):
                     rows = [row.split("|")[1:-1] for row in self.section(group).splitlines() if row.startswith("| `")]
-                    described = {name: cells for cells in rows for name in re.findall(r"`(\w+)`", cells[0])}
+                    described = {name: cells for cells in rows for name in re.findall(r"`([\w+]+)`", cells[0])}
                     for name, item in record[group].items():
                         if isinstance(item, h5py.Group):
                             continue
