@@ -79,6 +79,8 @@ void Metrics::take(const std::string& line) {
                      .bubble = number(row, "bubble_share")});
   } else if (table == "eval") {
     evaluation = {count(row, "step"), number(row, "loss")};
+  } else if (table == "proofs") {
+    ++proofs;
   }
 }
 

@@ -29,7 +29,9 @@ struct Metrics {
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<Step> steps;
   std::optional<Evaluation> evaluation;  // the newest
+  std::int64_t proofs = 0;               // layouts that prove has compared
 
+  bool proves() const { return proofs > 0 || command_line.find(" prove") != std::string::npos; }
   bool ended() const { return !status.empty() && status != "running"; }
   void take(const std::string& line);  // adds the contents of a line; ignores lines of other tables and invalid lines
 };

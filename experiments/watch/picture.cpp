@@ -46,6 +46,8 @@ double seconds_to_go(const Metrics& metrics) {
 }
 
 std::string progress(const Metrics& metrics) {
+  if (metrics.proves())
+    return fmt::format("{} layout{} compared with one rank", metrics.proofs, metrics.proofs == 1 ? "" : "s");
   if (metrics.steps.empty()) return metrics.ended() ? "no training steps" : "no training steps yet";
   const Step& last = metrics.steps.back();
   std::string text = fmt::format("step {}", last.step);
@@ -61,8 +63,8 @@ std::string progress(const Metrics& metrics) {
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &Step::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";
-  return fmt::format("nothing new for {}: a long step, evaluation or checkpoint, or the run was killed",
-                     human_seconds(view.silent_seconds));
+  return fmt::format("nothing new for {}: killed, or in a long {}", human_seconds(view.silent_seconds),
+                     metrics.proves() ? "proof" : "step, evaluation or save");
 }
 
 std::string held_out(const Metrics& metrics) {

@@ -120,12 +120,18 @@ TEST_CASE("a picture shows the progress of a run, its speed and the shares of it
   CHECK_FALSE(has(picture(ended, {.silent_seconds = 1e6}), "nothing new"));
   CHECK(has(picture(ended, {}), "held out 4.5000 after step 100"));
   CHECK(has(picture(watch::Metrics{}, {}), "a run  starting\nno training steps yet\n"));
+  watch::Metrics proof;
+  proof.take(R"({"table":"/","cmdline":"build/chorale prove --steps 2","status":"running"})");
+  CHECK(has(picture(proof, {}), "running\n0 layouts compared with one rank\n"));
+  proof.take(R"({"table":"proofs","case":0,"outcome":"equal"})");
+  CHECK(has(picture(proof, {}), "running\n1 layout compared with one rank\n"));
 }
 
 TEST_CASE("a run that is silent for many steps is reported") {
   watch::Metrics metrics = training(30, 100);
   CHECK_FALSE(has(picture(metrics, {.silent_seconds = 9}), "nothing new"));
   CHECK(has(picture(metrics, {.silent_seconds = 11}), "nothing new for 11.0 s"));
+  CHECK(has(picture(metrics, {.silent_seconds = 1e5, .columns = 80}), ": killed, or in a long step, evaluation or save\n"));
   for (watch::Step& step : metrics.steps) step.step_time = 60;
   CHECK_FALSE(has(line(metrics, {.silent_seconds = 500}), "nothing new"));
   CHECK(has(line(metrics, {.silent_seconds = 700}), "nothing new"));
