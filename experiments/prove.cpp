@@ -1,7 +1,8 @@
 // `chorale prove`: proves that exact numerics give the same bits on every layout. In one launch, every legal layout of 1 to
 // n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are compared
 // with those of a run on one rank. If anything differs, prove names the step, the tensor and its collectives, and exits
-// with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1.
+// with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1. If a
+// signal stops it, it reports the layouts that are complete, and exits with 1, or with 3 if one of them differs.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
@@ -29,6 +30,7 @@
 #include "parallel/plan.hpp"
 #include "parallel/state/fingerprint.hpp"
 #include "src/base/progress.hpp"
+#include "src/base/signals.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/memory/pool.hpp"
@@ -64,6 +66,7 @@ class Prove final : public Command {
   void check(const Launch& launch) override {
     require_writable(run_dir_);
     device_.check();
+    signals_.emplace();
     const Case plain{Layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
                      flags_.training(1, {})};
     chorale::check(plain.options, plain.layout);
@@ -104,9 +107,16 @@ class Prove final : public Command {
       print(proofs);
       const auto equal = std::ranges::count(proofs, Proof::Outcome::equal, &Proof::outcome);
       const auto differ = std::ranges::count(proofs, Proof::Outcome::differs, &Proof::outcome);
-      const auto all = static_cast<std::int64_t>(proofs.size());
+      const auto all = static_cast<std::int64_t>(cases.size()), done = static_cast<std::int64_t>(proofs.size());
       fmt::print("{} of {} equal to one rank in {} steps, {}\n", equal, all, steps_,
                  human_seconds(session.clock.seconds() - began));
+      std::fflush(stdout);
+      if (done < all)
+        fmt::print(stderr, "{}",
+                   describe(Error(Exit::runtime, "stopped",
+                                  fmt::format("{} of {} layouts were compared, {} of them equal", done, all, equal),
+                                  "start it again for all, or name some with --layouts"),
+                            0, runtime.size()));
       code = static_cast<int>(differ > 0 ? Exit::check : equal < all ? Exit::runtime : Exit::ok);
     }
     return std::stoi(mpi::broadcast(runtime.world(), std::to_string(code)));
@@ -123,9 +133,17 @@ class Prove final : public Command {
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Trains to the last step, or until an error. After an error it tells the other ranks of the layout that this rank leaves,
-  // so that they do not wait.
-  History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) const {
+  // Collective. Launchers kill ranks about one second after asking them to end, so the ranks of a layout agree after each
+  // step, not only after the last.
+  bool any_told_to_stop(Axis& world) {
+    told_to_stop_ = told_to_stop_ || signals_->pending();
+    const std::vector<std::string> all = world.exchange(told_to_stop_ ? "stop" : "-");
+    return told_to_stop_ = std::ranges::count(all, "stop") > 0;
+  }
+
+  // Trains to the last step, until an error, or until a rank is told to stop. After an error it tells the other ranks of the
+  // layout that this rank leaves, so that they do not wait.
+  History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) {
     History history;
     const double began = clock.seconds();
     auto pool = std::make_unique<Pool>(memory);
@@ -136,6 +154,7 @@ class Prove final : public Command {
         const StepResult result = training->step(read);
         history.steps.push_back({result.loss, result.gradient_norm, fingerprint(*training)});
         history.steps.back().prints.merge(gradient_fingerprint(*training));
+        if (any_told_to_stop(training->mesh().world())) break;
       }
     } catch (const std::exception& error) {
       history.failure = error.what();
@@ -149,9 +168,10 @@ class Prove final : public Command {
     return history;
   }
 
-  // Runs rounds of cases with the same size and backends. Rank 0 gets the proofs.
+  // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs, without that
+  // of an interrupted case.
   std::vector<Proof> prove_all(const std::vector<Case>& cases, const History& expected, const ReadSamples& read,
-                               Session& session, RunRecord& record, const std::vector<RankFacts>& ranks) const {
+                               Session& session, RunRecord& record, const std::vector<RankFacts>& ranks) {
     const mpi::Runtime& runtime = *session.runtime;
     std::map<ByAxis, Worlds> worlds;
     for (const Case& row : cases)
@@ -167,20 +187,27 @@ class Prove final : public Command {
     }
     std::vector<Proof> proofs;
     for (std::size_t first = 0; first < cases.size();) {
+      told_to_stop_ = told_to_stop_ || signals_->pending();
+      if (!mpi::ranks_where(runtime.world(), told_to_stop_).empty()) break;
       const std::span<const Case> round = round_from(std::span(cases).subspan(first), runtime.size());
       if (progress)
         progress->update(static_cast<std::int64_t>(first),
                          to_string(round[0].layout) + (round.size() > 1 ? " …" : "") + " " + round[0].variation);
+      auto number = static_cast<std::int64_t>(first);
       for (Proof& proof : prove_round(round, worlds.at(round[0].backends), read, session, ranks)) {
+        proof.number = number++;
+        const bool whole = proof.history.steps.size() == static_cast<std::size_t>(steps_);
+        if (!whole && proof.history.failure.empty()) continue;  // interrupted
         proof.difference = first_difference(expected, proof.history, proof.row.options.shape);
-        records->add(static_cast<std::int64_t>(proofs.size()), proof);
+        records->add(proof);
         proofs.push_back(std::move(proof));
       }
       if (records) record.recorder->flush();
       first += round.size();
     }
-    if (progress) progress->finish();
-    if (records) records->finish(proofs);
+    const bool stopped = proofs.size() < cases.size();
+    if (progress && !stopped) progress->finish();
+    if (records) records->finish(cases.size(), proofs, stopped ? "stopped" : "ok");
     return proofs;
   }
 
@@ -195,7 +222,7 @@ class Prove final : public Command {
 
   // Runs one round. Returns its proofs on rank 0, an empty list on other ranks.
   std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, const ReadSamples& read, Session& session,
-                                 const std::vector<RankFacts>& facts) const {
+                                 const std::vector<RankFacts>& facts) {
     const mpi::Runtime& runtime = *session.runtime;
     const auto ranks = static_cast<int>(round[0].layout.ranks());
     const int group = runtime.rank() / ranks;
@@ -248,6 +275,8 @@ class Prove final : public Command {
   std::int64_t steps_ = 10;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
   std::string run_dir_ = "runs";
+  std::optional<Signals> signals_;
+  bool told_to_stop_ = false;
 };
 
 }  // namespace

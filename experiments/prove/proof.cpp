@@ -50,23 +50,25 @@ Records::Records(Recorder& recorder, const std::vector<Case>& cases)
   recorder.flush();
 }
 
-void Records::add(std::int64_t case_number, const Proof& proof) {
+void Records::add(const Proof& proof) {
   const History& history = proof.history;
   const Difference difference = proof.difference.value_or(Difference{});
-  recorder_.append(proofs_, ProofRow{case_number, static_cast<std::uint8_t>(proof.outcome()),
+  recorder_.append(proofs_, ProofRow{proof.number, static_cast<std::uint8_t>(proof.outcome()),
                                      static_cast<std::int64_t>(history.steps.size()), difference.step, difference.differing,
                                      history.seconds});
   for (std::size_t i = 0; i < history.steps.size(); ++i) {
     const StepState& seen = history.steps[i];
     const auto step = static_cast<std::int64_t>(i + 1);
     const bool equal = !proof.difference || step < difference.step;
-    recorder_.append(steps_, StepRow{case_number, step, equal, seen.loss, seen.gradient_norm});
+    recorder_.append(steps_, StepRow{proof.number, step, equal, seen.loss, seen.gradient_norm});
   }
 }
 
-void Records::finish(const std::vector<Proof>& proofs) {
-  recorder_.texts("cases", "verdict", "number", each(proofs, [](const Proof& p) { return p.verdict(); }));
-  recorder_.finish("ok");
+void Records::finish(std::size_t cases, const std::vector<Proof>& proofs, const std::string& status) {
+  std::vector<std::string> verdicts(cases, "not compared");
+  for (const Proof& proof : proofs) verdicts[static_cast<std::size_t>(proof.number)] = proof.verdict();
+  recorder_.texts("cases", "verdict", "number", verdicts);
+  recorder_.finish(status);
 }
 
 }  // namespace chorale::prove

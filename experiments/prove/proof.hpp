@@ -18,7 +18,8 @@ struct Proof {
 
   Case row;
   History history;
-  int failed_on = 0;  // the world rank that failed first
+  std::int64_t number = 0;  // row of /cases
+  int failed_on = 0;        // the world rank that failed first
   std::optional<Difference> difference;
 
   Outcome outcome() const;
@@ -57,8 +58,8 @@ struct StepRow {
 class Records {
  public:
   Records(Recorder& recorder, const std::vector<Case>& cases);
-  void add(std::int64_t case_number, const Proof& proof);  // buffered until the record is flushed
-  void finish(const std::vector<Proof>& proofs);
+  void add(const Proof& proof);  // buffered until the record is flushed
+  void finish(std::size_t cases, const std::vector<Proof>& proofs, const std::string& status);
 
  private:
   Recorder& recorder_;

@@ -1,5 +1,6 @@
 """`chorale prove` for a user: the table of layouts, its record and its exit codes. A real difference is found."""
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -94,6 +95,28 @@ class Prove(unittest.TestCase):
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="proofs") as proofs:
             self.assertGreaterEqual(proofs.sizes["row"], 2)
             self.assertTrue((proofs.outcome == 0).all())
+
+    def test_a_polite_signal_stops_it_and_says_how_far_it_came(self):
+        words = [*launch, "-n", "2", chorale, "prove", "--steps", "2", "--layouts", "dp2,dp1.tp2," * 200 + "dp2",
+                 "--run-dir", self.folder]
+        with open(f"{self.folder}/said", "w+") as said:
+            process = spawn(words, stdout=said, stderr=subprocess.STDOUT)
+            rows = os.path.join(self.folder, "latest", "metrics.jsonl")
+            until(lambda: lines_of(rows) >= 4, process)
+            process.send_signal(signal.SIGINT)
+            finish(process)
+            said.seek(0)
+            text = said.read()
+        self.assertNotEqual(process.returncode, 0)
+        stopped = re.search(r"error: stopped\n  (\d+) of 401 layouts were compared, (\d+) of them equal\n", text)
+        self.assertTrue(stopped, text)
+        self.assertEqual(stopped[1], stopped[2])
+        run = os.path.join(self.folder, "latest", "run.h5")
+        with h5py.File(run) as file:
+            self.assertEqual(file.attrs["status"], b"stopped")
+            verdicts = list(file["cases/verdict"].asstr())
+            self.assertEqual((len(verdicts), verdicts.count("equal")), (401, int(stopped[1])))
+            self.assertEqual(set(verdicts), {"equal", "not compared"})
 
     def test_more_ranks_than_there_are_and_unknown_layouts_are_refused(self):
         for words, says in ((["--layouts", "dp8"], "there are too few ranks"),
