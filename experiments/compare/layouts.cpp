@@ -82,9 +82,11 @@ std::string suite_of_layouts(const std::vector<std::string>& words, const std::v
   const bool all = words == std::vector<std::string>{"all"};
   const std::vector<std::string> layouts = all ? every_layout(given, launch.size) : words;
   const Setting* const preset = find(given, "preset");
-  std::string text = fmt::format("question = {}\nrepetitions = 6\n",
-                                 quoted_toml(fmt::format("Which of {} layouts trains {} fastest?", layouts.size(),
-                                                         preset ? preset->text : "this model")));
+  const std::string model = preset ? preset->text : "this model";
+  const std::string question = layouts.size() == 1
+                                   ? fmt::format("How fast does {} train {}?", layouts[0], model)
+                                   : fmt::format("Which of {} layouts trains {} fastest?", layouts.size(), model);
+  std::string text = fmt::format("question = {}\nrepetitions = 6\n", quoted_toml(question));
   for (const std::string& word : layouts) {
     SuiteRun run{.name = word, .command = "train", .ranks = ranks_of(word, launch), .settings = settings};
     run.settings.push_back({"layout", word, "--layouts", Source::command_line});

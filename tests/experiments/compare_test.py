@@ -296,6 +296,11 @@ vary.lr = [1e-3, 100]
             counted.append({layout: sent for layout, (sent, _) in rows.items()})
         self.assertEqual(*counted)
 
+    def test_one_layout_is_a_question_of_its_own(self):
+        result = self.compare("--layouts", "dp2", *self.short, "--repetitions", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("How fast does dp2 train tiny?", result.stdout)
+
     def test_all_layouts_are_those_that_plan_lists(self):
         result = self.compare("--layouts", "all", "--pp", "1", *self.short, "--repetitions", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
