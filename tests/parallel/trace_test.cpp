@@ -66,7 +66,7 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
 
 TEST_CASE("a trace covers the requested step, and agrees with the step's result and account", "[threads]") {
   for (const char* word :
-       {"dp2.tp2.pp2", "dp2.tp2.pp2.z1.sp.zb-h1", "dp2.pp2.z2.interleaved.v2", "dp1.pp4.v-min", "dp4.z3", "dp1"}) {
+       {"dp2.tp2.pp2", "dp2.tp2.pp2.z1.sp.zb-h1", "dp2.pp2.z2.interleaved.v2", "dp2.pp2.v-min", "dp4.z3", "dp1"}) {
     const Layout layout = parse_layout(word, 0);
     INFO(word);
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
