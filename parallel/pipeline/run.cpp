@@ -3,9 +3,9 @@
 namespace chorale {
 namespace {
 
-class Run {
+class ScheduleRun {
  public:
-  Run(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
+  ScheduleRun(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock)
       : schedule_(schedule), axis_(axis), part_(part), clock_(clock) {}
 
   PipelineTimes run() {
@@ -90,7 +90,7 @@ class Run {
 }  // namespace
 
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock) {
-  return Run(schedule, axis, part, clock).run();
+  return ScheduleRun(schedule, axis, part, clock).run();
 }
 
 PipelineSchedule forward_only(const PipelineShape& shape) {
