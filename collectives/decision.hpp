@@ -1,4 +1,4 @@
-// What a call will do, decided before a byte moves: whether it works in place, which algorithm it runs, and how many bytes
+// Decides what a call will do before a byte moves: whether it works in place, which algorithm it runs, and how many bytes
 // this rank sends. Communicators (route.cpp) and the axes of a plan (parallel/axis.cpp) share this code, so a plan predicts
 // exactly what a run does.
 //
@@ -42,7 +42,7 @@ using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked f
 // Requests this algorithm for all collectives that have it; a usage error if none has.
 RequestedAlgorithms requested_everywhere(const std::string& algorithm);
 
-// What a decision depends on besides the call.
+// The backend and the preferences of a group. Together with the call they determine the decision.
 struct Preferences {
   std::string backend;
   const Selector& selector;

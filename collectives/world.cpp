@@ -100,7 +100,7 @@ Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const W
 }
 
 Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, Clock& clock, const WorldOptions& options) {
-  const std::string name = wanted == "auto" ? best_backend(runtime) : wanted;
+  const std::string name = wanted == "auto" ? best_backend(runtime, topology_of(runtime)) : wanted;
   const Backend& backend = backend_named(name);
   const Availability available = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !available.works);

@@ -92,7 +92,7 @@ class BenchCommand final : public Command {
     return tell_wrong(wrong_in(rows));
   }
 
-  // What the columns leave open.
+  // Prints below the table that prices were not measured on this machine, and that one rank has no bandwidth.
   void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
     const Selector selector(asked_.tuning());
     std::set<std::string> unmeasured;

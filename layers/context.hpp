@@ -1,5 +1,5 @@
-// What a layer receives besides its input: where to compute, how to sum, which tokens of the global batch it processes and
-// where to keep tensors for the backward pass. A context is passed as an argument; none is global.
+// Every layer receives a Context besides its input. It says where to compute, how to sum, which tokens of the global batch
+// to process and where to keep tensors for the backward pass. A context is passed as an argument; none is global.
 #pragma once
 #include <functional>
 #include <map>

@@ -21,7 +21,7 @@
 
 namespace chorale {
 
-// What is divided among the ranks along an axis.
+// The ranks along an axis divide one of these among them.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };

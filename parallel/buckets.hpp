@@ -78,7 +78,7 @@ class Buckets {
   void clear_gradients();
   // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO those in its shards.
   std::vector<Owned> owned() const;
-  // Of the ranks that hold the same part of a parameter, the first is its owner and saves the part. Returns the axes along
+  // If several ranks hold the same part of a parameter, the first of them owns the part and saves it. Returns the axes along
   // which this rank's coordinates differ from the owner's; empty on the owner.
   AxisSet copied_along(const Parameter& parameter) const;
   // Calls visit(parameter, gradients) for the elements that this rank counts. Over all ranks, each element is counted once.

@@ -12,7 +12,7 @@ namespace chorale::test {
 
 void alive();
 
-// What the rank is doing. A rank that waits for other ranks cannot give signs of life, so its limit is longer.
+// The rank's current activity. A rank that waits for other ranks cannot give signs of life, so its limit is longer.
 enum class Doing { nothing, its_case, waiting };
 Doing doing(Doing now);  // sets the state and returns the previous one
 

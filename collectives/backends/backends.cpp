@@ -7,7 +7,6 @@
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
-#include "src/base/topology.hpp"
 
 namespace chorale {
 
@@ -102,21 +101,11 @@ std::string best_backend(bool on_device, const std::function<bool(const Backend&
   return (*first)->name;  // the last row, MPI, is not probed: the program already runs on it
 }
 
-namespace {
-
-std::string best_of(const mpi::Runtime& runtime, bool on_device, bool one_host) {
+std::string best_backend(const mpi::Runtime& runtime, const Topology& topology, bool on_device) {
   return best_backend(on_device, [&](const Backend& backend) {
-    const bool joins = joins_here(backend) && (one_host || !backend.one_host);
+    const bool joins = joins_here(backend) && (topology.hosts() == 1 || !backend.one_host);
     return mpi::ranks_where(runtime.world(), !joins).empty();
   });
 }
-
-}  // namespace
-
-std::string best_backend(const mpi::Runtime& runtime, bool on_device) {
-  return best_of(runtime, on_device, topology_of(runtime).hosts() == 1);
-}
-
-std::string best_backend_on_a_host(const mpi::Runtime& runtime, bool on_device) { return best_of(runtime, on_device, true); }
 
 }  // namespace chorale

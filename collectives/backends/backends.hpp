@@ -12,6 +12,7 @@
 #include "collectives/backends/transport.hpp"
 #include "collectives/price.hpp"
 #include "src/base/mpi.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale {
 
@@ -42,9 +43,8 @@ const Backend& backend_named(const std::string& name);  // usage error with the 
 
 // The backend that "auto" means: the preferred one among those that work.
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
-std::string best_backend(const mpi::Runtime& runtime, bool on_device = false);  // works for all these ranks; collective
-// The same for groups of these ranks, if the ranks of each group share a host.
-std::string best_backend_on_a_host(const mpi::Runtime& runtime, bool on_device = false);
+// The same for groups of these ranks that lie on the hosts of `topology`. Collective.
+std::string best_backend(const mpi::Runtime& runtime, const Topology& topology, bool on_device = false);
 bool joins_here(const Backend& backend);  // whether it can connect processes, judged from this rank alone
 
 }  // namespace chorale

@@ -23,7 +23,7 @@ class Flags {
   void declare(Options& options);
   // `threads`: per rank, unless --threads is given. Throws a usage error if options contradict each other.
   TrainingOptions training(int threads, const Layout& layout) const;
-  // What a legal layout must fit: the shape, the number of ranks (`world`) and the batch sizes. A micro-batch size that was
+  // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. A micro-batch size that was
   // not given stays 0, so that each layout that an error recommends gets the default size of that layout.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};

@@ -69,7 +69,7 @@ struct MemoryRow {
   }
 };
 
-// What each rank tells the other ranks after a step, sent as raw bytes.
+// Each rank sends this to the other ranks after a step, as raw bytes.
 struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far

@@ -6,8 +6,9 @@ namespace chorale::train {
 
 ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime) {
   const Topology topology = topology_of(runtime);
-  const std::string widest = best_backend(runtime, on_device);
-  const std::string nearest = topology.hosts() > 1 ? best_backend_on_a_host(runtime, on_device) : widest;
+  const std::string widest = best_backend(runtime, topology, on_device);
+  const Topology alone = Topology::of_one_host(runtime.size());
+  const std::string nearest = topology.hosts() > 1 ? best_backend(runtime, alone, on_device) : widest;
   if (nearest != widest)
     for (const AxisRow& axis : *layout.axes)
       if (layout[axis.name] > 1 && choice_for(backends, axis.name) == "auto" && stays_on_hosts(layout, axis.name, topology))

@@ -108,8 +108,8 @@ struct Run {
   std::int64_t theirs, ours, length;
 };
 
-// Of the columns [first, first + width) of our tensor, those that come from the tensor `name.theirs`. Run::ours counts from
-// `first`.
+// Returns the columns of our tensor within [first, first + width) that come from the tensor `name.theirs`, as runs.
+// Run::ours counts from `first`.
 std::vector<Run> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<Run> runs;

@@ -12,7 +12,8 @@
 namespace chorale {
 namespace {
 
-// A text that identifies this host. It also differs between hosts of the same name, and between containers of one host.
+// A text that identifies this host; its first line is the host's name. It also differs between hosts of the same name, and
+// between containers of one host.
 std::string identity() {
   char target[PATH_MAX] = "";
   const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target - 1);
@@ -65,11 +66,11 @@ std::string Topology::text() const {
 }
 
 Topology topology_of(const mpi::Runtime& runtime) {
-  const auto everywhere = [&](const std::string& mine) {
-    const std::string all = join(mpi::gather(runtime.world(), mine), {"\0", 1});
-    return split(mpi::broadcast(runtime.world(), all), '\0');
-  };
-  return numbered(everywhere(identity()), everywhere(host_name()));
+  const std::string all = join(mpi::gather(runtime.world(), identity()), {"\0", 1});
+  const std::vector<std::string> identities = split(mpi::broadcast(runtime.world(), all), '\0');
+  std::vector<std::string> names;
+  for (const std::string& each : identities) names.push_back(each.substr(0, each.find('\n')));
+  return numbered(identities, names);
 }
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// What the host's attention kernels share: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
+// Parts that the host's attention kernels share: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
 // probabilities; and one group's forward pass over tiled keys.
 //
 //                     keys 0–63    64–127

@@ -23,7 +23,7 @@
 
 namespace chorale {
 
-// What a sum is made of. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
+// The kind of numbers that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
 // One place in the model where sums are made. `addends` is the largest number of addends on any layout; it follows from

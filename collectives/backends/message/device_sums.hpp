@@ -17,7 +17,7 @@
 
 namespace chorale {
 
-// What all operations of a transport on a device share: memory for workspaces, the kernels, and the stream of all sums.
+// The device of a transport. All its operations share this memory for workspaces, these kernels and this stream of sums.
 struct DirectDevice {
   std::shared_ptr<Memory> memory;
   std::shared_ptr<void> stream;

@@ -9,14 +9,14 @@
 // A letter can arrive late. In the picture, rank 0 asked because rank 1 was slow. When the letter arrives, rank 1 may have
 // finished that call, left the group and joined another. Five rules keep such a letter harmless:
 //
-//   1. Each rank numbers the groups that it joins: 1, 2, 3, … It uses no number twice. Ranks may have different numbers for
-//      the same group.
+//   1. Each rank numbers the groups that it joins, from 1 on, and uses no number twice. Two ranks may number the same group
+//      differently.
 //   2. Members learn each other's numbers while the group is created (Transport::offer). A letter carries the recipient's
 //      number of the group, so it reaches exactly the group it was written for, or none.
 //   3. A letter for a group that this rank has left is dropped, unless it says that its sender left too: the calls named in
 //      a farewell must still be compared with this rank's. A letter for a group that this rank is still creating is kept.
-//   4. A pair (two ranks that exchange messages, in one direction) has no number. It is identified by its parent group's
-//      number and its direction. A pair ends no later than its parent.
+//   4. Two ranks of a group that exchange messages in one direction form a pair. A pair has no number: the number of its
+//      parent group and the direction identify it. A pair ends no later than its parent.
 //   5. A farewell is the last letter that its sender writes to that group, and arrives after all earlier ones.
 //
 // Group ids (Membership::id) are reused, so they never decide where a letter goes.

@@ -31,25 +31,27 @@ Post::Post(const mpi::Runtime& runtime, const Topology& topology)
   }
 }
 
-std::uint64_t Post::send(int to, const Notice& notice) {
-  Peer& peer = peers_[static_cast<std::size_t>(to)];
-  peer.waiting.push_back(notice);
-  const std::uint64_t number = peer.sent + peer.waiting.size();
-  fill(peer);
-  return number;
+bool Post::has_room(const Peer& peer) const { return peer.sent - look(peer.theirs->seen) < ring_notices; }
+
+// Copies only the bytes that the message has.
+void Post::write(Peer& peer, const Notice& notice) {
+  Notice& place = peer.mine->ring[peer.sent % ring_notices];
+  const std::size_t head = offsetof(Notice, group);
+  const auto carried = static_cast<std::size_t>(notice.bytes <= carried_bytes ? notice.bytes : 0);
+  std::memcpy(reinterpret_cast<std::byte*>(&place) + head, reinterpret_cast<const std::byte*>(&notice) + head,
+              offsetof(Notice, carried) - head + carried);
+  show(place.number, ++peer.sent);
 }
 
-void Post::fill(Peer& peer) {
-  while (!peer.waiting.empty() && peer.sent - look(peer.theirs->seen) < ring_notices) {
-    Notice& place = peer.mine->ring[peer.sent % ring_notices];
-    const Notice& notice = peer.waiting.front();
-    const std::size_t head = offsetof(Notice, group);
-    const auto carried = static_cast<std::size_t>(notice.bytes <= carried_bytes ? notice.bytes : 0);
-    std::memcpy(reinterpret_cast<std::byte*>(&place) + head, reinterpret_cast<const std::byte*>(&notice) + head,
-                offsetof(Notice, carried) - head + carried);
-    show(place.number, ++peer.sent);
-    peer.waiting.pop_front();
+// Allocates only if the ring is full.
+std::uint64_t Post::send(int to, const Notice& notice) {
+  Peer& peer = peers_[static_cast<std::size_t>(to)];
+  if (peer.waiting.empty() && has_room(peer)) {
+    write(peer, notice);
+    return peer.sent;
   }
+  peer.waiting.push_back(notice);
+  return peer.sent + peer.waiting.size();
 }
 
 void Post::receive(Incoming& incoming) {
@@ -70,7 +72,7 @@ void Post::cancel(const Incoming& incoming) noexcept { std::erase(receives_, &in
 void Post::progress() {
   for (std::size_t from = 0; from < peers_.size(); ++from) {
     Peer& peer = peers_[from];
-    if (!peer.waiting.empty()) fill(peer);
+    for (; !peer.waiting.empty() && has_room(peer); peer.waiting.pop_front()) write(peer, peer.waiting.front());
     const std::uint64_t before = peer.taken;
     for (;;) {
       const Notice& notice = peer.theirs->ring[peer.taken % ring_notices];

@@ -54,9 +54,8 @@ class Post {
   Post(const mpi::Runtime& runtime, const Topology& topology);  // collective
 
   bool is_near(int world_rank) const { return local(world_rank) >= 0; }
-  int local(int world_rank) const {
-    return locals_[static_cast<std::size_t>(world_rank)];
-  }  // the rank on this host; −1 if it is on another host
+  // The rank on this host; −1 if it is on another host.
+  int local(int world_rank) const { return locals_[static_cast<std::size_t>(world_rank)]; }
   mapped::Reach& reach() const { return *reach_; }
 
   std::uint64_t send(int to, const Notice& notice);  // assigns the notice's number and returns it
@@ -82,7 +81,8 @@ class Post {
     Notice notice;
   };
   void take(int from, const Notice& notice, Incoming& incoming);
-  void fill(Peer& peer);
+  bool has_room(const Peer& peer) const;
+  void write(Peer& peer, const Notice& notice);
 
   mpi::Runtime host_;
   std::unique_ptr<mapped::Reach> reach_;

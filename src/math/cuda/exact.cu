@@ -1,6 +1,6 @@
-// What exact numerics reads back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in four limbs
-// of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the same limit as a sum on the
-// host (src/math/exact/squares.hpp).
+// Exact numerics reads two kinds of numbers back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in
+// four limbs of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the same limit as a sum
+// on the host (src/math/exact/squares.hpp).
 //
 // Memory-bound: 8 bytes per element of an i64 gradient, 4 of an f32 gradient.
 #include "src/math/cuda/exact.cuh"
