@@ -74,6 +74,16 @@ void leave_out_repeated(std::vector<std::string>& files) {
   files = kept;
 }
 
+// How A equals B if both hold the same launches, else "". Neither list holds a file twice.
+std::string how_equal(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  if (a.size() != b.size()) return "";
+  if (a.size() == 1) return how_equal(a[0], b[0]);
+  const auto is_in_b = [&](const std::string& one) {
+    return std::ranges::any_of(b, [&](const std::string& other) { return !how_equal(one, other).empty(); });
+  };
+  return std::ranges::all_of(a, is_in_b) ? "the same records as" : "";
+}
+
 class Report final : public Command {
  public:
   void declare(Options& options) override {
@@ -141,6 +151,10 @@ class Report final : public Command {
   // Prints how the conditions differ, then the table. Other formats than text print only the table to stdout, for programs.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
+    if (const std::string how = how_equal(one, other); !how.empty())
+      usage_error("these are the same launches, so there is nothing to compare",
+                  fmt::format("A is {} B\n  A: {}\n  B: {}", how, join(one, " "), join(other, " ")),
+                  "give records of different launches");
     const auto found = report::compare(report::metrics_of(before), report::metrics_of(after));
     if (found.differences.empty())
       usage_error(
@@ -151,8 +165,6 @@ class Report final : public Command {
     const bool is_text = format_ == "text";
     const auto say = [&](const std::string& text) { std::fputs(text.c_str(), is_text ? stdout : stderr); };
     say(fmt::format("A: {}\nB: {}\n", join(one, " "), join(other, " ")));
-    if (one.size() == 1 && other.size() == 1)
-      if (const std::string how = how_equal(one[0], other[0]); !how.empty()) say(fmt::format("A is {} B\n", how));
     if (const TextTable differing = report::differing_conditions(before, after); differing.rows() > 0)
       say(differing.print("text"));
     if (is_text) fmt::print("\n");
