@@ -29,7 +29,7 @@ struct Tuned {
   double ratio = 1;                      // the runner-up's time divided by `seconds`
   double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from the 95 % intervals of both medians; 0 in an older table
 
-  std::string why() const;  // "1.9 µs at 4096 bytes, one_shot takes 1.12 times as long (1.07 to 1.18)"
+  std::string why() const;  // "1.9 µs at 4096 bytes, one_shot took 1.12 times as long in one launch (1.07 to 1.18)"
 };
 
 struct TuningTable {

@@ -61,8 +61,9 @@ void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const st
     return std::pair(a.busy(), a.cores + a.stolen) < std::pair(b.busy(), b.cores + b.stolen);
   });
   if (!speaks_ || worst == work.end() || !worst->busy()) return;
+  warned_ = worst->text();
   log.warn("{} {} busy: {}; times vary more than on a quiet machine",
-           ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, worst->text());
+           ranks[static_cast<std::size_t>(worst - work.begin())].host, tense, warned_);
   speaks_ = false;  // at most one warning
 }
 

@@ -30,6 +30,7 @@ class MachineWatch {
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
   std::vector<OtherWork> finish(Log& log);  // on rank 0, one entry per rank; empty on the other ranks
+  const std::string& warned() const { return warned_; }  // the work it warned of, on rank 0; "" if there was no warning
 
  private:
   std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
@@ -38,6 +39,7 @@ class MachineWatch {
   const mpi::Runtime& runtime_;
   Clock& clock_;
   bool speaks_;  // whether it may still warn; false in a suite, which itself warns
+  std::string warned_;
   MachineReading before_;
   std::vector<RankReading> first_look_;
 };

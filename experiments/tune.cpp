@@ -83,9 +83,12 @@ class Tune final : public Command {
                  t.in_place ? ", in place" : "", human_bytes(t.bytes), t.algorithm,
                  t.chunks > 1 ? fmt::format(" in {} chunks", t.chunks) : "", t.why());
     }
-    if (!outcome.stopped) fit_prices(table, all);
+    const std::string caution = outcome.busy.empty() ? "" : fmt::format(", measured on a busy machine: {}", outcome.busy);
+    if (!outcome.stopped) fit_prices(table, all, caution);
     write_tuning(asked_.tuning_file(), table);
-    fmt::print("written to {}\n", escape_control(asked_.tuning_file()));
+    fmt::print("written to {}{}\n", escape_control(asked_.tuning_file()), caution);
+    if (!caution.empty())
+      fmt::print("a rank that waited for a core can be thousands of times slower: run tune again on a quiet machine\n");
     std::fflush(stdout);
   }
 
@@ -93,7 +96,8 @@ class Tune final : public Command {
   void say_stopped(const Outcome& outcome, int size) const {
     std::map<std::pair<std::string, std::string>, std::set<std::int64_t>> sizes;
     for (const Series& series : outcome.series)
-      sizes[{series.row.backend, name_of(series.row.what)}].insert(series.row.bytes());
+      sizes[{series.row.backend, fmt::format("{}{}", name_of(series.row.what), series.row.in_place ? " in place" : "")}]
+          .insert(series.row.bytes());
     std::vector<std::string> measured;
     for (const auto& [kind, all] : sizes) {
       std::vector<std::string> words;
@@ -132,7 +136,8 @@ class Tune final : public Command {
     return tuned;
   }
 
-  static void fit_prices(TuningTable& table, const std::vector<Series>& all) {
+  // `caution`: what to add to the prices if other programs disturbed the measurement.
+  static void fit_prices(TuningTable& table, const std::vector<Series>& all, const std::string& caution) {
     std::map<std::string, std::vector<Observed>> observed;
     for (const Series& series : all) {
       const Case& row = series.row;
@@ -146,9 +151,9 @@ class Tune final : public Command {
       const auto [p, gamma_found] = fit(samples, backend_named(backend).usual);
       const bool usable = p.alpha > 0 && p.beta > 0;  // else too few operations were timed to tell the prices apart
       if (usable) table.prices[backend] = p;
-      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}\n", backend, p.alpha * 1e6,
+      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}{}\n", backend, p.alpha * 1e6,
                  p.beta * 1024e9, p.gamma * 1024e9, gamma_found ? "" : " (not measurable, so in its usual ratio to β)",
-                 usable ? "" : ": not kept, more operations would tell them apart");
+                 usable ? "" : ": not kept, more operations would tell them apart", caution);
     }
   }
 

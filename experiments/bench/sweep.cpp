@@ -125,6 +125,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
   all.others = watch.finish(log);
+  all.busy = watch.warned();
   return all;
 }
 

@@ -26,6 +26,7 @@ struct Outcome {
   std::int64_t rows = 0;
   bool stopped = false;                // true: `series` has only the complete ones
   std::vector<OtherWork> others = {};  // other programs' work, by rank; on rank 0
+  std::string busy = {};               // the work of other programs, if it was enough for a warning; on rank 0
 };
 Outcome run(const Sweep& sweep, const Session& session);
 

@@ -43,16 +43,16 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and the choice say
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
   CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place beats a nearer size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
-  CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring takes 1.25 times as long"));
+  CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring took 1.25 times as long in one launch"));
   CHECK(selector.price("shm").beta == 2e-9);
 }
 
 TEST_CASE("the reason for a choice gives the range of its lead and says when the lead may be noise") {
   Tuned choice = table().choices[0];
   choice.ratio_low = 1.1, choice.ratio_high = 1.4;
-  CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (1.10 to 1.40)");
+  CHECK(choice.why() == "1.5 µs at 64 bytes, ring took 1.25 times as long in one launch (1.10 to 1.40)");
   choice.ratio_low = 0.9;
-  CHECK(choice.why() == "1.5 µs at 64 bytes, ring takes 1.25 times as long (0.90 to 1.40), within the noise");
+  CHECK(choice.why() == "1.5 µs at 64 bytes, ring took 1.25 times as long in one launch (0.90 to 1.40), within the noise");
 }
 
 TEST_CASE(

@@ -269,7 +269,7 @@ class Bench(unittest.TestCase):
                 process.send_signal(signal.SIGINT)
                 finish(process)
                 self.assertNotEqual(process.returncode, 0)
-                stopped = re.search(r"error: stopped\n  (\d+) of (\d+) rows were measured: .* at .*B\n", text())
+                stopped = re.search(r"error: stopped\n  (\d+) of (\d+) rows were measured: (.* at .*B)\n", text())
                 self.assertTrue(stopped, text())
                 self.assertLess(int(stopped[1]), int(stopped[2]))
                 choices = load(table)["choices"]
@@ -277,6 +277,10 @@ class Bench(unittest.TestCase):
                 self.assertEqual(len(set(asked)), len(asked))
                 self.assertIn(("all_reduce", False, 4), asked)  # from the first call of tune
                 self.assertGreater(len(asked), 2)
+                # Only the forms named in the message have new answers, in place or not.
+                told = {kind.split(" on ")[0] for kind in stopped[3].split("; ")}
+                answered = {op + " in place" * in_place for op, in_place, bytes in asked}
+                self.assertEqual(answered - {"all_reduce", "all_reduce in place"}, told - {"all_reduce", "all_reduce in place"})
                 for choice in choices:
                     self.assertLessEqual(choice["ratio_low"], choice["ratio"])
                     self.assertGreaterEqual(choice["ratio_high"], choice["ratio"])

@@ -78,6 +78,8 @@ class Peak(unittest.TestCase):
             bench = [chorale, "bench", "all_reduce", "--backend", "threads", "--end", "64", "--out",
                      f"{self.folder}/bench.h5"]
             said_by_bench = start(bench).stderr
+            tuned = start([chorale, "tune", "all_reduce", "--backend", "threads", "--end", "64", "-n", "5", "--tuning",
+                           f"{self.folder}/tuning.json"])
             said_by_launches = start([chorale, "bench", "all_reduce", "--end", "64", "--ranks-per-launch", "1", "--launches",
                                       "2"]).stderr
             suite = f"{self.folder}/suite.toml"
@@ -89,10 +91,13 @@ class Peak(unittest.TestCase):
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        for text in (said, said_by_generate, said_by_bench, said_by_launches, said_by_compare):
+        for text in (said, said_by_generate, said_by_bench, tuned.stderr, said_by_launches, said_by_compare):
             self.assertEqual(text.count(" busy: other programs "), 1, text)
             self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores "
                                    r"\(load [0-9.]+\)")
+        caution = r", measured on a busy machine: other programs use [0-9.]+ of its \d+ cores"
+        for line in ("threads .*α .* a message", "written to .*tuning.json"):  # figures that are read without the warning
+            self.assertRegex(tuned.stdout, f"(?m)^{line}.*{caution}")
         self.assertTrue((run["others"] > 0.1).all() and len(run["others"]) == 2, run["others"])
         for record in (f"{self.folder}/bench.h5", f"{self.folder}/suites/latest/run.h5"):
             with h5py.File(record) as file:
