@@ -28,7 +28,8 @@ TEST_CASE("waiting spins, then yields, then sleeps, longer each time") {
   int polls = 0, idles = 0;
   wait_until([&] { return ++polls == 10 + 5 + 4; }, {.clock = clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
              "a poll");
-  CHECK(idles == 3);  // on_idle runs before each sleep; 19 polls: 10 spins, 1 more, 5 yields, 3 sleeps
+  // on_idle runs before each sleep. The 19 polls: 10 spins, 1 before the first yield, 1 after each of 5 yields and 3 sleeps.
+  CHECK(idles == 3);
   CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 200e-6));
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("where lines cannot be rewritten, progress is plain lines, seconds apa
         "prove  200/200 in 12.5 s\n");
 }
 
-TEST_CASE("progress rewrites one line on a terminal, ten times a second at most, never wider than it") {
+TEST_CASE("on a terminal, progress rewrites one line at most ten times a second, and cuts it to the width") {
   const std::string text = shown(true, 20, 200);
   CHECK(std::count(text.begin(), text.end(), '\r') == 100 + 1);
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);

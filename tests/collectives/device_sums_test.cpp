@@ -5,7 +5,7 @@
 
 using namespace chorale;
 
-TEST_CASE("device: the number of ranks limits only algorithms that add all ranks' data at once", "[gpu]") {
+TEST_CASE("device: only algorithms that add all ranks' data at once have a maximum number of ranks", "[gpu]") {
   const DevicePlugin plugin;
   std::string why_none;
   if (cuda_devices(plugin, &why_none).empty()) return;

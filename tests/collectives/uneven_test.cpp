@@ -87,7 +87,7 @@ std::string blocks_of_any_sizes(Communicator& c) {
 std::int64_t matrix(int shape, int from, int to) {
   switch (shape) {
     case 0: return (from * 3 + to * 5) % 7;
-    case 1: return from == 0 ? 0 : to;   // rank 0 sends nothing
+    case 1: return from == 0 ? 0 : to;   // rank 0 neither sends nor receives anything
     case 2: return to == 0 ? 1000 : 0;   // only rank 0 receives
     case 3: return from == to ? 50 : 0;  // every rank sends only to itself
     case 4: return 0;
@@ -144,7 +144,8 @@ std::string bruck_is_refused_alike(Communicator& c) {
     if (c.rank() > 0) given[static_cast<std::size_t>(r)] = c.rank() + 1, taken[static_cast<std::size_t>(r)] = r + 1;
   std::vector<float> x(1000, 1), y(1000);
   const std::string said = thrown_by([&] { group.all_to_all({x.data(), 1000}, {y.data(), 1000}, given, taken); });
-  return said.starts_with("all_to_all bruck does not fit") ? "" : "this rank did not refuse the call itself: " + said;
+  return said.starts_with("all_to_all bruck does not fit") ? ""
+                                                           : "this rank should have refused bruck, but reported: " + said;
 }
 
 std::string counts_that_do_not_match_are_refused(Communicator& c) {

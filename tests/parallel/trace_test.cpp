@@ -8,11 +8,11 @@ struct Stretch {
   double begins, ends;
 };
 
-// Returns "" if no two of the stretches overlap.
+// Returns the complaint `of` if two stretches overlap, otherwise "".
 std::string overlap(std::vector<Stretch> stretches, const char* of) {
   std::ranges::sort(stretches, {}, &Stretch::begins);
   for (std::size_t i = 1; i < stretches.size(); ++i)
-    if (stretches[i].begins < stretches[i - 1].ends) return fmt::format("{} overlap", of);
+    if (stretches[i].begins < stretches[i - 1].ends) return fmt::format("{}", of);
   return "";
 }
 
@@ -24,7 +24,7 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   for (const Trace::Span& span : trace.spans()) {
     if (span.step != 2) return fmt::format("step {} is in the trace, but was not requested", span.step);
     if (span.begins > span.ends) return "a span ends before it begins";
-    if (span.begins < step->begins || span.ends > step->ends) return "a pass is not within the step";
+    if (span.begins < step->begins || span.ends > step->ends) return "a span begins before the step or ends after it";
     if (span.kind != Trace::Kind::step) passes.push_back({span.begins, span.ends});
     ++found[span.kind];
   }
@@ -35,7 +35,7 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
                                              : Trace::Kind::weights];
     wanted[Trace::Kind::data] += action.kind == Pass::forward;
   }
-  return found == wanted ? overlap(passes, "passes") : "the number of passes is not that of the schedule";
+  return found == wanted ? overlap(passes, "two passes overlap") : "the number of passes is not that of the schedule";
 }
 
 std::string trouble_with_calls(const Trace& trace, const StepResult& result, const Accounts& accounts) {
@@ -61,7 +61,7 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
   if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, but the step reports {} s", exposed, said);
   for (const Trace::Span& span : trace.spans())
     if (span.kind == Trace::Kind::optimizer) waits.push_back({span.begins, span.ends});
-  return overlap(waits, "waits, or a wait and the optimizer,");
+  return overlap(waits, "two waits overlap, or a wait overlaps the optimizer");
 }
 
 TEST_CASE("a trace covers the requested step, and agrees with the step's result and account", "[threads]") {
@@ -106,7 +106,7 @@ TEST_CASE("a traced call has its axis, operation, algorithm, backend, type and b
           mesh.data().all_reduce(x);
           if (trace.calls().size() != 1) return fmt::format("{} calls", trace.calls().size());
           const Trace::Call& call = trace.calls()[0];
-          if (call.ends <= call.launched) return "a call that finishes after the last step never ends";
+          if (call.ends <= call.launched) return "a call that is waited for after the last step gets no end time";
           const std::string words =
               fmt::format("{} {} {} {} {} {}", call.step, call.axis, call.operation, call.backend, call.dtype, call.bytes);
           if (!find_algorithm(Collective::all_gather, call.algorithm)) return "no algorithm is called " + call.algorithm;

@@ -1,4 +1,4 @@
-// Training on one rank. Options that must not change the result change no bit.
+// Training on one rank: which options and restarts keep every bit of the result, and which keep it nearly.
 #include <cmath>
 
 #include "tests/catch.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("a run that stops and resumes has the bits of a run that did not") {
     }
 }
 
-TEST_CASE("exact numerics have the same bits for every micro-batch and for one thread and two") {
+TEST_CASE("exact numerics give the same bits with any micro-batch size, on one thread or two") {
   SmallRun whole(small("exact"));
   const auto expected = whole.steps(4);
   for (const std::int64_t micro : {1, 2, 4, 8})
@@ -77,7 +77,7 @@ TEST_CASE("fast numerics give nearly the same result for every micro-batch") {
   CHECK(seen[0].gradient_norm == Approx(expected[0].gradient_norm).epsilon(1e-5));
 }
 
-TEST_CASE("an f16 run that resumes a run without a loss scale uses its own scale") {
+TEST_CASE("a run that resumes a run of another compute type uses its own loss scale") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   TrainingOptions half = small("fast", DType::f16);

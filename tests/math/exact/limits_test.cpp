@@ -58,7 +58,7 @@ TEST_CASE("−0 adds nothing and never appears in a result") {
   for (const float v : y.values<float>()) CHECK(std::bit_cast<std::uint32_t>(v) == 0);
 }
 
-TEST_CASE("the maximum number of addends at the limit do not overflow; the error for one above it names the site") {
+TEST_CASE("a sum whose addends are all at the limit does not overflow; the error for a greater addend names the site") {
   Desk desk;
   const auto exact = exact_numerics();
   for (const std::int64_t addends : {1, 3, 7, 64, 100, 1023}) {
@@ -100,7 +100,7 @@ TEST_CASE("NaN and Inf are reported wherever they enter") {
     }
 }
 
-TEST_CASE("a norm that is NaN or too large is refused on every rank") {
+TEST_CASE("a norm that is NaN or too large is refused") {
   Desk desk;
   const auto exact = exact_numerics();
   const auto sum = [&](float value, std::int64_t count) {
@@ -113,11 +113,11 @@ TEST_CASE("a norm that is NaN or too large is refused on every rank") {
   CHECK_THROWS(exact->root(sum(NAN, 1)));
   CHECK_THROWS(exact->root(sum(-INFINITY, 3)));
   CHECK_THROWS(exact->root(sum(8192.0f, 1024)));  // the sum is too large although no element is
-  // Both saturate; otherwise, 4096 elements on each thread would wrap to 0.
+  // Both sums saturate. Otherwise, the sum of each thread's 4096 elements would wrap to 0.
   CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));
 }
 
-TEST_CASE("exact numerics refuse other types and rounding modes") {
+TEST_CASE("exact numerics refuse other types and other floating-point modes") {
   Desk desk;
   const auto exact = exact_numerics();
   CHECK(exact->gradient_type(DType::f32) == DType::i64);
@@ -130,7 +130,7 @@ TEST_CASE("exact numerics refuse other types and rounding modes") {
   }
 #ifdef __x86_64__
   const unsigned int before = _mm_getcsr();
-  // Flush subnormal results, flush subnormal operands, round down.
+  // The modes: flush subnormal results, flush subnormal operands, round down.
   for (const unsigned int mode : {0x8000u, 0x0040u, 0x2000u}) {
     _mm_setcsr(before | mode);
     const std::string said = refusal([] { exact_numerics(); });
