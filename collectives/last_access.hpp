@@ -1,5 +1,6 @@
-// Which steps of a schedule last accessed each element of a buffer. So a schedule finds the steps that a new step must wait
-// for without comparing the new step with all earlier ones. The cost of planning stays nearly linear in the number of steps.
+// Records which steps of a schedule last accessed each element of a buffer. With this record, a schedule finds the steps
+// that a new step must wait for. It need not compare the new step with all earlier ones, so the cost of planning stays
+// nearly linear in the number of steps.
 //
 //   elements          0 ───── 4 ───── 8 ─── …       Then step 7 reads 2..6. It waits for steps 3 and 5. The pieces become
 //   written by step       3       5                 0..2 by 3 · 2..4 by 3, read by 7 · 4..6 by 5, read by 7 · 6..8 by 5

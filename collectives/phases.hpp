@@ -39,28 +39,28 @@ void ring_all_gather(Schedule& s, Range own, const Home& home);
 void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
-// ⌈log₂ p⌉ rounds for any number of ranks p: messages go to the rank p/2, p/4, … (rounded up) ahead. The homes of
-// consecutive blocks must be consecutive in memory.
+// ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead. The all-gather
+// reverses it: it sends …, p/4, p/2 ranks back. The homes of consecutive blocks must be consecutive in memory.
 void circulant_reduce_scatter(Schedule& s, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
-// These move whole vectors. binomial_reduce sums the ranges `own` of all ranks. Each rank that adds puts its sum into
-// the range that sum() returns there; the root's sum is the result. binomial_broadcast copies the root's `whole` to `whole`
-// on all other ranks.
+// These move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors, sum()
+// returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's `whole` to
+// `whole` on all other ranks.
 void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
 void binomial_broadcast(Schedule& s, int root, Range whole);
 
-// Blocks travel to or from the root. On each rank on the way, block b lies in home(b). Before a gather, home(rank) must hold
-// the rank's own block; after a scatter, it does.
+// These move blocks to or from the root. Each rank that a block b passes through keeps it in home(b). Before a gather, every
+// home(rank) must hold the rank's own block. A scatter ends with the own block in home(rank).
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
 
 // all_to_all: where the block for each rank is sent from. In place, outgoing blocks are first copied to scratch, because
 // arriving blocks overwrite them.
 Home outgoing(Schedule& s);
-void keep_own_block(Schedule& s, const Home& given);  // copies this rank's block for itself from `given` to its output
+void keep_own_block(Schedule& s, const Home& given);  // copies the block from this rank to itself into its output
 
-// Complete all-reduces that other algorithms use: a barrier is an all-reduce of one token.
+// Complete all-reduces. Barriers use them too: a barrier is an all-reduce of one element.
 void binomial_all_reduce(Schedule& s);
 void one_shot_all_reduce(Schedule& s);
 

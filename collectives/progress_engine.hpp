@@ -13,12 +13,12 @@ struct Route;
 
 // A call, or one piece of a call that was cut, from its start until it is over.
 struct Request::PendingCall {
-  // A started call keeps its group alive. Members are destroyed from last to first: the operation, then the group. A pair
-  // (two ranks that exchange messages) also keeps its parent, the group that it was made in, and is destroyed before it.
+  // A started call keeps its group alive. If the group is a pair (two ranks that exchange messages), the call also keeps the
+  // pair's parent, the group in which the pair was made. Members are destroyed from last to first: operation, group, parent.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
   std::shared_ptr<Route> route = nullptr;  // stays alive here if the group forgets this route
-  bool blocking = false;                   // a native call may block: see Communicator::block_in_native
+  bool blocking = false;                   // true: a native call may block (Communicator::block_in_native)
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
   std::uint64_t sequence = 0;         // 0: not begun yet

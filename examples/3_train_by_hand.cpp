@@ -33,7 +33,8 @@ int main() {
     Allocator& memory = world.allocator();  // allocates memory that peers read directly
     const std::int64_t batch = 12, steps = 20, share = batch / world.size(), first = share * world.rank();
     if (batch % world.size() != 0)
-      usage_error("the batch does not divide", std::to_string(batch) + " sequences", "start 1, 2, 3, 4, 6 or 12 ranks");
+      usage_error("the batch cannot be divided evenly among the ranks", std::to_string(batch) + " sequences",
+                  "start 1, 2, 3, 4, 6 or 12 ranks");
 
     // Step 2: build the model, a list of layers. Every rank begins with the same weights, which follow from the seed. Exact
     // numerics keep gradients as integer multiples of a small unit, so a sum of gradients has the same bits in any order and
@@ -79,7 +80,7 @@ int main() {
       for (auto layer = model.layers.layers().rbegin(); layer != model.layers.layers().rend(); ++layer)
         dx = (*layer)->backward(dx, context);
 
-      // Step 7: data parallelism. Without these two lines, every rank would train a different model.
+      // Step 7: data parallelism. Without the sum of the gradients, every rank would train a different model.
       for (const ParameterPointer& p : model.parameters()) world.all_reduce(p->gradient.slice());
       world.all_reduce(loss.slice());
 
@@ -98,7 +99,7 @@ int main() {
     world.all_reduce({&low, 1, DType::i64}, Redop::min);
     world.all_reduce({&high, 1, DType::i64}, Redop::max);
     if (low != high) throw Error(Exit::check, "replicas differ", "their weights have different hashes", "see step 7");
-    if (!(mean < first_mean - 0.1)) throw Error(Exit::check, "nothing was learned", "the loss did not fall", "see step 8");
+    if (!(mean < first_mean - 0.1)) throw Error(Exit::check, "nothing was learned", "the loss hardly fell", "see step 8");
     if (world.rank() == 0)
       std::printf("%d replicas with the same %.2f million weights, bit for bit; the loss cannot fall below %.4f\n",
                   world.size(), static_cast<double>(shape.parameters()) / 1e6, language.floor(shape.sequence));

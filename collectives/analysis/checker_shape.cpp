@@ -1,6 +1,6 @@
 // The part of the checker that examines single steps: does a step have the form that backends expect? Backends do not check
-// this. They use peers as array indices, and only the first source range. So a malformed step would not fail there but
-// silently do something else.
+// this: they use peers as array indices, and read only the first source range of every step but a reduce. So a malformed
+// step would not fail there; it would silently do something else.
 //
 //   kind         peers          source ranges            target
 //   send         one or more    one                      none
@@ -29,7 +29,7 @@ std::string strange_peers(const Step& step, const Problem& problem) {
     if (peer < 0 || peer >= problem.size) return fmt::format("names rank {}, but there are {} ranks", peer, problem.size);
   }
   const bool ascend = std::adjacent_find(step.peers.begin(), step.peers.end(), std::greater_equal<>()) == step.peers.end();
-  return ascend ? "" : "names its peers out of rank order, or one twice";
+  return ascend ? "" : "names its peers out of rank order, or names a peer twice";
 }
 
 std::string strange_sources(const Step& step) {

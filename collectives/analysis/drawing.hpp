@@ -7,9 +7,9 @@
 //   0     0    0    0+3  0    d → 1                      Σ     all contributions: the block is complete
 //   1     1    1    1    0+1  a → 2                      ·     nothing yet
 //
-// If a rank holds several partial sums of a block, in any of its buffers, the cell shows the most complete one. In
-// collectives without sums, a cell names the ranks whose data the rank holds for that block. With more than 8 ranks, a cell
-// shows the number of ranks. "…" after a cell means that some elements of the block have more contributions.
+// A rank's buffers may hold several partial sums of a block; the cell shows the most complete one. In collectives without
+// sums, a cell names the ranks from which the rank has data for that block. With more than 8 ranks, a cell counts the ranks
+// of a sum instead of naming them. "…" means that other elements of the block have different or more contributions.
 //
 // draw_svg: a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`. Arrows
 // are messages, and bars are sums and sends.

@@ -46,7 +46,7 @@ class Picture {
     for (int rank = 0; rank < problem_.size; ++rank) {
       std::vector<std::string> cells{std::to_string(rank)};
       const std::vector<From> held = held_by(rank);
-      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // the space keeps numbers left-aligned
+      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // TextTable would right-align a bare number
       cells.push_back(sent.empty() ? "" : sent[static_cast<std::size_t>(rank)]);
       table.add(std::move(cells));
     }
@@ -63,8 +63,8 @@ class Picture {
     return known;
   }
 
-  // For each element of the whole vector: the contributing ranks of the most complete partial sum that this rank holds. In
-  // collectives without sums: all ranks whose data for this element the rank holds.
+  // By element of the whole vector: the ranks that contributed to the most complete partial sum on this rank. In collectives
+  // without sums: the ranks from which this rank has data for the element.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -96,7 +96,7 @@ class Picture {
     return fmt::format("{}", fmt::join(from, adds(problem_.what) ? "+" : ","));
   }
 
-  // By rank: the blocks that it sends in this round, and to which ranks.
+  // By rank: the blocks that it sends in this round, and their receivers: "a b → 1, c → 2".
   std::vector<std::string> sends_of(int round) {
     std::vector<std::string> sent(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)

@@ -1,8 +1,8 @@
-// Measures the memory ceiling of a collective on mapped memory. All ranks execute the loads and stores that no algorithm can
-// avoid, at the same time and on the same buffers, without flags or waits.
+// Executes the loads and stores that no algorithm of a collective can avoid on mapped memory. All ranks execute them at the
+// same time, on the buffers of the benchmark, without flags or waits. The caller times them: this is the memory ceiling.
 //
-//   all_reduce, reduce_scatter, reduce    each rank reads its 1/p of all inputs, and writes the sum to all outputs, its own
-//                                         output or the root's output
+//   all_reduce                            each rank sums its 1/p of all inputs and writes the sum to all outputs
+//   reduce_scatter, reduce                the same, but the sum goes only to the rank's own output, or to the root's
 //   all_gather, broadcast, scatter        each rank copies the missing data into its output
 //   gather                                each rank copies its block into the root's output
 //   all_to_all                            each rank copies its block of every input; in place there is no ceiling, because
@@ -18,7 +18,7 @@ namespace chorale::bench {
 
 class Ceiling {
  public:
-  // Collective; the buffers must be lent.
+  // Collective. Call Buffers::lend first.
   Ceiling(const Communicator& world, const Buffers& buffers);
 
   bool exists(const Case& row) const;
@@ -31,7 +31,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // by rank: the address here of its first input; empty unless all are mapped
+  std::vector<std::byte*> inputs_;  // by rank: its first input, as mapped here; empty unless all are mapped
 };
 
 }  // namespace chorale::bench

@@ -117,8 +117,8 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
-    if (!is_gradient(tensor)) {  // gradients and their norm are compared before weights and moments, so they were right
-      sums = {"no sum over ranks: the optimizer"};
+    if (!is_gradient(tensor)) {  // the gradients and their norm were compared first, and were equal
+      sums = {"the optimizer, which sums nothing over ranks"};
       ways.clear();
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");
       break;

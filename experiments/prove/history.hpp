@@ -1,6 +1,6 @@
 // The history of a training run: at every step the loss, the gradient norm, and a fingerprint (hash) of every weight, moment
-// and gradient. Two histories are compared bit by bit. The first difference names the step, the tensor and the collectives
-// that the tensor went through.
+// and gradient. Two histories are compared bit by bit. The first difference names a step and a tensor. collectives_behind()
+// names the collectives that may have caused it.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,20 +22,20 @@ struct History {
   std::string failure = "";  // why the run ended before its last step; "" if it completed
   double failed_at = 0;      // when it failed, in seconds of the rank's clock
 
-  std::string text() const;  // lossless, to send between ranks
+  std::string text() const;  // to send between ranks; lossless, but newlines in `failure` become ";"
   static History read(const std::string& text);
 };
 
 struct Difference {
   std::int64_t step = 0;       // from 1
-  std::string tensor;          // name of the tensor, or "loss", or "gradient norm"
+  std::string tensor;          // name of the tensor, "loss", "gradient norm", or "its end" if the run ended before this step
   std::int64_t differing = 0;  // how many tensors of the same kind differ at that step
 };
 
 // The first difference between `seen` and `expected`, if any; a failed run is compared up to its last complete step. Values
 // are compared in the order in which a step computes them: the loss, the gradients in the order of the backward pass, their
-// norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes all weights wrong, so the
-// first difference is the origin of the others.
+// norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes the weights wrong. So the
+// first difference is not a consequence of the others.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives that may have made a tensor wrong under this layout: "tp all_reduce, dp reduce_scatter".

@@ -34,10 +34,10 @@ struct ProofRow {
   static auto columns() {
     return std::tuple{column("case", &ProofRow::case_number, "1", "row of /cases"),
                       column("outcome", &ProofRow::outcome, "", "outcome of the case", {"equal", "differs", "failed"}),
-                      column("steps", &ProofRow::steps, "1", "steps that it trained"),
+                      column("steps", &ProofRow::steps, "1", "number of completed steps"),
                       column("differs_at", &ProofRow::differs_at, "1", "first step that differs; 0: none"),
                       column("differing", &ProofRow::differing, "1", "number of tensors that differ at that step"),
-                      column("time", &ProofRow::time, "s", "duration of its steps and their hashes")};
+                      column("time", &ProofRow::time, "s", "duration of the steps, including the hashes of their tensors")};
   }
 };
 

@@ -113,7 +113,7 @@ void LayoutFlags::declare_layout(Options& o) {
 void LayoutFlags::declare(Options& o) {
   declare_layout(o);
   const auto at_most = [this](int zero) {
-    return [this, zero] { return asked().zero > zero ? fmt::format("zero is {}", asked().zero) : ""; };
+    return [this, zero] { return asked().zero > zero ? fmt::format("the ZeRO stage is {}", asked().zero) : ""; };
   };
   o.add("reducer", reducer_, "sum the replicas' gradients at the end (naive) or during the backward pass (bucketed)")
       .one_of({"naive", "bucketed"})

@@ -54,11 +54,12 @@ class MetricsFile {
 };
 
 struct Place {
-  std::filesystem::path shown;  // the run's metrics.jsonl; empty: none exists yet
-  std::filesystem::path suite;  // the suite's metrics.jsonl, which says when all runs have ended; empty: no suite
+  std::filesystem::path shown;  // metrics.jsonl of the run to show; empty: none exists yet
+  std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs have ended; empty: no suite
 };
 
-// Finds the run to show: among the runs in `folder` (a run, a suite, or a folder with several), the run that wrote last.
+// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If it has several runs,
+// the one that wrote last is shown.
 Place find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

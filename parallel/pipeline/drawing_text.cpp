@@ -33,8 +33,8 @@ double unit_of(const PipelineTimeline& timeline) {
 // One cell per column of the terminal.
 using Row = std::vector<std::string>;
 
-// A forward pass begins with its number; backward and weights begin with their shade. So the start and the kind of each
-// pass are visible. A shaded pass gets no number if the number would leave no shade before the next pass.
+// A forward pass begins with its number; backward and weights passes begin with a shade. So the start and the kind of each
+// pass are visible. A shaded pass gets a number only if a column of shade remains after the number.
 void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t last, const std::string& label) {
   const bool forward = event.action.kind == Pass::forward;
   const auto begin = row.begin() + first, end = row.begin() + last;
@@ -45,7 +45,7 @@ void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t
   for (std::size_t i = 0; i < shown.size(); ++i) begin[static_cast<std::ptrdiff_t>(i) + !forward] = shown[i];
 }
 
-// The seconds between two ticks of the time axis: the smallest 1, 2 or 5 times a power of ten that leaves room for a number.
+// The seconds between two ticks of the time axis. Takes the smallest 1, 2 or 5 times a power of ten with room for a label.
 double tick_seconds(double columns_per_second) {
   const double least = least_tick_columns / columns_per_second;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -37,7 +37,8 @@ std::vector<Set> sets_in(const fs::path& folder, const std::string& suffix) {
   return sets;
 }
 
-// Renames the set before removing it. Otherwise a crash in between would leave a set that looks damaged.
+// Renames the set to *.partial before removing it. Otherwise a crash during the removal would leave a damaged set under its
+// own name.
 void remove_set(const fs::path& set) {
   const fs::path doomed =
       set_named(set.filename().string()).suffix == ".partial" ? set : fs::path(set.string() + ".partial");
@@ -48,8 +49,8 @@ void remove_set(const fs::path& set) {
   fs::remove_all(doomed, ignored);
 }
 
-// The newest run that has a checkpoint, of those in the same folder as `run`; "" if there is none. The name of a run begins
-// with its start time.
+// Looks in the folder that contains `run`. Returns the newest run that has a checkpoint, or "" if there is none. The names
+// of runs begin with their start times, so the newest run has the greatest name.
 std::string newest_with_checkpoint_beside(const fs::path& run) {
   fs::path newest;
   std::error_code error;
@@ -70,7 +71,7 @@ void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
     usage_error("there is no checkpoint", fmt::format("{} is a Hugging Face model", folder.string()),
                 fmt::format("start from its weights: --load-hf {}", folder.string()));
-  // Strips a trailing slash, which would follow a link, or a trailing "checkpoints" from the path of the run.
+  // The path of the run, without a trailing "checkpoints" or slash. (With a slash, read_symlink would follow the link.)
   const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
   const fs::path run = is_run ? folder : folder.parent_path();
   std::error_code no_link;
@@ -88,7 +89,7 @@ std::vector<std::string> sets_to_load(const fs::path& folder) {
   for (Set& set : sets_in(folder, ".old")) sets.push_back(std::move(set));
   const bool has_latest = latest.step >= 0 && latest.suffix.empty();
   const bool missing = std::none_of(sets.begin(), sets.end(), [&](const Set& set) { return set.name == latest.name; });
-  if (has_latest && missing) sets.push_back(latest);  // loading it fails, with a warning that it is missing
+  if (has_latest && missing) sets.push_back(latest);  // so that loading warns that it is missing
   std::sort(sets.begin(), sets.end(), [&](const Set& a, const Set& b) {
     const auto rank = [&](const Set& set) {
       return std::tuple(has_latest && set.step > latest.step, -set.step, set.suffix);

@@ -22,8 +22,8 @@ std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
 // Removes sets that were only partly written or partly removed.
 void remove_partial_sets(const std::filesystem::path& folder);
 
-// Keeps the set of this step and the one before it, and removes all earlier ones. Sets of later steps stay, since someone
-// may want them.
+// Keeps the set of this step, the last set before it, and sets of later steps, which someone may want. Removes all other
+// complete sets, and every .old set.
 void remove_old_sets(const std::filesystem::path& folder, std::int64_t newest_step);
 
 }  // namespace chorale

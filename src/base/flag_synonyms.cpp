@@ -108,7 +108,7 @@ void Options::require_expected() const {
     const Option& option = *find(setting.key);
     if (equal(option.text, setting.text) == (word.means == Word::Means::expects)) continue;
     usage_error(fmt::format("{} and {} do not agree", word.name, option.name),
-                fmt::format("{} wants {} {} {}; {} = {} ({})", setting.origin, option.name,
+                fmt::format("{} requires {} {} {}, but {} = {} ({})", setting.origin, option.name,
                             word.means == Word::Means::expects ? "=" : "other than", setting.text, option.name, option.text,
                             option.origin),
                 word.about.empty() ? fmt::format("give --{} {}", option.name, setting.text) : word.about);

@@ -39,8 +39,8 @@ class Life {
   bool started_ = false;
 };
 
-// The first object in main, so that every other handle dies before MPI_Finalize. An MPI that is already initialized is
-// used but not finalized. `world` is a duplicate, so our messages never mix with those of a host program.
+// Must be the first object in main, so that every other handle dies before MPI_Finalize. If a host program has initialized
+// MPI, that program also finalizes it. `world` is a duplicate, so our messages never mix with those of a host program.
 class Runtime {
  public:
   explicit Runtime(const Launch& launch = read_launch(process_environment()));
@@ -52,7 +52,7 @@ class Runtime {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Ends every rank at once: if only one rank left, the others would hang.
+  // Ends all ranks at once. If only this rank ended, the others would wait for it forever.
   [[noreturn]] void abort(int exit_code) const;
   [[noreturn]] void abort(const std::exception& error) const;  // prints the error first
 

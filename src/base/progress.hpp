@@ -1,6 +1,6 @@
-// The progress line of a long job. On a terminal the first update shows at once, and the line is rewritten in place, at most
-// ten times a second. In a pipe or batch job, a plain line appears after two seconds and then every five. finish() always
-// prints its line.
+// The progress line of a long job. On a terminal, the first update shows at once. Later updates rewrite the line in place,
+// at most ten times a second. If the output is a pipe or a file, a plain line is printed after two seconds, and then every
+// five seconds. finish() always prints its line.
 //
 //   prove  312/1000  31 %  12.4 s, 27.4 s to go at this pace  ring, 7 ranks
 #pragma once

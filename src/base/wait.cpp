@@ -25,7 +25,8 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
-  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;  // stop_seconds: longer than a step
+  // stop_seconds: longer than one training step should take.
+  constexpr double first_sleep = 50e-6, longest_sleep = 1e-3, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
     started_ = asked_ = -1;

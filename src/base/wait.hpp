@@ -1,8 +1,8 @@
-// wait_until: the only place where Chorale waits. It polls the condition, which may itself make progress. Between polls
-// it spins, then yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into
-// an error that names what was waited for. An error also ends a wait in which nothing moves for 120 s after a request to
-// stop (signals.hpp): the code that normally reads such requests cannot do so while it waits here. The clock is injected;
-// failure detectors use `on_idle`.
+// wait_until: how Chorale waits for other ranks. (Only set-up also waits elsewhere: in polling_barrier and inside MPI, see
+// mpi.hpp.) It polls the condition, which may itself make progress. Between polls it spins, then yields, then sleeps, so
+// that eight ranks on two cores still make progress. A deadline turns a hang into an error that names what was waited for.
+// An error also ends a wait in which nothing moves for 120 s after a request to stop (signals.hpp): the code that normally
+// reads such requests cannot do so while it waits here. The clock is injected; failure detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4

@@ -1,5 +1,5 @@
-// Splits a text into pieces whose ends merges never cross. Vocabularies are published with the regular expression that
-// splits the text. These expressions are supported, by hand-written scanners:
+// Splits a text into pieces. BPE merges never cross the end of a piece. Vocabularies are published with a regular expression
+// that splits the text. Hand-written scanners support these expressions:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //   digits   every number character is a piece; the text in between is split as by gpt2

@@ -26,8 +26,8 @@ constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqr
   return __builtin_fmaf(t * share * (1.0f - share), slope * __builtin_fmaf(3 * cubic * t, t, 1.0f), share);
 }
 
-// Each iteration reads its element before writing it and touches no other, so dx may be dy; ivdep tells GCC that
-// iterations are independent.
+// Iteration i reads only element i of its inputs, and then writes element i of its output. So dx may be dy. ivdep tells GCC
+// that the iterations are independent.
 template <class T>
 void gelu_values(const T* x, T* y, std::int64_t count) {
 #pragma GCC ivdep
@@ -74,8 +74,9 @@ void check_alike(const Tensor& a, const Tensor& b) {
 void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
   require(
       block > 0 && y.count() % block == 0 && x.count() == 2 * y.count() && x.dim(0) == y.dim(0) && x.dtype() == y.dtype(),
-      "swiglu in blocks of {} cannot make y {} of {} from x {} of {}: a row of y must be half as long as a row of x", block,
-      to_string(y.shape()), name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
+      "swiglu with block {} cannot compute y {} of {} from x {} of {}: a row of x must have twice the elements of a row of "
+      "y",
+      block, to_string(y.shape()), name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
 }
 
 }  // namespace

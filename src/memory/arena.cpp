@@ -51,10 +51,10 @@ bool Mapping::holds(const void* place, std::int64_t bytes) const {
 
 Arena::Arena(std::int64_t bytes) : free_(rounded(bytes, huge_page)) {
   file_.reset(memfd_create("chorale", MFD_CLOEXEC));
-  if (!file_) refuse("memfd_create failed: no shared memory", "use another backend than shm");
+  if (!file_) refuse("memfd_create failed: no shared memory", "use a backend other than shm");
   const std::int64_t whole = rounded(bytes, huge_page);
   if (ftruncate(file_.get(), whole) != 0)
-    refuse("ftruncate failed: shared memory cannot be resized", "use another backend than shm");
+    refuse("ftruncate failed: shared memory cannot be resized", "use a backend other than shm");
   mapping_ = Mapping(file_.get(), whole);
 }
 
@@ -79,7 +79,7 @@ Mapping Arena::of_process(int pid, int file, std::int64_t bytes) {
   const Descriptor theirs(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!theirs)
     refuse(fmt::format("the shared memory of process {} cannot be opened ({})", pid, path),
-           "ranks of one host must see each other's processes: run them in one container, or use another backend than shm");
+           "ranks of one host must see each other's processes: run them in one container, or use a backend other than shm");
   return Mapping(theirs.get(), bytes);
 }
 

@@ -1,5 +1,5 @@
-// Where bytes come from. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored: the code of a run uses them to plan a layout's memory. A Ledger counts bytes by category.
+// Allocation of memory. A Memory lends bytes of one kind: of the heap, of a file, of a GPU, or phantom bytes. Phantom bytes
+// are counted but not stored. They show how much memory a run would need. A Ledger counts bytes by category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit
@@ -37,7 +37,7 @@ class Memory {
   virtual ~Memory() = default;
   virtual Device device() const = 0;
   virtual bool stores() const { return true; }  // phantom memory does not
-  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; nullptr if refused, with the reason in errno
+  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; if it fails, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
   virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
 

@@ -32,7 +32,7 @@ struct Fields {
     options.add("dtype", dtype, "a type").one_of({"f32", "bf16"});
     options.add("backend", backends, "backends").one_of({"mpi", "ucx", "shm"});
     options.add_bytes("most", most, "the largest size").alias("e");
-    options.add_bytes("limit", limit, "a size, or what there is").range(0, 1e6);
+    options.add_bytes("limit", limit, "a size; auto: all that is available").range(0, 1e6);
     options.add_seconds("budget", budget, "a time");
     options.add("config", "a file");
     options.add("preset", "a set");
@@ -103,7 +103,7 @@ TEST_CASE("JSON and TOML files can give the same settings, lists and switches in
   }
 }
 
-TEST_CASE("the config file that a run keeps gives the same values again") {
+TEST_CASE("a run saves a config file that reproduces its settings") {
   Fields f;
   f.resolve({"--ranks", "009", "--rate", ".125", "--check", "--backend", "ucx,shm"});
   Fields g;
@@ -154,7 +154,7 @@ TEST_CASE("sizes take suffixes, and an option may have a one-letter name") {
   CHECK(contains(f.options.help_text(), "also -e"));
 }
 
-TEST_CASE("the size auto leaves the choice to the program") {
+TEST_CASE("a size may be auto: then the program chooses it") {
   Fields f;
   CHECK((!f.limit && contains(f.options.toml(), "limit = \"auto\"") && contains(f.options.help_text(), "(default auto)")));
   f.resolve({"--limit", "64K"});
@@ -189,7 +189,7 @@ struct Rules {
     options.add_words({{"sgd-rule", Word::Means::sets, "rule", {{"true", "sgd"}}},
                        {"old-floor", Word::Means::expects, "floor"},
                        {"gone", Word::Means::refused, "", {}, "use --rule"},
-                       {"fused", Word::Means::nothing, "", {{"true", ""}}, "all rules are"},
+                       {"fused", Word::Means::nothing, "", {{"true", ""}}, "all rules are fused"},
                        {"not-here", Word::Means::sets, "depth"}});
   }
   Rules& resolve(const Words& arguments, const Words& variables = {}) {
@@ -210,7 +210,7 @@ std::string refused_rules(const Words& arguments, const Words& variables = {}) {
 
 }  // namespace
 
-TEST_CASE("a setting without effect is refused, whatever its origin") {
+TEST_CASE("a setting without effect is refused, unless it comes from a preset") {
   const FileWith file("a.toml", "momentum = 0.5\n");
   for (const auto& [said, place] :
        {std::pair{refused_rules({"--momentum", "0.9"}), "momentum = 0.9 (command line); rule = adam (default)"},
@@ -227,11 +227,11 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  // This file was written before such settings were refused.
+  // Older versions also saved settings without effect. A config file may repeat the default of such a setting.
   CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 
-TEST_CASE("another program's setting without effect is noted and reset; its defaults are not mentioned") {
+TEST_CASE("a setting without effect in another program's file is reported and reset; that program's defaults are not") {
   Rules r;
   r.resolve({"--other", "7"});
   CHECK((r.momentum == 0.9 && r.rate == 7 && r.options.origin("momentum") == "default"));
@@ -256,13 +256,13 @@ TEST_CASE("another program's names set our options, expect values, do nothing or
   Rules r;
   r.resolve({"--sgd-rule", "--momentum", "0.5", "--fused"});
   CHECK((r.rule == "sgd" && r.options.origin("rule") == "sgd-rule (command line)"));
-  CHECK(r.options.notes() == Words{"fused (command line) has no effect: all rules are"});
+  CHECK(r.options.notes() == Words{"fused (command line) has no effect: all rules are fused"});
   CHECK(Rules().resolve({"--rule", "Adam"}).rule == "adam");
   CHECK(Rules().resolve({"--sgd-rule=false"}).rule == "adam");
   CHECK(Rules().resolve({"--rule", "lion"}, {"CHORALE_SGD_RULE=1"}).rule == "lion");
   CHECK(Rules().resolve({"--old-floor", "0.50"}).floor.value == 0.5);
   CHECK_THAT(refused_rules({"--old-floor", "0.7"}),
-             says("old-floor (command line) wants floor = 0.7; floor = 0.5 (default)"));
+             says("old-floor (command line) requires floor = 0.7, but floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
   CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
   // "not-here" sets `depth`, an option of another command.

@@ -147,7 +147,7 @@ TEST_CASE("a step that no backend can run is refused, by rank, step and element"
   CHECK_THAT(broken(send, [](Step& s) { s.peers = {2}; }),
              says("rank 1, step 0, input element 0 and on: names rank 2, but there are 2 ranks"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers = {-1}; }), says("names rank -1, but there are 2 ranks"));
-  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {0, 0}; }), says("out of rank order, or one twice"));
+  CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers = {0, 0}; }), says("out of rank order, or names a peer twice"));
   CHECK_THAT(broken(send, [](Step& s) { s.peers.clear(); }), says("has no peer"));
   CHECK_THAT(broken(recv_reduce, [](Step& s) { s.peers.clear(); }), says("has no peer"));
   CHECK_THAT(broken(recv, [](Step& s) { s.peers.clear(); }), says("receives from 0 peers"));

@@ -145,7 +145,7 @@ TEST_CASE("keys without effect are noted with the reason") {
                                 .notes();
   for (const char* line : {"wall_clock_breakdown = false has no effect: every run records it",
                            "zero_optimization.reduce_scatter = false has no effect: --algorithm",
-                           "zero_optimization.overlap_comm) has no effect: zero is 1",
+                           "zero_optimization.overlap_comm) has no effect: the ZeRO stage is 1",
                            "activation_checkpointing.partition_activations) has no effect: recompute = none",
                            "scheduler.params.warmup_num_steps = 4 has no effect: there is no scheduler.type",
                            "optimizer.params.lr = 1 has no effect: there is no optimizer.type"})

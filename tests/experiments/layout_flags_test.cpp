@@ -85,7 +85,8 @@ TEST_CASE("unknown axes, backends and algorithms are refused with the nearest na
   CHECK_THAT(refused({"--backend", "shm,ucx"}), says("two values for all axes"));
   CHECK_THAT(refused({"--zero", "0", "--use-distributed-optimizer"}), says("the ZeRO options contradict each other"));
   CHECK_THAT(refused({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
-  CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}), says("bucket-size = 1048576 (command line); zero is 2"));
+  CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}),
+             says("bucket-size = 1048576 (command line); the ZeRO stage is 2"));
   CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3 × pipeline 1)"));
   CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("no part of a layout"));
 }

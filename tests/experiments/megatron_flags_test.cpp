@@ -69,13 +69,13 @@ TEST_CASE("two names of one option cannot have different values in one source") 
 }
 
 TEST_CASE("Megatron's flags that describe the model must agree with it") {
-  CHECK_THAT(refused({"--swiglu"}), says("wants family = llama; family = gpt2 (default)") && says("--family llama"));
-  CHECK_THAT(refused({"--family", "llama", "--normalization", "LayerNorm"}), says("wants family = gpt2"));
+  CHECK_THAT(refused({"--swiglu"}), says("requires family = llama, but family = gpt2 (default)") && says("--family llama"));
+  CHECK_THAT(refused({"--family", "llama", "--normalization", "LayerNorm"}), says("requires family = gpt2"));
   CHECK_THAT(refused({"--position-embedding-type", "none"}), says("rope or learned_absolute is accepted"));
-  CHECK_THAT(refused({"--group-query-attention"}), says("wants num-query-groups other than 0"));
+  CHECK_THAT(refused({"--group-query-attention"}), says("requires num-query-groups other than 0"));
   CHECK_THAT(refused({"--max-position-embeddings", "4096", "--seq-length", "2048"}),
              says("seq-length = 2048 (command line)"));
-  CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("wants reducer = bucketed"));
+  CHECK_THAT(refused({"--overlap-grad-reduce", "--reducer", "naive"}), says("requires reducer = bucketed"));
   CHECK_THAT(refused({"--context-parallel-size", "2"}), says("1 is accepted; ranks do not split a sequence"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
   CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // Megatron-DeepSpeed's spelling

@@ -1,4 +1,4 @@
-"""A user gives a DeepSpeed config file and Megatron flags. They are noted and recorded, and a run's config repeats them."""
+"""Runs take settings from a DeepSpeed config file or Megatron flags, report and record them, and save them for reuse."""
 import json
 import os
 import tempfile
@@ -34,7 +34,7 @@ class OtherPrograms(unittest.TestCase):
     def test_a_run_with_deepspeeds_file_says_records_and_repeats_what_it_means(self):
         said = self.train(*few_steps, "--ds-config", f"{self.folder}/ds.json", name="first")
         self.assertIn("ds.json: wall_clock_breakdown = true has no effect: every run records it", said)
-        self.assertIn("zero_optimization.overlap_comm) has no effect: zero is 1", said)
+        self.assertIn("zero_optimization.overlap_comm) has no effect: the ZeRO stage is 1", said)
         self.assertIn("DeepSpeed's defaults for missing keys: gradient_clipping 0.0", said)
         origins = start([chorale, "report", f"{self.folder}/first/latest/run.h5", "--format", "json"]).stdout
         self.assertIn("DeepSpeed's default of optimizer.params.betas.1", origins)

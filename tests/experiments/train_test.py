@@ -358,11 +358,12 @@ class Train(unittest.TestCase):
         self.assertIn("try dp1.tp2, dp2 or dp1.pp2", result.stderr)
 
     def test_what_would_be_ignored_is_refused_once(self):
-        for words, says in (("dp2.z1 --reducer naive", "zero is 1"),
+        for words, says in (("dp2.z1 --reducer naive", "ZeRO stage is 1"),
                             ("dp2 --partition-activations --recompute full", "one tensor rank"),
                             ("tp2 --partition-activations", "recompute = none"),
                             ("dp2.gpipe", "only a pipeline has a schedule"),
-                            ("dp2 --schedule zb-h1", "the layout has no pipeline"), ("dp2.z3 --bucket-size 1M", "zero is 3"),
+                            ("dp2 --schedule zb-h1", "the layout has no pipeline"),
+                            ("dp2.z3 --bucket-size 1M", "ZeRO stage is 3"),
                             ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO is not suggested here
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):

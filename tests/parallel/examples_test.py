@@ -110,7 +110,7 @@ class Examples(unittest.TestCase):
         self.fails_when("4_train_with_the_library", ".peak = 3e-3", ".peak = 0, .minimum = 0", "nothing was learned")
 
     def test_a_wrong_start_is_refused(self):
-        for count, name, words, says in ((5, "3_train_by_hand", [], "the batch does not divide"),
+        for count, name, words, says in ((5, "3_train_by_hand", [], "the batch cannot be divided evenly among the ranks"),
                                          (2, "4_train_with_the_library", ["tp3"], "try "),
                                          (2, "2_own_algorithm", ["shn"], 'did you mean "shm"?')):
             with self.subTest(name=name):

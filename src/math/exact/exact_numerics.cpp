@@ -14,15 +14,15 @@ namespace {
 
 void require_f32(DType dtype, const char* what) {
   if (dtype == DType::f32) return;
-  usage_error("exact numerics compute in f32", fmt::format("{} is {}", what, name_of(dtype)),
+  usage_error("exact numerics compute in f32", fmt::format("the type of {} is {}", what, name_of(dtype)),
               "compute in f32, or use fast numerics (--numerics fast)");
 }
 
-// Inputs (values) must be f32, accumulators (sums) i64. The user chooses the type of the values, so a wrong one is a usage
-// error.
+// Values (inputs) must be f32. The user chooses their type, so a wrong type is a usage error. Sums (accumulators) must be
+// i64; code chooses that type.
 void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
 void require_sums(const Tensor& tensor, const char* what) {
-  require(tensor.dtype() == DType::i64, "{} holds exact sums: it must be i64, not {}", what, name_of(tensor.dtype()));
+  require(tensor.dtype() == DType::i64, "exact sums must be i64, but the type of {} is {}", what, name_of(tensor.dtype()));
 }
 
 // False if any tensor is phantom (has no storage): then there is nothing to compute. Null pointers are ignored.
@@ -53,7 +53,7 @@ Operands operands(const Tensor& x, const Tensor& w, bool transposed, const Tenso
 DType ExactNumerics::partial_type(DType compute) const { return gradient_type(compute); }
 
 DType ExactNumerics::gradient_type(DType compute) const {
-  require_f32(compute, "the type to compute in");
+  require_f32(compute, "the computation");
   return DType::i64;
 }
 
@@ -62,7 +62,7 @@ void ExactNumerics::product(const Tensor& x, const Tensor& w, bool transposed, c
   const Operands operands = exact::operands(x, w, transposed, y);
   require_values(y, "y");
   require(!bias || (bias->count() == operands.columns && bias->dtype() == DType::f32),
-          "a bias for {} columns must be f32 with one element per column, but has shape {}", operands.columns,
+          "a bias must have {} elements of type f32, one per column, but its shape is {}", operands.columns,
           bias ? to_string(bias->shape()) : "");
   if (all_real({&x, &w, bias, &y})) kernels_->product(operands, bias, y, queue);
 }
@@ -134,15 +134,15 @@ void ExactNumerics::sum_exponentials(const Tensor& logits, const Tensor& maxima,
   require(maxima.count() == rows && sums.count() == rows, "logits {} cannot have {} maxima and {} sums",
           to_string(logits.shape()), maxima.count(), sums.count());
   require_values(logits, "the logits");
-  require_values(maxima, "their maxima");
-  require_sums(sums, "their sums");
+  require_values(maxima, "the maxima of the logits");
+  require_sums(sums, "the sums of exponentials");
   if (all_real({&logits, &maxima, &sums})) kernels_->sum_exponentials(logits, maxima, sums, site, queue);
 }
 
 void ExactNumerics::add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) {
-  require(total.count() == 1, "the sum of losses is one number, not {}", to_string(total.shape()));
+  require(total.count() == 1, "the sum of the losses must have one element, but its shape is {}", to_string(total.shape()));
   require_values(losses, "the losses");
-  require_sums(total, "their sum");
+  require_sums(total, "the sum of the losses");
   if (all_real({&losses, &total})) kernels_->add_losses(losses, total, site, queue);
 }
 

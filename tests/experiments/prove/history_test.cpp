@@ -75,8 +75,9 @@ TEST_CASE("the collectives behind a tensor follow from the layout") {
   CHECK(behind("gradient/embedding.weight", "dp1.pp2") == "ends all_reduce; or before: pp send");
   CHECK(behind("gradient/norm.gain", "dp2.z3") == "dp reduce_scatter; or before: dp all_gather of the weights");
   CHECK(behind("gradient norm", "dp1.tp2.pp2") == "world all_reduce");
-  CHECK(behind("mean/norm.gain", "dp2.tp2") == "no sum over ranks: the optimizer");
-  CHECK(behind("norm.gain", "dp2.z1") == "no sum over ranks: the optimizer; or before: dp all_gather of the weights");
+  CHECK(behind("mean/norm.gain", "dp2.tp2") == "the optimizer, which sums nothing over ranks");
+  CHECK(behind("norm.gain", "dp2.z1") ==
+        "the optimizer, which sums nothing over ranks; or before: dp all_gather of the weights");
   AxisTable with_toy = all_axes();
   with_toy.push_back({.name = "toy", .noun = "toy", .divides = Divides::batch, .depth = 3, .grids = dense_grid});
   const auto on_toy = [&](const char* word) {
