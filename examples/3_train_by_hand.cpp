@@ -99,7 +99,7 @@ int main() {
     world.all_reduce({&low, 1, DType::i64}, Redop::min);
     world.all_reduce({&high, 1, DType::i64}, Redop::max);
     if (low != high) throw Error(Exit::check, "replicas differ", "their weights have different hashes", "see step 7");
-    if (!(mean < first_mean - 0.1)) throw Error(Exit::check, "nothing was learned", "the loss hardly fell", "see step 8");
+    if (!(mean < first_mean - 0.1)) throw Error(Exit::check, "nothing was learned", "the loss is too high", "see step 8");
     if (world.rank() == 0)
       std::printf("%d replicas with the same %.2f million weights, bit for bit; the loss cannot fall below %.4f\n",
                   world.size(), static_cast<double>(shape.parameters()) / 1e6, language.floor(shape.sequence));

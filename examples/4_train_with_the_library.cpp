@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
       if (runtime.rank() == 0) std::printf("step %2ld  loss %.17g\n", static_cast<long>(result.step), loss);
     }
     if (!(loss < first_loss - 0.1))
-      throw Error(Exit::check, "nothing was learned", "the loss hardly fell", "try other options");
+      throw Error(Exit::check, "nothing was learned", "the loss did not fall by 0.1", "try other options");
 
     // Step 6: print how much memory rank 0 needed.
     if (runtime.rank() == 0)

@@ -74,8 +74,7 @@ void check_alike(const Tensor& a, const Tensor& b) {
 void check_halves(const Tensor& x, std::int64_t block, const Tensor& y) {
   require(
       block > 0 && y.count() % block == 0 && x.count() == 2 * y.count() && x.dim(0) == y.dim(0) && x.dtype() == y.dtype(),
-      "swiglu with block {} cannot compute y {} of {} from x {} of {}: a row of x must have twice the elements of a row of "
-      "y",
+      "swiglu with block {} cannot compute y {} of {} from x {} of {}: a row of x must be twice as long as a row of y",
       block, to_string(y.shape()), name_of(y.dtype()), to_string(x.shape()), name_of(x.dtype()));
 }
 

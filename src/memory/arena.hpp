@@ -5,8 +5,8 @@
 //   rank 1   [ ··· c ······· ]  maps rank 0's arena as  [ a ··· b ···· ]
 //
 // The memory is a memfd: a file without a name in any file system, so nothing is left behind however the ranks end. Peers
-// open it through /proc/<pid>/fd; the kernel allows this to processes of the same user. The arena asks for huge pages and
-// gets them if the kernel's shmem_enabled is `advise`.
+// open it through /proc/<pid>/fd; the kernel allows this to processes of the same user. The arena asks for huge pages. The
+// kernel grants them if its setting shmem_enabled is `advise` or `always`.
 #pragma once
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"

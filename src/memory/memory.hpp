@@ -1,4 +1,4 @@
-// Allocation of memory. A Memory lends bytes of one kind: of the heap, of a file, of a GPU, or phantom bytes. Phantom bytes
+// Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
 // are counted but not stored. They show how much memory a run would need. A Ledger counts bytes by category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data

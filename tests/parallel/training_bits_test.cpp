@@ -1,4 +1,4 @@
-// Training on one rank: which options and restarts keep every bit of the result, and which keep it nearly.
+// Training on one rank: repeated and resumed runs have the same bits; with exact numerics, so do other micro-batches.
 #include <cmath>
 
 #include "tests/catch.hpp"
