@@ -29,7 +29,7 @@ class MachineWatch {
  public:
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
-  std::vector<OtherWork> finish(Log& log);  // on rank 0, one entry per rank; empty on the other ranks
+  std::vector<OtherWork> finish(Log& log);               // on rank 0, one entry per rank; empty on the other ranks
   const std::string& warned() const { return warned_; }  // the work it warned of, on rank 0; "" if there was no warning
 
  private:
