@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
@@ -37,6 +39,34 @@ Topology numbered(const std::vector<std::string>& identities, const std::vector<
 }  // namespace
 
 Topology Topology::of_one_host(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks)), {host_name()}}; }
+
+Topology Topology::of_counts(const std::vector<int>& ranks_of_each) {
+  Topology topology;
+  for (const int ranks : ranks_of_each) {
+    topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(ranks), topology.hosts());
+    topology.names.push_back(fmt::format("n{}", topology.hosts()));
+  }
+  return topology;
+}
+
+Topology Topology::parse(const std::string& counts, int ranks) {
+  std::vector<int> ranks_of_each;
+  std::int64_t sum = 0;
+  for (const std::string& word : counts.empty() ? std::vector<std::string>{""} : split(counts, ',')) {
+    int count = 0;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data(), end, count);
+    if (read.ec != std::errc() || read.ptr != end || count < 1 || count > 1'000'000)
+      usage_error("hosts are given by the number of ranks on each", fmt::format("\"{}\" in --hosts {}", word, counts),
+                  "such as --hosts 2,3,1");
+    ranks_of_each.push_back(count), sum += count;
+  }
+  if (ranks > 0 && sum != ranks)
+    usage_error("the hosts have another number of ranks",
+                fmt::format("--hosts {}: {} ranks; there are {}", counts, sum, ranks),
+                fmt::format("give numbers whose sum is {}", ranks));
+  return of_counts(ranks_of_each);
+}
 
 bool Topology::together(std::span<const int> ranks) const {
   return std::ranges::all_of(ranks, [&](int rank) {

@@ -16,6 +16,9 @@ struct Topology {
   std::vector<std::string> names;  // the name of each host
 
   static Topology of_one_host(int ranks);
+  static Topology of_counts(const std::vector<int>& ranks_of_each);  // hosts n0, n1, …; ranks are numbered host by host
+  // Reads "2,3,1": three hosts, with so many ranks each. A usage error if `ranks` is not their sum (0: any number of ranks).
+  static Topology parse(const std::string& counts, int ranks);
   int hosts() const { return static_cast<int>(names.size()); }
   bool together(std::span<const int> ranks) const;  // whether these ranks share a host
   Topology part(std::span<const int> ranks) const;  // the topology of these ranks alone, renumbered from 0
