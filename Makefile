@@ -1,7 +1,7 @@
 # Chorale: parallel training under MPI, its collectives, and what they cost.
 #
-# `make run` and `make test` are all a newcomer needs: each installs what is missing, builds, and does its job.
-# `make help` explains the rest; `make info` shows what was found here and why something is missing.
+# A newcomer needs only `make run` and `make test`. Each first installs missing packages and builds the program.
+# `make help` lists the other targets; `make info` shows what was found on this machine and why something is missing.
 MAKEFLAGS += --no-builtin-rules
 SHELL := /bin/bash
 .SUFFIXES:
@@ -9,17 +9,17 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := all
 
 # ── what you may set ────────────────────────────────────────────────────────────────────────────────────────────────
-#: NP=8                 the ranks of `make run` (4)
-#: BUDGET=0             the time of its comparison (45s), once at least; 0: all six repetitions
-#: UCX= CUDA= NCCL=     leave an optional part out, even where it is found
-#: MPICXX=mpicxx.mpich  another MPI, in a build folder of its own
-#: SANITIZE=address     or thread, or undefined; likewise
-#: ARCH=x86-64-v3       for another processor than this one
-#: SETUP=               install nothing
-#: PCH=                 no precompiled headers (a compiler cache does without)
-#: BUNDLES=             each source compiled by itself, as without PCH and with SANITIZE
+#: NP=8                 number of ranks of `make run` (default 4)
+#: BUDGET=0             time limit of the comparison in `make run` (45s); every layout runs at least once; 0: six times each
+#: UCX= CUDA= NCCL=     build without an optional library, even if it is found
+#: MPICXX=mpicxx.mpich  build with another MPI, in a separate build folder
+#: SANITIZE=address     build with a sanitizer (address, thread or undefined), in a separate build folder
+#: ARCH=x86-64-v3       build for this processor type instead of this machine's
+#: SETUP=               install no packages
+#: PCH=                 build without precompiled headers (a compiler cache makes them unnecessary)
+#: BUNDLES=             compile each source separately, as PCH= and SANITIZE=… do, too
 #: V=1                  show whole commands
-#: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH as everywhere
+#: CXX CXXFLAGS LDFLAGS MPIRUN PREFIX DESTDIR CUDA_ARCH: the usual meanings
 MPICXX    ?= mpicxx
 MPIRUN    ?= $(subst mpicxx,mpirun,$(MPICXX))
 ARCH      ?= $(if $(portable),x86-64-v3,native)
@@ -33,9 +33,9 @@ BUNDLES   ?= $(if $(SANITIZE),,$(PCH))
 UCX       ?= $(call pkg,--modversion ucx)
 CUDA      ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc) $(shell command -v nvcc)))
 NCCL      ?= $(if $(CUDA),$(patsubst %/include/nccl.h,%,$(firstword $(wildcard $(addsuffix /include/nccl.h,$(CUDA) /usr /usr/local)))))
-CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the least: attention wants its tensor cores
+CUDA_ARCH ?= $(if $(portable),sm_90,$(if $(device),native,sm_90))# 8.0 is the minimum, because attention uses tensor cores
 
-# ── Debian packages; `make SETUP= …` leaves the machine alone ───────────────────────────────────────────────────────
+# ── Debian packages; `make SETUP= …` installs none ─────────────────────────────────────────────────────────────────
 mpi_packages  := $(if $(findstring mpich,$(MPICXX)),mpich libmpich-dev,openmpi-bin libopenmpi-dev)
 run_packages  := g++ git pkg-config $(mpi_packages) libhdf5-dev libdnnl-dev $(if $(filter undefined file,$(origin UCX)),libucx-dev) \
                  libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev
@@ -44,34 +44,34 @@ lint_packages := git python3 clang-format
 packages       = $(if $(filter-out lint format,$(or $(MAKECMDGOALS),all)),$(run_packages)) $(if $(filter test test-all bench gpu-bundle setup,$(MAKECMDGOALS)),$(test_packages)) \
                  $(if $(filter lint format setup,$(MAKECMDGOALS)),$(lint_packages))
 
-# A bundle for another machine is built for many processors, in a folder of its own.
+# `make gpu-bundle` builds for another machine: for all usual x86-64 processors (v3), in a separate build folder.
 portable := $(filter %gpu-bundle,$(MAKECMDGOALS))
 
-# ── flags; build/ has a folder of its own for each other MPI and each sanitizer ─────────────────────────────────────
+# ── flags; B is the build folder: build/, or a folder in it for another MPI or a sanitizer ─────────────────────────
 space    := $() $()
 B        := build$(addprefix /,$(subst $(space),-,$(strip $(subst /,_,$(patsubst mpicxx.%,%,$(filter-out mpicxx,$(MPICXX)))) $(SANITIZE) $(if $(portable),portable))))
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 pkg       = $(shell pkg-config $(1) 2>/dev/null)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
-# GCC 12 sees overlaps and overflows in std::string and fmt that are not there.
+# GCC 12 reports overlaps and overflows in std::string and fmt that do not exist.
 quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds $(if $(findstring clang,$(CXX)),-Wno-unknown-warning-option) $(if $(SANITIZE),-Wno-maybe-uninitialized)
-# GCC 12.2 makes wrong code of constants of 32 bytes whose halves differ ({5, 5, 0, 0} became {5, 5, 5, 5}); moves of 16 bytes do not meet it.
+# GCC 12.2 compiles 32-byte constants with different halves wrongly: {5, 5, 0, 0} became {5, 5, 5, 5}. 16-byte moves avoid the bug.
 halves   := $(shell $(CXX) -mmove-max=128 -E -x c++ /dev/null >/dev/null 2>&1 && echo -mmove-max=128 -mstore-max=128)
-# GCC looks for memory to free before it has used 128 MB; at 800 MB a build takes a tenth less time, and the largest compilation 930 MB, not 700.
+# By default GCC collects garbage before it has used 128 MB. With 800 MB, a build takes a tenth less time; the largest compilation needs 930 MB, not 700.
 roomy    := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,--param ggc-min-heapsize=800000)
-# Loops with floats are vectorised only when nobody looks at errno or traps; results stay the same bits (unlike -ffast-math).
-# Products and sums are fused where the source says fma and nowhere else, so that a row's bits do not depend on where a loop was cut.
+# GCC vectorizes loops over floats only if errno and traps are ignored. Unlike -ffast-math, these flags change no bit of a result.
+# A product and a sum are fused only where the source says fma. So the bits of a row do not depend on where a loop is divided.
 maths    := -fno-math-errno -fno-trapping-math -ffp-contract=off $(if $(filter thread,$(SANITIZE)),-Wno-unknown-pragmas,-fopenmp)
 compile   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) $(maths) -Wall -Wextra -Wno-missing-field-initializers $(quirks) -fPIC -pthread -I. -I$B \
             $(roomy) $(sanitize) $(found_flags) $(CXXFLAGS)
-# What is not computed in loops is compiled with less effort where CXXFLAGS says -O3: a tenth of the build less, and runs are no slower.
-build_s  := 200# that a build from scratch takes of one processor, for those who wait
+# With -O3 in CXXFLAGS, sources without compute loops are compiled with -O1 (`cold`). The build takes a tenth less time, and runs are no slower.
+build_s  := 200# seconds of one processor for a build from scratch; `make run` prints the estimate
 cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
-# As above: fma where the source says so. fmt leaves constexpr out under nvcc unless it is told.
+# -fmad=false: as above, only the source decides where to use fma. Without FMT_USE_CONSTEXPR, fmt omits constexpr under nvcc.
 nvcc      = $(CUDA)/bin/nvcc -ccbin $(CXX) -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false --expt-relaxed-constexpr -diag-suppress 1675 \
             -DFMT_USE_CONSTEXPR=1 -Xcompiler -fPIC -I. -I$B $(NCCL:%=-I%/include)
-# The same sources for a GPU that is emulated on the host: `make test` needs none. NCCL's messages go over MPI there. An access to a place
-# that is not aligned ends a kernel on a GPU, and the program here (illegal instruction).
+# Compiles the CUDA sources for a GPU that is emulated on the host, so `make test` needs no GPU. NCCL's messages go over MPI there.
+# A misaligned access ends the kernel on a real GPU; here it ends the program (illegal instruction).
 emulate   = $(mpicxx) -std=c++20 -march=$(ARCH) $(halves) -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas $(quirks) \
             -fPIC -Itests/cuda/emulation -I. -I$B $(found_flags) -O1 \
             -fsanitize=alignment -fsanitize-undefined-trap-on-error
@@ -85,13 +85,13 @@ hdf5_folder       := $(call pkg,--libs-only-L hdf5)
 ucx_libs          := $(call pkg,--libs ucx)
 catch_libs        := $(call pkg,--libs catch2) -lrapidcheck
 
-# ── bundles: sources that are compiled several at once (src/bundles.awk) ────────────────────────────────────────────
-# What computes in loops stays alone, and so does a source that git calls changed: work on it costs one small compilation, which also shows an
-# include that is missing. CONTRIBUTING.md says more.
+# ── bundles: several sources compiled as one (src/bundles.awk) ─────────────────────────────────────────────────────
+# Sources with compute loops are compiled separately. So is a source that git reports as changed: an edit then costs one small compilation,
+# which also finds a missing include (CONTRIBUTING.md).
 changed   = $(shell git diff --name-only HEAD -- '*.cpp' 2>/dev/null; git ls-files -o --exclude-standard -- '*.cpp' 2>/dev/null)
 alone     = src/math/% experiments/main.cpp src/base/built.cpp src/memory/device_plugin.cpp $(changed)
 
-# ── sources: every file below these folders, less what an absent library takes away ─────────────────────────────────
+# ── sources: every file below these folders, except files that need a missing library ──────────────────────────────
 below     = $(sort $(shell find $(wildcard $(2)) -name '*.$(1)'))
 absent   := $(call below,cpp,experiments/peers) $(if $(UCX),,$(wildcard collectives/backends/ucx*.cpp)) $(if $(NCCL),,$(wildcard collectives/backends/nccl*.cu))
 sources  := $(filter-out $(absent),$(call below,cpp,src collectives layers parallel experiments))
@@ -114,13 +114,13 @@ link_plugin  = $(nvcc) -shared -Xlinker -Bsymbolic $(kernels) $(cuda_libs) $(ncc
 link_emulated = $(CXX) -shared $(emulated)
 device    = $(wildcard /dev/nvidiactl /dev/dxg)
 
-# ── where a program of one's own finds the headers, $(1), and the library, $(2) ─────────────────────────────────────
+# ── pkg-config file for users' programs: folder of headers $(1), of library $(2) ───────────────────────────────────
 release  := $(shell sed -n 's/.* version = "\(.*\)";/\1/p' src/base/built.hpp)
 pc        = printf '%s\n' 'Name: chorale' 'Description: collectives with pluggable algorithms and backends' 'Version: $(release)' \
             'Requires: fmt' 'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
 pc_here   = $(call pc,$(CURDIR)/$B/include,$(CURDIR)/$B)
 
-# ── what the program knows of its own build ─────────────────────────────────────────────────────────────────────────
+# ── facts of the build, for the program ────────────────────────────────────────────────────────────────────────────
 commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 why       = $(if $(filter undefined file,$(origin $(1))),$(2),switched off by $(1)= at build time)
 facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}, \
@@ -131,7 +131,7 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
             {"without_ucx", "$(if $(UCX),,$(call why,UCX,built where libucx-dev was not installed))"}, \
             {"without_cuda", "$(if $(CUDA),,$(call why,CUDA,built where the CUDA Toolkit was not found))"}, \
             {"without_nccl", "$(if $(NCCL),,$(call why,NCCL,$(if $(CUDA),built where nccl.h was not found,built without CUDA)))"},
-# Of the headers that program and plugin must have in common: of all, so that nobody has to know which of them matter.
+# A hash that program and plugin must share. It covers all headers, so nobody has to know which ones the two have in common.
 plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head -c 16)"
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,44 +144,44 @@ worked  = all examples run test test-all bench experiments report data lint form
 .PHONY: say-run say-gpu-bundle written $(worked) $(worked:%=do-%) peers setup info clean help FORCE
 
 ifneq ($(filter $(worked),$(MAKECMDGOALS)),)
-.NOTPARALLEL:                    # two goals would build the same files at once; each is parallel within itself
+.NOTPARALLEL:                    # two targets would build the same files at the same time; within a target, make runs in parallel
 endif
-# What was not there when this page was read may be there now: read it again. What builds is first counted, by a make that only says what it would
-# do; the stamps and bundles are made before, so that it knows what is out of date.
+# `setup` may have installed libraries that were missing when this Makefile was read, so each target starts make again. A first dry run
+# counts the build steps (`steps`). It needs the stamps and bundles, so `make written` makes these before.
 make = $(MAKE) --no-print-directory $(if $(portable),portable=yes)
 $(worked): setup
 	@$(if $(filter lint format,$@),,$(make) written && steps=$$($(make) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\[");) \
 	$(make) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) steps=$$steps do-$@
 
-## all         build the program and the library, and the CUDA plugin where the toolkit is
+## all         build the program and the library, and the CUDA plugin if the toolkit is found
 do-all: $B/chorale $(library) $(plugin)
 
-## examples    build examples/*.cpp, each as a program of one's own would be
+## examples    build examples/*.cpp, each as your own program would be built
 do-examples: $(examples)
 
-## run         the main job: which strategy trains fastest on NP ranks (4), in how much memory; a table, a record, a page of figures
+## run         compare strategies on NP ranks (4): speed and memory, as a table, a record and a page of figures
 do-run: $B/chorale $(if $(device),$(plugin))
 	$(launch) -n $(NP) $B/chorale compare $(strategies) --budget $(BUDGET)
 strategies := experiments/suites/strategies$(if $(filter 8,$(NP)),8).toml
 say-run:
 	@printf '%s\n' 'make run: which way to share a model among $(NP) ranks trains fastest?' \
-	  '  packages    $(if $(SETUP),installs what is missing: up to a minute,left alone)' \
+	  '  packages    $(if $(SETUP),installs missing packages: up to a minute,none are installed (SETUP=))' \
 	  "  build       $$([ -e $B/chorale ] && echo 'what has changed since the last one' || \
 	    echo "the program, from scratch: about $$(($(build_s) / 60 / $$(nproc) + 1)) minutes on $$(nproc) processors, more on a busy machine")" \
-	  '  comparison  $(strategies), every layout as often as $(BUDGET) allow, six times at most and once at least' \
+	  '  comparison  $(strategies), every layout one to six times, within BUDGET=$(BUDGET)' \
 	  '  and then    a table here; the record and a page of figures in runs/latest'
 
-## test        the tests: alone, as threads, under mpirun on 1 to 8 ranks, and from outside; ten minutes on two idle cores
-## test-all    the same with every combination and more repetitions
+## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores
+## test-all    run the tests with every combination and more repetitions
 do-test-all: export TEST_ALL := yes
 do-test do-test-all: $B/chorale $B/tests_run $(library) $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 tests/run.py $B '$(launch)' '$(SANITIZE)'
 
-## bench       how fast the parts are
+## bench       time the parts: kernels, random numbers, recorder
 do-bench: $B/tests_run
 	$B/tests_run '[!benchmark]'
 
-## peers       the MPI libraries' own collectives, timed by a program of their own
+## peers       build the programs that time the MPI libraries' own collectives
 peers: $(patsubst mpicxx.%,build/peers/%,$(notdir $(foreach w,mpicxx.openmpi mpicxx.mpich,$(shell command -v $w))))
 build/peers/%: experiments/peers/mpi_native.cpp
 	@mkdir -p $(@D)
@@ -192,7 +192,7 @@ do-experiments: $B/chorale
 	@set -e; for suite in experiments/suites/*.toml; do ranks=$$(sed -n 's/^ranks *= *//p' $$suite | head -n 1); \
 	  $(launch) -n $${ranks:-$(NP)} $B/chorale compare $$suite; done
 
-## report      the newest run as one page of figures
+## report      write the newest run as one page of figures
 do-report: $B/chorale
 	$B/chorale report runs/latest/run.h5 --html
 
@@ -215,7 +215,7 @@ do-install: do-all
 	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
 	$(if $(plugin),install -D $(plugin) $(DESTDIR)$(PREFIX)/lib/chorale/chorale_cuda.so)
 
-## gpu-bundle  all that a machine with a GPU and little else needs to test and time this build, in one folder: build/gpu-bundle/run does it there
+## gpu-bundle  pack build/gpu-bundle for a machine with a GPU and little else; its script `run` tests and times this build there
 do-gpu-bundle: $B/chorale $B/tests_run $(plugin) $B/emulated/chorale_cuda.so
 	@/usr/bin/python3 experiments/gpu_bundle/pack.py $B build/gpu-bundle
 say-gpu-bundle:
@@ -223,19 +223,19 @@ say-gpu-bundle:
 	  '  CUDA is $(or $(CUDA),not found: no nvcc on PATH or in /usr/local/cuda)' \
 	  '  install the toolkit, or name its folder: make gpu-bundle CUDA=/opt/cuda-13'; exit 2)
 
-## lint        folder order, sizes, formatting
+## lint        check folder order, sizes and formatting
 do-lint:
 	@/usr/bin/python3 tests/lint.py
 
-## format      put every source into the house's format
+## format      format every source (clang-format 14)
 do-format:
-	@clang-format --version | grep -q ' 14\.' || { echo "make format wants clang-format 14: other versions write other sources"; exit 1; }
+	@clang-format --version | grep -q ' 14\.' || { echo "make format needs clang-format 14: other versions format differently"; exit 1; }
 	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
-## setup       install what is missing (Debian, as root or through sudo)
+## setup       install missing packages (Debian, as root or through sudo)
 setup: $(filter say-run say-gpu-bundle,$(MAKECMDGOALS:%=say-%))
 ifeq ($(SETUP),yes)
-	@command -v dpkg-query >/dev/null || { echo "not a Debian machine: install the like of $(packages)"; exit 0; }; \
+	@command -v dpkg-query >/dev/null || { echo "not a Debian machine: install the equivalents of $(packages)"; exit 0; }; \
 	have=" $$(dpkg-query -W -f='$${db:Status-Abbrev}$${Package} ' $(packages) 2>/dev/null) "; missing=; \
 	for p in $(packages); do [[ "$$have" == *"ii $$p "* ]] || missing+=" $$p"; done; \
 	[ "$$missing" ] || exit 0; install="apt-get install -y --no-install-recommends --no-upgrade$$missing"; \
@@ -244,7 +244,7 @@ ifeq ($(SETUP),yes)
 	$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive $$install -q -o DPkg::Lock::Timeout=300
 endif
 
-## info        what was found on this machine, and why something is missing
+## info        show what was found on this machine, and why something is missing
 info:
 	@row() { printf '%-10s %s\n' "$$1" "$$2"; }; row compiler "$$($(CXX) --version 2>&1 | head -n 1)"; \
 	row MPI "$(or $(version),not found: no $(firstword $(MPIRUN)) on PATH (make setup installs openmpi-bin))"; \
@@ -255,17 +255,17 @@ info:
 	row NCCL "$(or $(NCCL:%=%/include/nccl.h),$(call why,NCCL,not found: no nccl.h beside the CUDA Toolkit (install libnccl-dev)))"; \
 	row device "$(or $(device),none: /dev/nvidiactl does not exist)"
 
-## clean       remove everything that was built; runs/ stays
+## clean       remove build/; runs/ stays
 clean:
 	rm -rf build
 
-## help        this list
+## help        print this list
 help:
 	@sed -n 's/^## /make /p' Makefile; echo; echo 'make NAME=value … sets'; sed -n 's/^#: /  /p' Makefile
 
 # ── rules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-always := FORCE# what is written only where its text has changed; `make always=` takes that for done
-# V=1 shows whole commands. [ 37/212] where `steps` were counted beforehand.
+always := FORCE# prerequisite of files that are rewritten only if their text has changed; `make always=` skips these checks
+# Prints one short line per step, such as "[ 37/212] c++ FILE" if `steps` were counted; V=1 shows whole commands.
 quiet = $(if $(V),,@printf '$(if $(steps),[%3d/%d] )%-5s %s\n' $(if $(steps),$(eval begun += x)$(words $(begun)) $(steps)) '$(1)' '$@';)
 
 $B/chorale: $(objects) $B/link_program.stamp
@@ -276,8 +276,8 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
-# What a program of one's own includes: collectives/chorale.hpp, parallel/train.hpp and all that they need, as <chorale/…>, so that nobody else's
-# folders named src or collectives are in the way.
+# The headers for users' programs: collectives/chorale.hpp, parallel/train.hpp and all that these include. They are copied to chorale/, so that
+# they do not conflict with a user's folders named src or collectives.
 public = sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g; s,((layers|parallel)/[a-z_/]+\.hpp),chorale/\1,g'
 $B/include/chorale/chorale.hpp: $(call below,hpp,src collectives layers parallel) $B/compile.stamp
 	@rm -rf $B/include; for header in $$($(mpicxx) -std=c++20 -I. $(found_flags) -MM collectives/chorale.hpp parallel/train.hpp | \
@@ -296,7 +296,7 @@ $B/emulated/%.o: %.cu $B/emulate.stamp
 $B/%.o: %.cpp $B/compile.stamp $(headers_once)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(compile) $(if $(PCH),-include $B/$(or $(effort),hot).hpp) $($(effort)) -MMD -MP -c $< -o $@
-# private: hot.hpp.gch, which these want as well, is not compiled with less effort.
+# `private`, because hot.hpp.gch is a prerequisite of these objects, too, and must not inherit `cold`.
 $B/experiments/%.o $B/parallel/%.o $B/src/base/%.o $B/src/record/%.o $B/tests/%.o: private effort := cold
 $B/bundles/experiments%.o $B/bundles/parallel%.o $B/bundles/src_base%.o $B/bundles/src_record%.o $B/bundles/library_parsers%.o: private effort := cold
 $B/cold.hpp.gch: private effort := cold
@@ -313,11 +313,11 @@ $B/%.cu.o: %.cu $B/nvcc.stamp
 $B/src/base/built.o: $B/facts.stamp
 $B/src/memory/device_plugin.o $B/src/memory/plugin_mark.cu.o $B/emulated/src/memory/plugin_mark.o: $B/plugin_mark.stamp
 
-# What is written only where its text has changed.
+# All stamps and bundles. Each is rewritten only if its text has changed.
 written: $(patsubst %,$B/%.stamp,compile link_program link_tests link_library pc_here emulate link_emulated facts plugin_mark \
            $(if $(CUDA),nvcc link_plugin)) $(bundles:%=$B/bundles/%.cpp)
 .PRECIOUS: $B/%.stamp $B/bundles/%.cpp
-# A stamp holds the text of the variable it is named after, and is rewritten only when that text changes.
+# A stamp contains the text of the variable with its name, such as the compile command. So objects are rebuilt if the command changes.
 $B/%.stamp: $(always)
 	@mkdir -p $(@D); text='$(subst ','\'',$($*))'; \
 	printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@

@@ -1,6 +1,6 @@
 // How a rank gives up on the calls of a group after an error, so that no peer touches their buffers afterwards. Once a call
 // has thrown, its caller may free the buffers. But a message may still be on its way to a buffer, or a slow peer may still
-// use it.
+// read or write that buffer.
 //
 //   an error ──▶ abandon: cancel receives that no message has matched, and do no more work on any call
 //            ──▶ poison: tell the peers why
@@ -11,7 +11,7 @@
 //
 // A waiting peer regularly checks whether a rank gave up: by control messages (message/letters.hpp) or, on mapped memory, in
 // shared flags (mapped/board.hpp). The peer then gives up in the same way. If a buffer may still be written to after 30 s,
-// this rank ends its process: an error that ends the job is better than a job that goes on with wrong numbers. Late reads
+// this rank ends its process. An error that ends the job is better than wrong numbers. Late reads
 // are harmless, because the reader's call has failed too.
 #pragma once
 #include <memory>
@@ -29,7 +29,7 @@ class AbandonedOperations {
   void let_go(Group& group, Clock& clock, const std::string& why) noexcept;  // the sequence above
 
  private:
-  bool any(bool (Operation::*question)() noexcept) noexcept;  // whether the answer of any operation is true
+  bool any(bool (Operation::*question)() noexcept) noexcept;  // whether `question` is true of at least one operation
   std::vector<std::unique_ptr<Operation>> operations_;
 };
 

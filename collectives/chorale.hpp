@@ -16,7 +16,7 @@
 //
 // Messages move only while a rank is inside a call of this library. So call world.barrier() before ranks wait for one
 // another by other means, such as MPI_Barrier. Otherwise a rank may wait in MPI_Barrier while a slower rank still needs the
-// rest of a message from it.
+// rest of a message from the waiting rank.
 #pragma once
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/checker.hpp"

@@ -70,7 +70,8 @@ Schedule cut_into_chunks(const Schedule& whole, int chunks) {
   for (const Step& step : whole.steps) {
     auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // add() finds waits that follow from conflicts. The algorithm requested all others: each chunk keeps them.
+      // add() finds the waits that follow from conflicts. All other waits were requested by the algorithm, so each chunk
+      // keeps them.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);

@@ -8,7 +8,8 @@
 //
 // All ranks of a group start the same collectives in the same order. If a call differs between ranks, every rank gets an
 // error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
-// calls that this rank has in flight, in every group of this world and of the worlds joined to it by WorldOptions::beside.
+// calls that this rank has in flight. This includes the calls of every group of this world and of the worlds joined to it by
+// WorldOptions::beside.
 //
 // Sizes. Each buffer has exactly the number of elements shown in this table, where n is the length of the whole vector; any
 // other number is an error. On ranks other than the root, a buffer marked "root" is ignored.
@@ -20,7 +21,7 @@
 //   broadcast       n (root)          n              all_to_all       a block for each  a block from each
 //
 // The vector is cut into one block per rank. With `counts`, counts[r] is the number of elements in rank r's block. Without
-// `counts`, blocks are equal, or the first ones are one element longer if n is not a multiple of the number of ranks. But
+// `counts`, blocks are equal, or the first blocks are one element longer if n is not a multiple of the number of ranks. But
 // gather, scatter and all_to_all without `counts` accept only equal blocks.
 //
 // In place. `input` and `output` may be the same vector, on all ranks or on none. A block is then passed as a part of that
@@ -111,7 +112,7 @@ class Communicator {
   const Traffic& traffic() const;
 
   // `algorithm` is "auto", "native" or an algorithm's name. The first form chooses the algorithm of one collective, and cuts
-  // its schedule into `chunks`. The second form chooses it for every collective that has an algorithm of that name.
+  // its schedule into `chunks`. The second form does so for every collective that has an algorithm of that name.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
   // Runs the caller's own algorithm, which must be the same on all ranks. It must outlive this communicator and the groups
@@ -120,12 +121,12 @@ class Communicator {
   void check_calls(bool on);  // whether calls are compared between ranks; on by default
   // For benchmarks. If on, run() of a native collective uses the blocking function of the backend's library (MPI_Allreduce),
   // which makes no progress on other calls. If off, the default, it uses the nonblocking one (MPI_Iallreduce). Turn this on
-  // for all ranks or for none. While it is on, call native collectives by run(), never by start(): the library does not
-  // match a blocking call with a nonblocking one.
+  // for all ranks or for none. While it is on, call native collectives by run(), never by start(), because the library does
+  // not match a blocking call with a nonblocking one.
   void block_in_native(bool on);
-  // Hierarchical algorithms then treat every group of `ranks` consecutive ranks as a node; 0: all ranks are on one node.
+  // Makes hierarchical algorithms treat every group of `ranks` consecutive ranks as a node; 0: all ranks are on one node.
   void pretend_nodes(int ranks);
-  void go_by(std::shared_ptr<const Selector> selector);  // what `auto` chooses by; must hold the same data on all ranks
+  void go_by(std::shared_ptr<const Selector> selector);  // what `auto` consults; must hold the same data on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
 
@@ -134,8 +135,8 @@ class Communicator {
   // collective must be either all on the device or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
-  // Ranks with the same color form a group, ordered by key, then by rank. A rank with a negative color is in no group: it
-  // gets an empty handle, and operator bool is false.
+  // Ranks with the same color form a group, ordered by key, then by rank. A rank with a negative color is in no group. It
+  // gets an empty handle, for which operator bool is false.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
 
@@ -216,7 +217,7 @@ struct WorldOptions {
   double timeout_seconds = 600;
   // If a program opens several worlds, each world after the first names an earlier world here. A wait in any of these worlds
   // then makes progress in all of them. Otherwise a rank that waits in one world may block a peer in another world, because
-  // the peer needs a message that the waiting rank does not move.
+  // the waiting rank does not send the rest of a message that the peer needs.
   const Communicator* beside = nullptr;
   // Set if the world has only some of a program's ranks: the runtime of those ranks. The world keeps a reference to it.
   std::shared_ptr<const mpi::Runtime> part = nullptr;

@@ -15,8 +15,8 @@ bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input
 
 }  // namespace
 
-// If this rank gave up on the group, the group's id is not used again: its messages may still be under way, and must not
-// reach another group.
+// If this rank gave up on the group, the group's id is not used again. Messages of the group may still be under way and must
+// not reach another group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
@@ -86,9 +86,8 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   return pieces;
 }
 
-// Whether earlier device work on the buffers must be done before the call starts. This is so if the buffers are on a device
-// and the transport works on the host, as mpi does, or the buffers are on the host and the transport works on devices, as
-// nccl does.
+// Whether earlier device work on the buffers must be done before the call starts. This holds for device buffers if the
+// transport works on the host, as mpi does. It also holds for host buffers if the transport works on devices, as nccl does.
 bool Communicator::State::awaits_input(const Call& call) const {
   return is_on_device(call) == world->transport->reaches(false, false);
 }
@@ -223,8 +222,8 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
 }
 
 // On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. So the ranks
-// exchange these first, and the key holds them all. It has one row per rank: the counts that the rank sends to each rank,
-// the counts that it receives from each rank, and whether it works in place.
+// exchange these data first, and the call's key holds them all. The key has one row per rank: the counts that the rank sends
+// to each rank, the counts that it receives from each rank, and whether it works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());
   mine.insert(mine.end(), call.taken.begin(), call.taken.end());

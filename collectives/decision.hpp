@@ -34,8 +34,8 @@ struct Key {
 Key key_of(const Call& call, int size, bool is_one_vector);
 bool is_one_vector(const Call& call, int rank, int size);  // compares the buffers' addresses
 
-// `counts` are key.counts. But for an uneven all_to_all on a transport that needs the plans of all ranks, key.counts has one
-// row per rank, and `counts` is the row of `rank`.
+// `counts` are key.counts. An uneven all_to_all is an exception if the transport needs the plans of all ranks. Then
+// key.counts has one row per rank, and `counts` is the row of `rank`.
 Problem problem_of(const Key& key, Counts counts, int rank, int size);
 
 using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective

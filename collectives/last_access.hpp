@@ -14,7 +14,7 @@ namespace chorale {
 
 class LastAccess {
  public:
-  // Record that `step`, the newest step, reads or writes these elements. Add the steps that it must wait for to `after`.
+  // Record that `step`, the newest step, reads or writes these elements. Append to `after` the steps that it must wait for.
   void read(std::int64_t first, std::int64_t count, int step, std::vector<int>& after);
   void write(std::int64_t first, std::int64_t count, int step, std::vector<int>& after);
 

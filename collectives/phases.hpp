@@ -1,6 +1,6 @@
 // Phases that several algorithms share. For example, a ring all-reduce is a ring reduce-scatter followed by a ring
-// all-gather. Algorithms keep the blocks of the vector in different ranges, so a phase takes a Home: a function from a
-// block's number to the range where this rank keeps that block.
+// all-gather. Algorithms keep the blocks of the vector in different ranges, so a phase takes a Home. A Home is a function
+// from a block's number to the range where this rank keeps that block.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -39,19 +39,20 @@ void ring_all_gather(Schedule& s, Range own, const Home& home);
 void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
-// ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead. The all-gather
-// reverses it: it sends …, p/4, p/2 ranks back. The homes of consecutive blocks must be consecutive in memory.
+// These two take ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead.
+// The all-gather reverses it: it sends …, p/4, p/2 ranks back. The homes of consecutive blocks must be consecutive in
+// memory.
 void circulant_reduce_scatter(Schedule& s, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
-// These move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors, sum()
-// returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's `whole` to
+// The next two move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors,
+// sum() returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's `whole` to
 // `whole` on all other ranks.
 void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
 void binomial_broadcast(Schedule& s, int root, Range whole);
 
-// These move blocks to or from the root. Each rank that a block b passes through keeps it in home(b). Before a gather, every
-// home(rank) must hold the rank's own block. A scatter ends with the own block in home(rank).
+// The next two move blocks to or from the root. Each rank that block b passes through keeps it in home(b). Before a gather,
+// every rank's own block must be in home(rank). After a scatter, it is there.
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
 

@@ -1,5 +1,5 @@
-// The calls that a rank has in flight, and their progress. There is no helper thread: a rank that waits makes progress on
-// all its calls, in all groups of all worlds that share the engine.
+// The calls that a rank has in flight, and their progress. There is no helper thread. Instead, a rank that waits makes
+// progress on all its calls, in all groups of all worlds that share the engine.
 #pragma once
 #include <vector>
 
@@ -38,8 +38,8 @@ class ProgressEngine {
   std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
 
-  // Waits until the call is over, and throws its error. If the wait itself fails, as after a timeout, this rank gives up on
-  // the call's group. `briefly`: waits at most 2 s.
+  // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, as after a timeout,
+  // this rank gives up on the call's group. `briefly`: waits at most 2 s.
   void finish(Request::PendingCall& call, bool briefly);
 
  private:
@@ -48,7 +48,7 @@ class ProgressEngine {
 
   Waiting waiting_, briefly_;
   std::uint64_t polls_ = 0;
-  std::vector<Request::PendingCall*> calls_;  // those of one group are in call order
+  std::vector<Request::PendingCall*> calls_;  // the calls of one group are in call order
 };
 
 }  // namespace chorale

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t most_routes = 256;  // before a group adds one more, it forgets them all
 
-// A buffer that is too long is an error too: its last elements would be left out silently.
+// A buffer that is too long is an error too, because its last elements would be left out silently.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;
@@ -34,7 +34,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 }
 
 // A hash of everything that must be equal on all ranks. The counts of an all_to_all may differ. Then in_place may differ
-// too: a rank that sends or receives nothing may have no buffer.
+// too, because a rank that sends or receives nothing may have no buffer.
 std::uint64_t signature_of(const Key& key, const Choice& choice) {
   std::uint64_t hash = 1;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),

@@ -81,8 +81,8 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   return number;
 }
 
-// Sorts `earlier`, the steps that a new step must wait for, and returns it without the redundant ones: those that another
-// step in `earlier` already waits for, directly or through others.
+// Sorts `earlier`, the steps that a new step must wait for, and returns it without the redundant steps. A step is redundant
+// if another step in `earlier` already waits for it, directly or through others.
 std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
   std::sort(earlier.begin(), earlier.end(), std::greater<>());
   earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());

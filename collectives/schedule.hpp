@@ -6,7 +6,7 @@
 //                                     2  send         to 1    output[0..4)                            after 1
 //                                     3  recv         from 1  output[4..8)
 //
-// "after" names the steps that a step waits for. An algorithm only lists steps, and add() finds these waits: a step waits
+// "after" names the steps that a step waits for. An algorithm only lists steps, and add() finds these waits. A step waits
 // for an earlier step if both access the same elements and one of the two writes them. An algorithm may request further
 // waits. Empty messages are left out, by sender and receiver alike.
 #pragma once
@@ -60,7 +60,7 @@ class Schedule {
   void recv_reduce(std::vector<int> peers, Range own, Range into) {
     add({Kind::recv_reduce, std::move(peers), {own}, into, {}, round_});
   }
-  void copy(Range from, Range into);  // no step if both are the same memory already
+  void copy(Range from, Range into);  // adds no step if both ranges are the same memory
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
   Range scratch(std::int64_t count);  // new scratch elements
 

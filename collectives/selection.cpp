@@ -87,7 +87,7 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
 
 Choice Selector::choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const {
   const Tuned* best = nullptr;
-  const auto rank = [&](const Tuned& t) {  // lines with the call's in_place come first, then those of the nearest size
+  const auto rank = [&](const Tuned& t) {  // prefers lines with the call's in_place, then the nearest size
     return std::pair(t.in_place != problem.in_place, distance(t.bytes, bytes));
   };
   for (const Tuned& t : table_.choices)

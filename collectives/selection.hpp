@@ -1,9 +1,9 @@
-// Chooses what `auto` runs: the algorithm that was measured fastest on this machine, at the measured size whose ratio to the
-// call's size is nearest to 1. If the tuning table has no line for the call, `auto` runs the algorithm that is fastest by
-// the cost model.
+// Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
+// call's size (by ratio). If the tuning table has no line for the call, `auto` runs the algorithm that is fastest by the
+// cost model.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
-//   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring takes 1.30 times …"
+//   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
 //   no line for 2 ranks: ring 14 µs, direct 9 µs, … by α, β, γ   →  direct, "9 µs by the cost model"
 //
 // The table may also have lines for "native", the collective of the backend's library. They are skipped for a call if the
@@ -37,8 +37,8 @@ double predict(const std::string& backend, const std::string& algorithm, int chu
                std::int64_t element_bytes, const Price& price);
 
 // Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
-// products. Open MPI's sums of u8 saturate; ours wrap. min and max of MPI and NCCL may lose a NaN, depending on rank order;
-// ours always keep it. MPI limits counts to an int.
+// products. Open MPI's sums of u8 saturate; our sums wrap. The min and max of MPI and NCCL may lose a NaN, depending on rank
+// order; our min and max always keep it. MPI limits counts to an int.
 bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 class Selector {

@@ -38,7 +38,8 @@ StagedOperation::~StagedOperation() {
   if (plan_.on_device) device_->release(stand_in_.data());
 }
 
-// Enqueues the copy even if the input is empty: its completion shows that the device is no longer using the output buffer.
+// Enqueues the copy even if the input is empty, because its completion shows that the device is no longer using the output
+// buffer.
 void StagedOperation::await_input(const void* input) {
   stage_ = Stage::input;
   if (plan_.on_device)

@@ -4,7 +4,7 @@ namespace chorale {
 namespace {
 
 // Returns the root of the subtree over places first … end − 1, where `first` is even. The root is an odd place near the
-// middle, so the left part has odd size and the right part begins at an even place again. The tree's depth is ⌊log₂ size⌋.
+// middle. So the left part has odd size, and the right part begins at an even place again. The tree's depth is ⌊log₂ size⌋.
 int middle(int first, int end) { return end - first == 1 ? first : first + (((end - first) / 2) | 1); }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct TreeNode {
 
 // The parent and children of `rank` in tree 0 or 1 over `size` ranks.
 TreeNode in_tree(int tree, int rank, int size);
-// The same for two trees over all ranks but the problem's root. That root is the parent of both trees.
+// The same for two trees over all ranks except the problem's root. That root is the parent of both trees.
 TreeNode in_tree_below_root(int tree, const Problem& p);
 
 // The first or the second half of a vector.

@@ -1,5 +1,5 @@
-// The tuning table: the fastest algorithms that `chorale tune` measured on this machine. The algorithm `auto` is chosen from
-// this table. It is a small JSON file with one line per measured case, so that a person can read why an algorithm runs:
+// The tuning table: the fastest algorithms that `chorale tune` measured on this machine. `auto` chooses algorithms from this
+// table. The table is a small JSON file with one line per measured case, so that a person can read why an algorithm runs:
 //
 //   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   return mpi::run_ranks([&](const mpi::Runtime& runtime) {
     const char* backend = argc > 1 ? argv[1] : "shm";
     const std::int64_t count = argc > 2 ? std::atoll(argv[2]) : 1'000'000;
-    if (count < 1) usage_error("there is nothing to sum", "an empty vector was asked for", "give the number of elements");
+    if (count < 1) usage_error("there is nothing to sum", "the vector has no elements", "give the number of elements");
 
     // Step 1: join all ranks on the backend.
     SystemClock clock;

@@ -1,5 +1,5 @@
-// 2. An all-reduce of your own: written from nothing, proved, drawn and run. An algorithm is a function from a problem to
-// a schedule. A schedule is plain data, so the same schedule is proved, drawn and executed.
+// 2. An all-reduce of your own: written, proved, drawn and run. An algorithm is a function from a problem to a schedule.
+// A schedule is plain data, so the same schedule is proved, drawn and executed.
 //
 //   mpirun -np 4 ./2_own_algorithm shm
 #include <algorithm>
@@ -13,7 +13,8 @@ using namespace chorale;
 //   ranks  0 ──▶ 1 ──▶ 2 ──▶ 3        up: add my vector, send on     p ranks: 2(p − 1) rounds; inner ranks send twice
 //          0 ◀── 1 ◀── 2 ◀── 3        down: keep the sum, send on
 //
-// The schedule says what this rank does. The library finds out which step must wait for which from the data they touch.
+// The schedule says what this rank does. From the data that the steps touch, the library derives which step must wait for
+// which.
 Schedule line(const Problem& p) {
   const std::int64_t n = p.blocks.total();
   const int last = p.size - 1;

@@ -1,6 +1,6 @@
-// 3. Trains a small GPT with data parallelism written by hand: every rank has the whole model and computes the gradients of
-// its part of the batch; then the gradients of all ranks are added. The losses have the same bits on 1, 2, 3 or 4 ranks, and
-// the same bits as in 4_train_with_the_library.
+// 3. Trains a small GPT with data parallelism written by hand. Every rank has the whole model and computes the gradients
+// of its part of the batch. Then the gradients of all ranks are added. The losses have the same bits on 1, 2, 3 or 4
+// ranks, and the same bits as in 4_train_with_the_library.
 //
 //   mpirun -np 4 ./3_train_by_hand
 //
@@ -36,9 +36,9 @@ int main() {
       usage_error("the batch cannot be divided evenly among the ranks", std::to_string(batch) + " sequences",
                   "start 1, 2, 3, 4, 6 or 12 ranks");
 
-    // Step 2: build the model, a list of layers. Every rank begins with the same weights, which follow from the seed. Exact
-    // numerics keep gradients as integer multiples of a small unit, so a sum of gradients has the same bits in any order and
-    // on any number of ranks.
+    // Step 2: build the model, a list of layers. Every rank begins with the same weights, which follow from the seed.
+    // Exact numerics stores gradients as integer multiples of a small unit. So a sum of gradients has the same bits in
+    // any order and on any number of ranks.
     const ModelShape shape{.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     const std::int64_t tokens = batch * shape.sequence;
     const std::uint64_t seed = 1234;

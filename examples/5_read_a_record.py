@@ -20,7 +20,7 @@ train = file["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
 
-# Step 3: check the record. If steps are missing or a loss is not a number, it is damaged.
+# Step 3: check the record. If steps are missing or a loss is not a number, the record is damaged.
 if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
     sys.exit("the record is damaged: steps are missing, or a loss is not a number")
 
@@ -31,7 +31,7 @@ top = max(mean for _, mean in means)
 for step, mean in means:
     print(f"step {step:5}  loss {mean:7.4f}  {'#' * round(50 * mean / top)}")
 
-# Step 5: the seconds of a step by rank and phase. Words are codes, and flag_meanings lists them.
+# Step 5: the seconds of a step by rank and phase. Texts are stored as codes; the attribute flag_meanings lists the texts.
 phases = file["phases"]
 seconds = phases["phase_time"][:int(phases.attrs["committed_rows"])].mean(axis=0)
 names = phases["phase"].attrs["flag_meanings"].decode().split()

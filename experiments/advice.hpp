@@ -1,11 +1,11 @@
-// Commands in messages, written so that they work when pasted into the shell that started this program.
+// Builds the commands that messages recommend. They work when pasted into the shell that started this program.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace chorale {
 
-// This program as it was typed: "build/chorale", or "chorale" if the shell found it on PATH.
+// The name of this program as the user typed it: "build/chorale", or "chorale" if the shell found it on PATH.
 std::string program();
 
 // "mpirun -n 4 build/chorale compare --resume runs/x"; for one rank the command has no mpirun.

@@ -1,5 +1,6 @@
 // `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
-// out of place. It checks every element of the results. Exit 3: an element was wrong. Exit 2: nothing requested exists.
+// out of place. It checks every element of the results. Exit 3: an element was wrong. Exit 2: no requested combination can
+// run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class BenchCommand final : public Command {
     device_.declare(options);
     launches_.declare(options);
     options.add("check", check_, "whether results are checked, element by element").range(0, 1);
-    options.add("compare-calls", compare_calls_, "whether ranks compare their calls, as in a training run").range(0, 1);
+    options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does")
+        .range(0, 1);
     options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped").range(0, 1);
     options.add("format", format_, "output format").one_of(TextTable::formats());
     options.add("out", out_, "write every sample of every rank to this new record").words("FILE.h5");
@@ -49,7 +51,7 @@ class BenchCommand final : public Command {
     launches_.check(launch, out_);
     if (out_.empty()) return;
     if (fs::exists(out_))
-      usage_error("the record exists already", out_, "nothing is overwritten: name another, or remove it");
+      usage_error("the record exists already", out_, "nothing is overwritten: name another file, or remove this one");
     require_writable(folder_of_out());
   }
 
@@ -69,7 +71,7 @@ class BenchCommand final : public Command {
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
       const Error nothing(Exit::usage, "nothing remains to be measured", "every combination was skipped",
-                          fmt::format("{0} info lists backends, {0} show all_reduce its algorithms", program()));
+                          fmt::format("to list backends: {0} info; to list algorithms: {0} show all_reduce", program()));
       if (speaks) std::fputs(describe(nothing, 0, 1).c_str(), stderr);
       return static_cast<int>(Exit::usage);
     }
@@ -92,17 +94,18 @@ class BenchCommand final : public Command {
     return tell_wrong(wrong_in(rows));
   }
 
-  // Prints below the table that prices were not measured on this machine, and that one rank has no bandwidth.
+  // Prints notes below the table: the cost model was not fitted to this machine, or one rank has no bandwidth.
   void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
     const Selector selector(asked_.tuning());
     std::set<std::string> unmeasured;
     for (const auto& row : rows)
       if (!row["predicted_us"].is_null() && !selector.price_is_measured(row["backend"])) unmeasured.insert(row["backend"]);
     if (!unmeasured.empty())
-      fmt::print("# predicted: from default prices, not measured on this machine, of {}; to measure them: {}\n",
+      fmt::print("# predicted: by a cost model that was not fitted to this machine, on {}; to fit it: {}\n",
                  join({unmeasured.begin(), unmeasured.end()}, ", "), command_on(processes, "tune"));
     if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
-      fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; two ranks: {}\n", command_on(2, "bench …"));
+      fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; to use two ranks: {}\n",
+                 command_on(2, "bench …"));
   }
 
   static int tell_wrong(std::int64_t elements) {

@@ -29,7 +29,7 @@ class Command {
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
   virtual std::vector<Preset> presets() const { return {}; }         // the values of --preset NAME
-  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // settings files of other programs that it can read
+  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files that the command can read
   virtual void check(const Launch&) {}
   virtual bool starts_ranks() const { return false; }  // if true, run() launches the ranks, and MPI stays off here
   virtual int run(Session& session) = 0;

@@ -8,8 +8,8 @@
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
 //
 // A run with fewer ranks than were started uses the first ranks; the others sleep. A run that cannot start (too little
-// memory, for example) becomes a row that says why. A run that fails may leave ranks inside a collective, so it ends the
-// launch and leaves failure.txt in its folder. --resume turns this file into a row, and continues with the other runs.
+// memory, for example) becomes a row that says why. A run that fails may leave ranks inside a collective. It therefore ends
+// the launch, and leaves failure.txt in its folder. --resume turns this file into a row, and continues with the other runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class Compare final : public Command {
 
   void check(const Launch& launch) override {
     if (files_.size() + !resume_.empty() + !layouts_.empty() != 1)
-      usage_error("one suite at a time",
+      usage_error("compare needs one of these: a suite, --layouts or --resume",
                   fmt::format("{} files were given{}{}", files_.size(), layouts_.empty() ? "" : ", and --layouts",
                               resume_.empty() ? "" : ", and --resume"),
                   program() + " compare experiments/suites/strategies.toml, or --layouts dp4,tp4, or --resume runs/latest");
@@ -89,7 +89,7 @@ class Compare final : public Command {
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
     check_runs(suite_, run_dir_, launch, mistakes);
     if (!layouts_.empty() && !mistakes.empty())
-      usage_error("nothing was run", mistakes[0].text, "change the option that it names");
+      usage_error("nothing was run", mistakes[0].text, "change the option named above");
     refuse_mistakes(suite_, std::move(mistakes));
     values_ = varied_values(suite_, launch);
     signals_.emplace();
@@ -132,17 +132,18 @@ class Compare final : public Command {
     return given;
   }
 
-  // Options of train need --layouts. Environment variables are ignored here: they may be meant for another command.
+  // Refuses options of train unless --layouts is given. Ignores environment variables, which may be meant for another
+  // command.
   void require_nothing_to_pass_on() const {
     for (const Setting& setting : options_->given_to_pass_on())
       if (setting.source != Source::environment)
-        usage_error(fmt::format("{} is an option of the runs", setting.key),
+        usage_error(fmt::format("{} is an option of the runs, not of compare", setting.key),
                     fmt::format("{} = {} ({})", setting.key, setting.text, setting.origin),
                     "write it into the suite, under [[runs]], or use --layouts dp4,tp4 instead of a suite");
   }
 
-  // Prepares --resume. The comparison must have as many ranks as before. Options that are not given keep the values that the
-  // comparison was started with.
+  // Prepares the comparison that --resume continues. It must have as many ranks as before. Options that are not given keep
+  // the values that the comparison was started with.
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to another run later
     const fs::path folder = resume_;
@@ -266,8 +267,9 @@ class Compare final : public Command {
     write_file(record.folder / "report.html", report::page_of(records));
     fmt::print("\nthe figures: {}\nthe record:  {}\n", (record.folder / "report.html").string(), file.string());
     if (no_time_from_ > 0)
-      fmt::print("{} of {} repetitions: another would have exceeded the budget of {}; to run them: {} --budget 0\n",
-                 no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
+      fmt::print(
+          "{} of {} repetitions were run: another would have exceeded the budget of {}; to run the others: {} --budget 0\n",
+          no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
     if (exit == Exit::runtime) fmt::print("stopped; to run the rest: {}\n", resume_command(ranks, record));
   }
 

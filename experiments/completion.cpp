@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-// The shell script that `completion` prints. It skips "=", which bash makes a word of its own (--dtype=bf16). In a list
+// The shell script that `completion` prints. It skips "=", which bash treats as a separate word (--dtype=bf16). In a list
 // a,b,c it completes the last element.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{

@@ -16,14 +16,14 @@ class Export final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, its checkpoints or one checkpoint").words("DIR");
     o.add("out", out_, "the folder to make").words("DIR");
-    o.add("tokenizer", tokenizer_, "tokenizer to put beside the weights; default: the one kept with the run")
+    o.add("tokenizer", tokenizer_, "tokenizer to put beside the weights; default: the tokenizer kept with the run")
         .words("bytes|FILE|DIR");
     o.add("dtype", dtype_, "type of the exported weights").one_of({"f32", "bf16", "f16"});
   }
 
   void check(const Launch&) override {
     if (load_.empty() || out_.empty())
-      usage_error("export needs a run and a folder", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
+      usage_error("export needs --load and --out", fmt::format("--load is \"{}\", --out \"{}\"", load_, out_),
                   program() + " export --load runs/latest --out model");
     if (std::filesystem::exists(out_) && !(std::filesystem::is_directory(out_) && std::filesystem::is_empty(out_)))
       usage_error("the folder to export to already exists", out_, "name another with --out, or remove it first");

@@ -29,7 +29,7 @@ class Generate final : public Command {
   void declare(Options& o) override {
     o.add("load", load_, "a run, a checkpoint, or a Hugging Face model folder").words("DIR");
     o.add("prompt", prompt_, "start of the text; without a tokenizer: token numbers, as in 5,7,9");
-    o.add("tokenizer", tokenizer_name_, "default: the one kept with the model; none: show tokens as numbers")
+    o.add("tokenizer", tokenizer_name_, "default: the tokenizer kept with the model; none: show tokens as numbers")
         .words("bytes|none|FILE|DIR");
     o.add("tokens", tokens_, "tokens to generate per text").range(1, 1e9);
     o.add("samples", samples_, "number of texts, each with the next seed; 0: one per replica").range(0, 1e9);

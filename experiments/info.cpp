@@ -1,5 +1,5 @@
-// `chorale info`: shows what is built in, what works on this machine, and why the rest does not. Under mpirun it also shows
-// where the ranks run. With --run-dir it also makes a run folder, whose record has the facts of the build and the ranks.
+// `chorale info`: shows what is built in, what works on this machine, and why other parts do not. Under mpirun it also shows
+// where the ranks run. With --run-dir it also makes a run folder with a record of the facts of the build and the ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -129,7 +129,7 @@ class Info final : public Command {
  public:
   void declare(Options& options) override {
     options.add("format", format_, "output format").one_of({"text", "json"});
-    options.add("run-dir", run_dir_, "keep a record in a new folder below this one").words("DIR");
+    options.add("run-dir", run_dir_, "create a folder with a record in this folder").words("DIR");
   }
 
   void check(const Launch&) override {

@@ -30,7 +30,7 @@ class MachineWatch {
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
   std::vector<OtherWork> finish(Log& log);               // on rank 0, one entry per rank; empty on the other ranks
-  const std::string& warned() const { return warned_; }  // the work it warned of, on rank 0; "" if there was no warning
+  const std::string& warned() const { return warned_; }  // the work in the warning, on rank 0; "" without one
 
  private:
   std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
@@ -38,7 +38,7 @@ class MachineWatch {
 
   const mpi::Runtime& runtime_;
   Clock& clock_;
-  bool speaks_;  // whether it may still warn; false in a suite, which itself warns
+  bool speaks_;  // whether it may still warn; false in the run of a suite, because the suite warns
   std::string warned_;
   MachineReading before_;
   std::vector<RankReading> first_look_;

@@ -105,7 +105,7 @@ The request has a mistake or cannot be fulfilled; nothing was started.
 A check failed.
 .TP
 4
-A rank waited too long for another, or for two minutes after a request to stop.
+A rank waited too long for another rank, or for two minutes after a request to stop.
 )";
 };
 

@@ -37,9 +37,10 @@ class PlanCommand final : public Command {
     layout_flags_.take_all();
     layout_flags_.declare(o);
     o.section("the plan");
-    o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, with one replica if it leaves dp out")
+    o.add("ranks", ranks_, "number of ranks to plan for; 0: as the layout says, or one replica if it has no dp")
         .range(0, 1e7);
-    o.add_bytes("memory-limit", memory_limit_, "memory per rank, as 80G; layouts that need more are marked; auto: no limit")
+    o.add_bytes("memory-limit", memory_limit_,
+                "memory per rank, such as 80G; layouts that need more are marked; auto: no limit")
         .range(1, 1e15);
     o.add("rows", rows_, "rows to show of the table of all layouts, in text; 0: all")
         .range(0, 1e6)
@@ -77,8 +78,8 @@ class PlanCommand final : public Command {
       fmt::print(
           "{}: {} ranks, {:.2f} million parameters in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
           "bubble {:.2f} %, if stages take time in proportion to their flops\n\n"
-          "replica 0, shard 0 of each stage; params to states: bytes held after a step; activations to peak: peaks of a "
-          "step\n",
+          "replica 0, shard 0 of each stage; columns params to states: bytes held after a step; "
+          "activations to peak: peaks of a step\n",
           to_string(l), l.ranks(), static_cast<double>(o.shape.parameters()) / 1e6, name_of(o.compute), o.global_batch,
           o.shape.sequence, o.micro_batch, 100 * planned_bubble(o, l));
     fmt::print("{}", memory.print(format_));
@@ -101,7 +102,8 @@ class PlanCommand final : public Command {
 
   void check_all() {
     if (ranks_ == 0)
-      usage_error("all layouts of how many ranks?", "layout is all, ranks is 0", "add --ranks: --ranks 8 --layout all");
+      usage_error("--layout all needs a number of ranks", "layout is all, ranks is 0",
+                  "add --ranks: --ranks 8 --layout all");
     request_.backends = layout_flags_.backends(), request_.algorithms = layout_flags_.algorithms();
     layouts_ = plan::legal_layouts(
         flags_.limits(ranks_), [this](const Layout& layout) { return options_on(layout); },

@@ -60,7 +60,7 @@ class Prove final : public Command {
     o.add("backend", backend_, "backend of the collectives: one name, or by axis: tp=shm,dp=ucx");
     o.add("algorithm", algorithm_, "algorithm of the collectives: one name, or by axis: dp=ring,tp=direct");
     o.add("vary", vary_, "also prove that these may change without changing the bits").one_of(variations);
-    o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
+    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
   }
 
   void check(const Launch& launch) override {
@@ -133,8 +133,8 @@ class Prove final : public Command {
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Collective. Launchers kill ranks about one second after asking them to end, so the ranks of a layout agree after each
-  // step, not only after the last.
+  // Collective. The ranks of a layout agree after each step, not only after the last, because launchers kill ranks about one
+  // second after asking them to end.
   bool any_told_to_stop(Axis& world) {
     told_to_stop_ = told_to_stop_ || signals_->pending();
     const std::vector<std::string> all = world.exchange(told_to_stop_ ? "stop" : "-");

@@ -99,7 +99,8 @@ class Report final : public Command {
     options.add("group", group_, "print this group only, such as ranks or train").words("NAME");
     options.add("warm-up", warm_up_, "first steps to exclude from speeds; -1: as the suite says, else a tenth, at most ten")
         .range(-1, 1e9);
-    options.add("rows", rows_, "newest rows of each table; 0: all, the default for csv, json and md").range(0, 1e9);
+    options.add("rows", rows_, "print this many of the newest rows of each table; 0: all, the default for csv, json and md")
+        .range(0, 1e9);
     options.add("format", format_, "output format").one_of(TextTable::formats());
   }
 
@@ -148,7 +149,8 @@ class Report final : public Command {
     return 0;
   }
 
-  // Prints how the conditions differ, then the table. Other formats than text print only the table to stdout, for programs.
+  // Prints how the conditions differ, then the table. With other formats than text, stdout gets only the table, because
+  // programs read it.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     if (const std::string how = how_equal(one, other); !how.empty())

@@ -18,8 +18,8 @@ struct RankFacts {
   std::vector<int> cpus;  // the cores on which the launcher lets the rank run
   std::int64_t cpu = 0;   // the core on which the rank ran when the facts were gathered
   std::int64_t pid = 0;
-  std::int64_t local_rank = 0;  // index of the rank among those of its host
-  std::int64_t threads = 1;     // number of threads for the rank: its share of `cpus`
+  std::int64_t local_rank = 0;  // index of the rank among the ranks of its host
+  std::int64_t threads = 1;     // number of threads for the rank: the rank's share of `cpus`
   bool oversubscribed = false;  // more ranks than cores share `cpus`
   double clock_offset = 0;      // seconds; the rank's clock + clock_offset = rank 0's clock
 };

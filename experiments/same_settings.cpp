@@ -39,7 +39,7 @@ void require_same_settings(const Options& options, std::optional<mpi::Runtime>& 
     if (found.empty()) found = text;
   found = mpi::broadcast(runtime->world(), found);
   if (found.empty()) return;
-  runtime.reset();  // finalizes MPI, as all ranks are here; the error is then printed once
+  runtime.reset();  // finalizes MPI, which all ranks do here; the error is then printed once
   const std::string key = found.substr(0, found.find(' '));
   usage_error(fmt::format("ranks differ in {}", key), found,
               key == "command"

@@ -1,7 +1,7 @@
-// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them: what every rank holds after
-// each round, what the rank sends, what the algorithm costs, and the order of the sums. --steps prints one line per step,
-// --svg writes a space-time diagram. Without an algorithm it lists all algorithms of the collective with their prices.
-// `show pipeline SCHEDULE` does the same for pipeline schedules.
+// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them: the contents of every rank
+// after each round, the elements sent, the cost, and the order of the sums. --steps prints one line per step. --svg writes a
+// space-time diagram. Without an algorithm it lists all algorithms of the collective with their costs. `show pipeline
+// SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ class Show final : public Command {
   std::string diagram() const {
     if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
-    const Price visible{1, 2 / n, 1 / n};  // prices at which every step is visible, whatever the length of the vector
+    const Price visible{1, 2 / n, 1 / n};  // model parameters at which every step is visible, whatever the vector's length
     return draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
   }
 

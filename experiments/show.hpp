@@ -1,4 +1,5 @@
-// The text that `chorale show` prints about collective algorithms: one algorithm in full, or a table with prices of many.
+// The text that `chorale show` prints about collective algorithms: one algorithm in full, or a table of many with their
+// costs.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,10 +9,11 @@
 
 namespace chorale {
 
-// Draws the rounds or, if `steps` is set, lists the steps of every rank. Then the price and the order of the sums follow.
+// Draws the rounds or, if `steps` is set, lists the steps of every rank. Then the algorithm's cost and the order of its sums
+// follow.
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps);
 
-// One line per algorithm with its price. `problem_for` returns the problem on which algorithms of a collective are priced.
+// One line per algorithm with its cost. `problem_for` returns the problem for which a collective's algorithms are compared.
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
 

@@ -1,5 +1,5 @@
-// The text that `chorale show pipeline` prints about pipeline schedules: one schedule in full, or a table with the prices of
-// all.
+// The text that `chorale show pipeline` prints about pipeline schedules: one schedule in full, or a table of all with their
+// costs.
 #pragma once
 #include <string>
 #include <vector>

@@ -13,10 +13,10 @@ namespace {
 
 constexpr int most_drawn = 32;             // pictures of more ranks are unreadable
 constexpr std::size_t most_orders = 8;     // most lines that describe the order of the sums
-constexpr std::int64_t element_bytes = 1;  // prices are multiples of the vector's length n, so any value will do
+constexpr std::int64_t element_bytes = 1;  // costs are given as multiples of the vector's length n, so any value works
 
-// The time of an algorithm if only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
-// element) cost anything, in multiples of α, nβ and nγ. n: elements of the vector. If all ranks run their rounds in
+// Three times of an algorithm: if only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
+// element) took time. They are multiples of α, nβ and nγ for a vector of n elements. If all ranks run their rounds in
 // lockstep, the time is the sum of the three; otherwise it is close to the sum.
 struct Terms {
   double alpha, beta, gamma;

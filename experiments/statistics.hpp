@@ -1,9 +1,9 @@
 // Statistics of measured times: the median of a series with its interval, and whether two kinds of run differ.
 //
-// The calls of one launch (one start of the program), and the steps of one run, share their pages, their cores and whatever
-// else the machine did meanwhile. A thousand calls are therefore one measurement, repeated: they describe that launch and
-// say nothing about the next one. So a comparison takes one number from each launch, or from each block: a repetition in
-// which all kinds of run took turns.
+// The calls of one launch (one start of the program), and the steps of one run, share memory pages, cores and the machine's
+// other load. A thousand calls are therefore one measurement, repeated: they describe that launch and say nothing about the
+// next one. So a comparison takes one number from each launch, or from each block: a repetition in which all kinds of run
+// took turns.
 //
 //   block        1      2      3      4      5      6         paired: what slows a block slows both runs in it
 //   one          a1     a2     a3     a4     a5     a6
@@ -24,9 +24,9 @@ struct Summary {
   bool has_interval = true;  // false with fewer than six samples: ci_low and ci_high are then the extremes
 };
 
-// The 95 % interval of the median lies between two order statistics: the number of samples below the true median is
-// distributed like the heads in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). This assumes independent
-// samples, and nothing about their distribution.
+// The 95 % interval of the median lies between two order statistics. The number of samples below the true median is
+// distributed like the number of heads in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). This assumes
+// independent samples, and nothing about their distribution.
 Summary summarize(std::vector<double> samples);
 
 inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer

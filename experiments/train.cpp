@@ -57,8 +57,8 @@ class Train final : public Command {
     o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
     o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
         .words("bytes|FILE|DIR")
-        .only_where("a file of tokens", [this] { return data_ == "synthetic" ? "the synthetic data is no text" : ""; });
-    o.add("run-dir", run_dir_, "keep the run in a new folder below this one").words("DIR");
+        .only_where("a file of tokens", [this] { return data_ == "synthetic" ? "synthetic data is not text" : ""; });
+    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
     o.add("save-interval", save_interval_, "steps between checkpoints; 0: only at the end")
         .range(0, 1e9)
         .only_with("no-save", {"false"});
@@ -133,7 +133,7 @@ class Train final : public Command {
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {options.threads});
       training.publish();
     }
-    if (!load_.empty()) {  // before this run has a folder, because runs/latest will then point to it
+    if (!load_.empty()) {  // before this run gets a folder, to which runs/latest then points
       const Checkpoint checkpoint = Checkpoint::open(load_, log, peers_of(training.mesh()));
       resume(training, checkpoint);
       require_steps_left(checkpoint);

@@ -1,5 +1,5 @@
-// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest for each size to the
-// tuning table, which `auto` uses, and prints each choice with its reason. Choices for other rank counts, backends and
+// `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest algorithm for each size
+// to the tuning table, which `auto` uses. It prints each choice with its reason. Choices for other rank counts, backends and
 // operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
 #include <fmt/format.h>
 
@@ -35,7 +35,8 @@ class Tune final : public Command {
   void check(const Launch&) override {
     asked_.check();
     if (asked_.tuning_file().empty())
-      usage_error("no place for the tuning table", "neither XDG_CACHE_HOME nor HOME is set", "name one with --tuning FILE");
+      usage_error("there is no folder for the tuning table", "neither XDG_CACHE_HOME nor HOME is set",
+                  "name one with --tuning FILE");
     signals_.emplace();
   }
 
@@ -136,7 +137,7 @@ class Tune final : public Command {
     return tuned;
   }
 
-  // `caution`: what to add to the prices if other programs disturbed the measurement.
+  // `caution`: a note to print with the prices (α, β, γ) if other programs disturbed the measurement.
   static void fit_prices(TuningTable& table, const std::vector<Series>& all, const std::string& caution) {
     std::map<std::string, std::vector<Observed>> observed;
     for (const Series& series : all) {
@@ -149,7 +150,7 @@ class Tune final : public Command {
     }
     for (const auto& [backend, samples] : observed) {
       const auto [p, gamma_found] = fit(samples, backend_named(backend).usual);
-      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few operations were timed to tell the prices apart
+      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few operations were timed to distinguish α, β and γ
       if (usable) table.prices[backend] = p;
       fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}{}\n", backend, p.alpha * 1e6,
                  p.beta * 1024e9, p.gamma * 1024e9, gamma_found ? "" : " (not measurable, so in its usual ratio to β)",

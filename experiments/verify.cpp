@@ -1,7 +1,8 @@
-// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). It tries vectors about as
-// long as the number of ranks, blocks of unequal sizes, in place and out of place, whole and cut into chunks, with several
-// numbers of ranks per node. It prints one line per algorithm, and a total. If a proof fails, it names rank, step and
-// element, and exits with 3. Pipeline schedules are proved likewise, for many numbers of stages, micro-batches and chunks.
+// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). It tries vectors with about
+// as many elements as ranks, and blocks of unequal sizes. It tries calls in place and out of place, schedules with and
+// without chunks, and several numbers of ranks per node. It prints one line per algorithm, and a total. If a proof fails, it
+// names rank, step and element, and exits with 3. Pipeline schedules are proved likewise, for many numbers of stages,
+// micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The activation of an MLP: GELU, or SwiGLU, which halves the columns. For the backward pass it keeps only its input.
+// The activation of an MLP: GELU, or SwiGLU, which halves the columns. For the backward pass the layer keeps only its
+// input.
 #pragma once
 #include "layers/layer.hpp"
 

@@ -16,7 +16,7 @@ class Attention final : public Layer {
     AttentionShape shape;
     std::optional<Rotary> rotary;
     double dropout = 0;
-    std::uint32_t site = 0;      // random-number site of the dropout of attention probabilities
+    std::uint32_t site = 0;      // identifies this layer's dropout of attention probabilities among all dropouts
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
   };
   Attention(std::string name, const Options& options) : name_(std::move(name)), options_(options) {}

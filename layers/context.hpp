@@ -1,5 +1,6 @@
-// Every layer receives a Context besides its input. It says where to compute, how to sum, which tokens of the global batch
-// to process and where to keep tensors for the backward pass. A context is passed as an argument; none is global.
+// Every layer receives a Context besides its input. The Context says where to compute, how to sum, which tokens of the
+// global batch to process and where to keep tensors for the backward pass. A context is passed as an argument; none is
+// global.
 #pragma once
 #include <functional>
 #include <map>
@@ -44,8 +45,8 @@ struct Context {
   Tape* tape = nullptr;  // null: no backward pass follows
   // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
-  // No other layer needs weight gradients, so a schedule may defer them (such as ZB-H1): weight_gradient() appends their
-  // computation to this list. Null: weight_gradient() computes them at once.
+  // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then
+  // appends their computation to this list. Null: weight_gradient() computes them at once.
   std::vector<std::function<void()>>* put_off = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
   std::function<void()> after_layer = {};  // lets a strategy progress its communication between layers
@@ -74,7 +75,7 @@ struct Context {
   // A sequence is divided into leaves of this many tokens. Weight gradients are summed in floats within a leaf; exact
   // numerics adds the leaves as integers. The bits of exact numerics therefore depend on this number.
   std::int64_t leaf() const { return leaf_of(tokens.sequence); }
-  static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor up to 256
+  static std::int64_t leaf_of(std::int64_t sequence);  // the largest divisor of `sequence` up to 256
 
   template <class Work>
   void weight_gradient(Work work) {

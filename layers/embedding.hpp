@@ -1,6 +1,6 @@
 // Turns each token id into a vector: its row of the token table, plus its position's row if positions are learned, then
-// dropout. For the backward pass it keeps the ids, which are data, not activations. The table may be split by rows between
-// ranks. A rank then gets zeros for ids whose row is on another rank.
+// dropout. For the backward pass the layer keeps the ids, which are data, not activations. If the rows of the table are
+// split between ranks, a rank gets zeros for ids whose row is on another rank.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"

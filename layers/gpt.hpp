@@ -28,18 +28,19 @@ struct Model {
 
 Model build_gpt(const ModelShape& shape, Remake remake, const Share& share = {});
 
-// The site of a parameter's gradient sum. `tokens`: the tokens of a step's global batch; each is at most one addend.
+// The site of a parameter's gradient sum (SumSite: its name, kind and number of addends). `tokens`: the tokens of a
+// step's global batch; each adds at most one addend.
 SumSite site_of(const Parameter& parameter, const ModelShape& shape, std::int64_t tokens);
 // Allocates the value and the gradient of every parameter, each as its own tensor.
 void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType compute, std::int64_t tokens);
-// Writes initial values for elements of a parameter's slab, from element `first` of the slab on. A value depends only on
-// the seed, the parameter's name and the element's index in the whole tensor. So the model starts the same on every layout
-// and in every floating type.
+// Writes initial values for elements of a parameter's slab (this rank's part), from element `first` of the slab on. A
+// value depends only on the seed, the parameter's name and the element's index in the whole tensor. So the model starts
+// the same on every layout and in every floating type.
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed);
 
 // The published activation bytes per layer for 16-bit elements and attention that stores its scores (Korthikanti et al.
-// 2022): s·b·h·(34 + 5·a·s/h). Our layers keep less, since they store neither scores nor dropout masks; `keeps` gives
-// their exact bytes.
+// 2022): s·b·h·(34 + 5·a·s/h) for b samples of s tokens, a heads and width h. The layers here keep less, because they
+// store neither scores nor dropout masks. Layer::keeps gives their exact bytes.
 double published_activation_bytes(const ModelShape& shape, std::int64_t samples);
 
 }  // namespace chorale

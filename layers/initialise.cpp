@@ -1,6 +1,6 @@
-// Initial values: approximately normal numbers, as sums of four uniform integers (Irwin–Hall). They need no logarithm from
-// a library, so their bits are the same everywhere. The random numbers are keyed by the parameter's name and the element's
-// index in the whole tensor, so every layout starts from the same model.
+// Initial values: approximately normal numbers, as sums of four uniform integers (Irwin–Hall). These sums need no
+// logarithm from a library, so the values have the same bits everywhere. The random numbers are keyed by the parameter's
+// name and the element's index in the whole tensor, so every layout starts from the same model.
 #include "layers/gpt.hpp"
 #include "src/memory/on_host.hpp"
 

@@ -11,7 +11,7 @@
 namespace chorale {
 
 // The bytes that a layer declares to keep for its backward pass; tests compare them with the bytes really kept. A layer's
-// output and the next layer's input are the same tensor. It is kept if either layer keeps it.
+// output and the next layer's input are the same tensor, which is kept if either layer keeps it.
 struct Keeps {
   std::int64_t input = 0;   // bytes of the layer's input; 0 if the layer does not keep its input
   std::int64_t inside = 0;  // bytes of other tensors: statistics, tensors between the layer's inner layers
@@ -27,7 +27,7 @@ class Layer {
   // Returns the gradient of the layer's input. Adds the gradients of its weights to Parameter::gradient.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
-  virtual void each_site(const std::function<void(SumSite&)>&) {}  // sites of sums other than its parameters' gradients
+  virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites but those of parameters
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 

@@ -13,7 +13,7 @@ struct LearningRate {
   std::string decay = "cosine";  // constant, linear, cosine, wsd, WarmupLR, WarmupDecayLR, WarmupCosineLR
   double peak = 1e-3, minimum = 1e-4, first = 0;
   std::string warmup_style = "linear";  // or log
-  std::int64_t warmup = 0, steps = 1;   // steps: of the whole schedule, usually those of the run
+  std::int64_t warmup = 0, steps = 1;   // steps: length of the whole schedule, usually of the run
   double wsd_share = 0.2;               // fraction of the steps, at the end, in which wsd decays
 
   double at(std::int64_t step) const;  // steps count from 0

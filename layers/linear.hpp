@@ -1,9 +1,10 @@
-// A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. It keeps x for the backward pass.
+// A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. The layer keeps x for the backward pass.
 //
 // Tensor parallelism splits W by columns (a rank has some of the outputs) or by rows (a rank has some of the inputs). A sum
-// over the split dimension is computed block by block on each rank and then over ranks. With `rows` this sum is y, in the
-// forward pass. With `columns` it is dx, in the backward pass, where its communication overlaps the computation of dW. A
-// layer cut by rows has no bias here: the bias must be added once, after the sum over ranks, and Residual adds it.
+// over the split dimension is computed block by block on each rank and then over ranks. If W is split by rows, this sum
+// is y, in the forward pass. If W is split by columns, the sum is dx, in the backward pass, and its communication
+// overlaps the computation of dW. A layer split by rows has no bias here, because the bias must be added once, after the
+// sum over ranks. Residual adds it.
 #pragma once
 #include "layers/layer.hpp"
 

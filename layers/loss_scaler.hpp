@@ -1,6 +1,7 @@
 // Dynamic loss scaling for f16, whose small gradients would underflow to zero (Micikevicius et al. 2018). The loss is
 // multiplied by a scale before the backward pass, and the gradients are divided by the scale afterwards. If the gradients
-// overflow, the step is skipped. If the scale is already 1, it is not the cause, and the overflow is an error of the run.
+// overflow, the step is skipped. But if the scale is already 1, it cannot be the cause, and the overflow is an error of
+// the run.
 //
 //   overflow: patience − 1; at 0, scale ÷ 2      growth_interval good steps in a row: scale × 2, patience restored
 #pragma once

@@ -1,5 +1,5 @@
-// LayerNorm or RMSNorm over the width of each row. For the backward pass it keeps its input and two numbers per row. Its
-// output can be recomputed from these.
+// LayerNorm or RMSNorm over the width of each row. For the backward pass the layer keeps its input and two numbers per
+// row, from which its output can be recomputed.
 #pragma once
 #include "layers/layer.hpp"
 

@@ -1,5 +1,6 @@
-// Optimizers. An UpdateRule is the formula; it works on flat ranges of elements. The Optimizer keeps the state of the
-// parameters that a rank owns and applies the rule to them: to whole parameters, or under ZeRO to ranges of parameters.
+// Optimizers. An UpdateRule is the formula of an optimizer; it works on flat ranges of elements. The Optimizer keeps the
+// state of the parameters that a rank owns and applies the rule to them: to whole parameters, or under ZeRO to ranges of
+// parameters.
 //
 //   16-bit parameters   with masters      update an f32 master copy and cast it to the parameter
 //                       without masters   update bf16 weights in place with stochastic rounding (saves 4 B/param)
@@ -25,7 +26,7 @@ class UpdateRule {
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
 
-// Elements [first, first + count) of a parameter's flat slab.
+// Elements [first, first + count) of a parameter's slab (this rank's part of it), numbered row by row.
 struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
@@ -37,7 +38,7 @@ class Optimizer {
   Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>& owned, Allocator& memory, std::uint64_t seed,
             const Queue& queue = {}, bool masters = true);
 
-  // scale: a factor for the gradients. They are also multiplied by the unit of their sums (Numerics::unit).
+  // scale: a factor for the gradients. The gradients are also multiplied by the unit of their sums (Numerics::unit).
   void step(double rate, double scale, const Numerics& numerics, const Queue& queue);
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }

@@ -1,7 +1,7 @@
-// A parameter of the model on one rank. Its name and shape are those of the whole tensor. The rank holds a slab: the whole
-// tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which pipeline
-// stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on these
-// statements; none of them looks at names.
+// A parameter of the model on one rank. The name and shape are those of the whole tensor. The rank holds a slab: the
+// whole tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
+// pipeline stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on
+// these statements; none of them looks at names.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -31,14 +31,15 @@ struct Parameter {
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // true: its gradient is a sum over rows of the residual stream, which `sp` splits
+  bool of_stream = false;        // true: its gradient is a sum over rows of the residual stream
   bool tied = false;             // true: the embedding table, which the head reads too
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
   bool after_attention = false;  // for counting flops: attention's own products are counted with this parameter
 
-  // The ranks of the pipeline stages in `stages` hold the parameter. Those of them that have equal coordinates on all axes
-  // in `cut_by` hold copies of the same slab. The gradient is summed over the axes in `summed_over`. If there are two stages
-  // (a tied table), it is then also summed over the two; `summed_over` does not contain the pipeline axis.
+  // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, those with equal coordinates on
+  // all axes in `cut_by` hold copies of the same slab. The gradient is summed over the axes in `summed_over`, which never
+  // contains the pipeline axis. If two stages hold the parameter (a tied table), the gradient is then also summed over
+  // these stages.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different slabs
   std::vector<std::string> summed_over = {};  // axes of the mesh
   std::vector<std::int64_t> stages = {0};     // pipeline stages
@@ -47,7 +48,7 @@ struct Parameter {
   Tensor gradient = {};  // the slab's gradient, in Numerics::gradient_type
   SumSite site = {};
 
-  std::uint32_t random_site() const;  // a random site derived from the name
+  std::uint32_t random_site() const;  // a key for random numbers, derived from the name
 
   Shape local_shape() const {
     Shape local = shape;
@@ -59,8 +60,8 @@ struct Parameter {
 // A shared pointer, because tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
-// This rank's index among the ranks that share a layer. Those ranks differ in `axes` of the mesh. A dimension of a
-// parameter is split between them as evenly as whole units (groups of rows or columns) allow.
+// This rank's index among the ranks that share a layer. The ranks differ in their coordinates on `axes` of the mesh. A
+// dimension of a parameter is split between them as evenly as whole units (groups of rows or columns) allow.
 struct Share {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};

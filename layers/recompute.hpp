@@ -1,7 +1,7 @@
 // Full recomputation (Chen et al. 2016): a layer that keeps only its input and repeats its forward pass before the backward
-// pass. This costs a third more arithmetic and reduces a block's activations to one tensor. A dropout mask depends only on
-// the seed, step, layer and token, so the repeated pass uses the same mask. Ranks that share the layer may split the kept
-// input between them (P_a of ZeRO-R, Rajbhandari et al. 2020).
+// pass. Full recomputation costs a third more arithmetic and reduces a block's activations to one tensor. A dropout mask
+// depends only on the seed, step, layer and token, so the repeated pass uses the same mask. Ranks that share the layer
+// may split the kept input between them (P_a of ZeRO-R, Rajbhandari et al. 2020).
 #pragma once
 #include "layers/wrapping.hpp"
 

@@ -85,7 +85,7 @@ const std::vector<ModelPreset>& model_presets() {
         {"gpt2-medium", "350 million", gpt2(24, 16, 1024, 1024, 50257), 8},
         {"gpt2-large", "774 million", gpt2(36, 20, 1280, 1024, 50257), 8},
         {"gpt2-xl", "1.5 billion", gpt2(48, 25, 1600, 1024, 50257), 8},
-        {"gpt3-175b", "175 billion, to plan for", gpt2(96, 96, 12288, 2048, 50257), 1536},
+        {"gpt3-175b", "175 billion, for planning only", gpt2(96, 96, 12288, 2048, 50257), 1536},
         {"tiny-llama", "tiny as a Llama, with grouped-query attention", llama(4, 8, 4, 96, 256, 24, 480), 24},
         {"nano-llama", "nano as a Llama, with grouped-query attention", llama(6, 6, 2, 384, 1024, 256, 4096), 8},
         {"llama-1b", "1.2 billion: the shape of Llama 3.2", llama(16, 32, 8, 2048, 8192, 2048, 128256), 8},

@@ -1,5 +1,6 @@
 // The shape of a model, which determines the names and sizes of all parameters. Two families: GPT-2 (LayerNorm, GELU,
-// learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases).
+// learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases). V is the vocabulary, s the
+// sequence length, h the width, d the width of a head, f the width of the MLP.
 //
 //   embedding.weight [V,h]   position.weight [s,h]
 //   block.0.attention.norm.gain [h]  .norm.shift [h]
@@ -36,8 +37,8 @@ struct ModelShape {
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const;
-  // Flops of the forward and backward pass of one token: 6·(parameters − tables that are only looked up) + 6·L·s·h, where L
-  // is the number of layers, s the sequence length and h the width.
+  // Flops of the forward and backward pass of one token: 6·(parameters − tables that are only looked up) + 6·L·s·h, where
+  // L is the number of layers.
   double flops_per_token() const;
   void check() const;  // throws a usage error for an invalid shape
 };

@@ -31,7 +31,7 @@ void check(const TrainingOptions& o, const Layout& layout) {
   if (!o.masters && o.compute != DType::bf16)
     usage_error("only bf16 can be trained without master weights", fmt::format("dtype is {}", name_of(o.compute)),
                 o.compute == DType::f16 ? "use --dtype bf16, or leave out --no-master-weights"
-                                        : "leave out --no-master-weights: the parameters are their own masters");
+                                        : "leave out --no-master-weights: this type has no master copies anyway");
   if (o.numerics == "exact" && o.compute != DType::f32)
     usage_error("exact numerics compute in f32", fmt::format("dtype is {}", name_of(o.compute)),
                 "use --dtype f32, or --numerics fast");

@@ -1,5 +1,5 @@
-// Makes the parts of a training from its options and layout: shard boundary, pipeline schedule, buckets, reducer, update
-// rule.
+// Builds the parts of a Training from its options and layout: shard boundary, pipeline schedule, buckets, reducer and
+// update rule.
 #pragma once
 #include "parallel/training.hpp"
 

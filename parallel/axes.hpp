@@ -21,17 +21,17 @@
 
 namespace chorale {
 
-// The ranks along an axis divide one of these among them.
+// The quantity that the ranks along an axis divide among themselves.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };
 
 struct AxisRow {
-  const char* name;  // in layout words, as a flag, and as the name of its groups
-  const char* noun;  // in messages: "tensor 3"
+  const char* name;  // used in layout words, as a flag and as the name of the axis's groups
+  const char* noun;  // used in messages: "tensor 3"
   Divides divides;
   int depth;                // position of the axis in its grid; 0 is the outermost
-  bool takes_rest = false;  // true: if a layout word omits the axis, its size is world / (other axes of its grid)
+  bool takes_rest = false;  // true: if a layout word omits the axis, its size is ranks / (other sizes of its grid)
   unsigned grids = both_grids;
   bool zero = false;            // true: ZeRO shards optimizer state, gradients and values among the axis's ranks
   const char* flag = "";        // help text of the axis's flag
@@ -50,14 +50,14 @@ const AxisTable& all_axes();
 using AxisSet = std::uint32_t;
 std::size_t row_of(const AxisTable& table, std::string_view name);  // throws if there is no such axis
 AxisSet set_of(const AxisTable& table, const std::vector<std::string>& names);
-AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belong to at least one of these grids
+AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belong to at least one of `grids`
 AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);  // the axes that divide `what`
 // The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
 unsigned grid_of(const AxisTable& table, AxisSet cut);
 // The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a parameter and sum its
 // gradient, unless the axis cuts the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
-AxisSet sharding(const AxisTable& table);  // the axes among whose ranks ZeRO shards
+AxisSet sharding(const AxisTable& table);  // the axes along which ZeRO shards
 std::vector<std::string> names_of(const AxisTable& table, AxisSet set);
 inline bool contains(AxisSet set, std::size_t row) { return (set >> row & 1U) != 0; }
 

@@ -145,7 +145,8 @@ Axis::Pending Axis::start_recv(const Tensor& x, int from) {
   return message("recv", pretends() ? Request() : group_.start_recv(x.slice(), from), x);
 }
 
-// A message between two ranks needs no algorithm. Its launch time is not measured, so the trace counts it as zero.
+// A message between two ranks needs no algorithm. The launch time of a message is not measured, so the trace counts it as
+// zero.
 Axis::Pending Axis::message(const char* operation, Request request, const Tensor& x) {
   std::int64_t call = -1;
   if (writes()) {

@@ -1,11 +1,11 @@
-// One axis of the mesh as a rank sees it: the group of ranks that differ only in that coordinate. Strategies call
-// collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent waiting is counted for
-// all axes together.
+// One axis of the mesh as a rank sees it: the group of ranks that differ only in their coordinate on this axis.
+// Strategies call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent
+// waiting is counted for all axes together.
 //
-// An axis can also pretend: it has no peers and sends nothing, but counts the bytes that a real axis would send. Pretending
-// axes and real communicators choose algorithms by the same code, decision.hpp. So a plan (plan.hpp) runs the real code of
-// a training step on phantom tensors, which have shapes but no memory. Its predictions must equal the measured counts
-// exactly.
+// An axis can also pretend: it has no peers and sends nothing, but counts the bytes that a real axis would send.
+// Pretending axes and real communicators choose algorithms with the same code (decision.hpp). So a plan (plan.hpp) runs
+// the real code of a training step on phantom tensors, which have shapes but no memory. The plan's predictions must equal
+// the measured counts exactly.
 #pragma once
 #include <array>
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace chorale {
 
-// The operations on an axis: every collective, and messages from one rank to another.
+// The operations that an axis counts: every collective, and messages from one rank to another.
 inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::barrier) + 1;
 inline constexpr std::size_t operations = messages + 1;
 const char* operation_name(std::size_t operation);
@@ -33,23 +33,23 @@ struct Account {
   };
   std::array<Entry, operations> entries{};
 };
-using Accounts = std::map<std::string, Account>;  // by the name of the axis
+using Accounts = std::map<std::string, Account>;  // key: the name of the axis
 
 class Axis {
  public:
-  // A call in flight, until wait() returns. It keeps the tensors of the call alive.
+  // A call that has been started. It keeps the tensors of the call alive until wait() returns.
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
     Pending(Axis& axis, Request request, const Tensor& input, const Tensor& output, std::int64_t call);
     Pending(Pending&&) = default;
-    Pending& operator=(Pending&& other) noexcept;  // swaps
+    Pending& operator=(Pending&& other) noexcept;  // swaps the two calls
     void wait();
     bool test();  // makes progress; true once the call is complete
 
    private:
     Axis* axis_ = nullptr;
-    Tensor input_, output_;  // declared before the request, whose destructor waits and still needs them
+    Tensor input_, output_;  // declared before request_, whose destructor waits for the call and still needs the tensors
     Request request_;
     std::int64_t call_ = -1;  // the call's number in the trace
   };
@@ -103,10 +103,10 @@ class Axis {
   };
   void run(const TensorCall& call);
   Pending start(const TensorCall& call);
-  // Handles calls that need no communication: empty ones, and those of a single rank, which copies input to output. Returns
-  // false for all others.
+  // Handles calls that need no communication: empty calls, and calls on a group of one rank, which copy input to output.
+  // Returns false for all other calls.
   bool done_alone(const Call& call) const;
-  std::int64_t foreseen(const TensorCall& call);  // the bytes that this rank would send
+  std::int64_t foreseen(const TensorCall& call);  // the bytes that this rank would send in the call
   template <class Do>
   std::int64_t account_for(const Call& call, bool started, Do&& carry_out);  // returns the call's number in the trace
   Pending message(const char* operation, Request request, const Tensor& x);

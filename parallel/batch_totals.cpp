@@ -35,7 +35,7 @@ BatchTotals::BatchTotals(Allocator& memory, bool exact)
 
 SquareSum BatchTotals::squares() const {
   const Slice words = all_.narrow(before_squares, all_.count() - before_squares).slice();
-  const bool grows_there = !words.device.is_host() && words.dtype == DType::f64;  // exact sums are made on the host
+  const bool grows_there = !words.device.is_host() && words.dtype == DType::f64;  // the host adds up exact sums
   return {.there = grows_there ? words.data : nullptr};
 }
 

@@ -21,9 +21,9 @@ class BatchTotals {
 
   void clear() { chorale::clear(all_); }
   Tensor loss() const { return all_.narrow(0, 1); }  // the head adds its losses to this element
-  SquareSum squares() const;  // ‖g‖² = 0 to begin with; a fast sum on a device accumulates in all_
-  // Sums the totals of all ranks. A rank's loss counts only if `loss_counts`; `sound` is false if one of its sums was
-  // invalid. In a plan all results are 0.
+  SquareSum squares() const;  // the sum for ‖g‖², still 0; on a device, fast numerics adds to an element of all_
+  // Sums the totals of all ranks. This rank's loss counts only if `loss_counts`. `sound`: whether all sums on this rank
+  // were valid. In a plan all results are 0.
   Sums add_up(Axis& world, bool loss_counts, std::int64_t tokens, bool sound, const SquareSum& squares);
 
  private:

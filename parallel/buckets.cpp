@@ -42,7 +42,7 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
   return all;
 }
 
-// See copied_along. `spread`: axes along which ranks own different elements, so that no rank has a copy of another's part.
+// See copied_along. Along the axes in `spread`, ranks own different elements, so there are no copies.
 AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   const AxisSet cut = set_of(axes, p.cut_by), layers = dividing(axes, Divides::layers);

@@ -1,17 +1,19 @@
-// A rank stores its parameters in buckets: tensors one after the other in one buffer, so that one collective call reduces
-// or gathers many of them. Buckets are filled in the order of the backward pass, in which gradients become ready. Within a
-// bucket, parameters `of_stream` (they act on rows of the residual stream) come first. Parameters may share a bucket if the
-// same stages hold them and their gradients are summed over the same axes of the batch.
+// A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one
+// collective call reduces or gathers many of them. Buckets are filled in the order of the backward pass, in which
+// gradients become ready. Within a bucket, the parameters that act on rows of the residual stream (`of_stream`) come
+// first. Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes of
+// the batch.
 //
-// A bucket is padded to a multiple of its group's size. Each rank of the group has one shard: a block of equal size, which
-// may begin inside a tensor.
+// The ranks that sum a bucket's gradients are its group. The bucket is padded to a multiple of the group's size. Each
+// rank of the group has one shard: a block of equal size, which may begin inside a tensor.
 //
 //   bucket   │ gain │ bias │ weight ··············· │ pad │        N = 4:  │ shard 0 │ shard 1 │ shard 2 │ shard 3 │
 //             of_stream                                                      cut without regard to the tensors
 //
-// Without ZeRO and with ZeRO-1, a rank stores whole buckets of values and gradients. With ZeRO-2 it stores whole buckets of
-// values and its shards of the gradients; with ZeRO-3, its shards of both. After the reduce-scatter of ZeRO-1, only this
-// rank's shard of a gradient bucket holds sums over ranks; the rest of the bucket is not used until the next step clears it.
+// Without ZeRO and with ZeRO-1, a rank stores whole buckets of values and gradients. With ZeRO-2, the rank stores whole
+// buckets of values and its shards of the gradients; with ZeRO-3, its shards of values and gradients. After the
+// reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The other elements are not
+// used until the next step clears them.
 #pragma once
 #include <map>
 #include <vector>
@@ -47,8 +49,8 @@ struct Bucket {
 
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
   Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or storage of its own
-  // The number of gradients that are not ready yet: one per parameter and micro-batch of the step (ZeRO-0 and 1), or one per
-  // parameter for the current micro-batch (ZeRO-2 and 3).
+  // The number of gradients that are not ready yet. ZeRO-0 and 1 count one per parameter and micro-batch of the step;
+  // ZeRO-2 and 3 count one per parameter for the current micro-batch.
   std::int64_t waits_for = 0;
 
   // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until

@@ -1,5 +1,5 @@
-// Data parallelism: every rank of the data axis has a copy of the model and a part of the batch. Gradients are summed over
-// that axis.
+// Data parallelism: the ranks along the data axis hold copies of the same parameters, and each rank has its part of the
+// batch. Gradients are summed over that axis.
 //
 //   naive      after the last backward pass, tensor by tensor        nothing overlaps: the rank waits for each call
 //   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket starts when its last gradient is ready,
@@ -8,8 +8,8 @@
 // No helper thread is needed: after every layer, Context::after_layer progresses the calls in flight.
 //
 // With N ranks, Ψ parameters and ring algorithms, a rank sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al.
-// 2020) sends as many elements: buckets are reduce-scattered, each rank updates only its shard (1/N of the optimizer's
-// state), and the values are gathered.
+// 2020) sends as many elements. Its buckets are reduce-scattered, each rank updates only its shard (1/N of the
+// optimizer's state), and the values are gathered.
 #include "parallel/reducer.hpp"
 
 namespace chorale {

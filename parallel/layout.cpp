@@ -1,6 +1,6 @@
 // The rules that a layout must satisfy: world, heads, layers, batch, schedule, sequence. Each rule is a function that
 // returns nullopt if the layout satisfies it, or else two lines of an error. The error's third line suggests the nearest
-// layouts that fit on as many ranks.
+// layouts of the same number of ranks that satisfy all rules.
 #include "parallel/layout.hpp"
 
 #include <fmt/format.h>
@@ -106,7 +106,7 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
-// The schedule's own rule. It runs after check_batch, so the number of micro-batches is an integer.
+// The schedule's own rule. This check runs after check_batch, so the number of micro-batches is an integer.
 MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   if (l.stages() == 1 && l.schedule == Layout{}.schedule) return {};
   if (l.stages() == 1)
@@ -200,7 +200,7 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   return either(words);
 }
 
-// The layouts that fit and are closest to `asked`. They keep its ZeRO stage, sp and schedule where possible.
+// The layouts that fit and are closest to `asked`. They keep the ZeRO stage, sp and schedule of `asked` where possible.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
@@ -222,7 +222,7 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
   if (layout.ranks() != limits.world) return {};
   std::vector<std::string> batches, micro_batches, remedies;
   const std::int64_t unit = batch_unit(layout, limits), below = limits.global_batch / unit;
-  for (const std::int64_t step : {-1, 1})  // some schedules need a number of micro-batches that the stages divide
+  for (const std::int64_t step : {-1, 1})  // some schedules need a multiple of the stages
     for (std::int64_t tried = 0; tried < layout.stages(); ++tried) {
       LayoutLimits other = limits;
       other.global_batch = (below + (step > 0) + step * tried) * unit;

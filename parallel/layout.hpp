@@ -16,7 +16,7 @@
 
 namespace chorale {
 
-// The schedule that a layout has if its word names no schedule; it depends on the number of model chunks per stage.
+// The schedule of a layout whose word names none. It depends on the number of model chunks per stage.
 std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
@@ -37,11 +37,11 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// The layout's word, such as "dp2.tp2.pp2.z1.sp". It has dp, and every part that differs from its default.
+// The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
 std::string to_string(const Layout& layout);
-// Reads a layout word. Its parts may come in any order, each at most once: axes with sizes, z0 to z3, sp, vN (N chunks per
-// stage) and the name of a schedule. A usage error names the wrong part and says why it is wrong. `world` is the number of
-// ranks, or 0 if it is not known yet; sizes to be inferred then stay 0.
+// Reads a layout word. The parts of a word are axes with sizes, z0 to z3, sp, vN (N chunks per stage) and the name of a
+// schedule. Each part occurs at most once, and their order is free. A usage error names the wrong part and says why it is
+// wrong. `world` is the number of ranks, or 0 if it is not known yet; sizes to be inferred then stay 0.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // The shape of the layout's pipeline, with the placement of its schedule.
@@ -51,18 +51,19 @@ PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 struct LayoutLimits {
   ModelShape shape;
   std::int64_t world = 1, global_batch = 1,
-               micro_batch = 0;  // sequences; 0: a rank's whole share of the batch, or one sequence in a pipeline
+               micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's whole part of the batch
   const AxisTable* axes = &all_axes();
 };
 
-// Throws a usage error if the layout does not fit. The error suggests the nearest layouts that fit on as many ranks.
+// Throws a usage error if the layout does not fit. The error suggests the nearest layouts of the same number of ranks
+// that fit.
 void require_fits(const Layout& layout, const LayoutLimits& limits);
 bool fits(const Layout& layout, const LayoutLimits& limits);
-// Replaces a size of 0 by the world divided by the other sizes. If the quotient is not an integer, throws a usage error
-// that suggests layouts of that world. With limits, the suggested layouts also fit them.
+// Replaces a size of 0 by the number of ranks divided by the other sizes. If the quotient is not an integer, throws a
+// usage error that suggests layouts of that number of ranks. With limits, the suggested layouts also satisfy the limits.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
-// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. (A single replica has only stages 0 and 3.)
+// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. (With one replica, only stages 0 and 3 are listed.)
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 
 }  // namespace chorale

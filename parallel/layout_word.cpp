@@ -14,7 +14,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t most = 1'000'000;  // the largest axis size, so that the product does not overflow
+constexpr std::int64_t most = 1'000'000;  // the largest axis size; the product of three does not overflow
 
 // A part that has a number: an axis, z or v.
 struct Numbered {
@@ -22,7 +22,7 @@ struct Numbered {
   std::int64_t lowest, highest;
 };
 
-// Whether an axis appears in layout words. An inferred axis that is not in the dense grid does not.
+// Whether an axis appears in layout words. An axis whose size is inferred does not appear unless it is in the dense grid.
 bool is_said(const AxisRow& axis) { return !axis.takes_rest || (axis.grids & dense_grid) != 0; }
 
 std::vector<Numbered> numbered_parts(const AxisTable& axes) {
@@ -84,7 +84,7 @@ std::string take(const std::string& word, const Piece& part, Layout& layout) {
       layout[part.letters] = value;
     return part.letters;
   }
-  refuse_part(axes, word, part, "is no part of a layout");
+  refuse_part(axes, word, part, "is not a part of a layout");
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ std::string to_string(const Layout& layout) {
   if (layout.sequence) word += ".sp";
   const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
   if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
-  // With several chunks the default schedule is another one, so the word always names the schedule then.
+  // The default schedule depends on the number of chunks, so a word with several chunks always names its schedule.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
   return word;
 }

@@ -47,8 +47,8 @@ AxisSet significant(const Layout& l, AxisSet set) {
   return set;
 }
 
-// The groups of a mesh: each axis, all axes of the width together, all axes of the layers together, and every set of axes
-// that gradients may be summed over.
+// The sets of axes that have groups: each axis alone, all axes of the width, all axes of the layers, and every set over
+// which gradients may be summed.
 std::vector<AxisSet> sets_of(const Layout& l) {
   const AxisTable& axes = *l.axes;
   std::vector<AxisSet> sets;
@@ -77,7 +77,7 @@ Coordinates coordinates_of(const Layout& l, std::int64_t rank) {
 struct Mesh::Line {
   std::string name, chosen_as;     // `chosen_as`: the axis whose backend and algorithm the group uses
   AxisSet set;                     // the axes in which the group's ranks differ
-  std::int64_t rank, size, group;  // this rank's index in the group, its size, and its number among groups of the same axes
+  std::int64_t rank, size, group;  // this rank's index in the group; the group's size and index among those of the same set
 };
 
 std::vector<RankGroup> groups_of(const Layout& layout) {
@@ -128,7 +128,7 @@ Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock
   const std::string& widest = choice_for(backends, "world");
   if (topology_.hosts() > 1 && backend_named(widest).one_host)
     usage_error(fmt::format("{} connects the ranks of one host", widest), "the hosts have ranks " + topology_.text(),
-                "use --backend auto, or name it for the axes inside a host only: --backend ucx,tp=" + widest);
+                "use --backend auto, or name it only for axes within a host: --backend ucx,tp=" + widest);
   std::shared_ptr<const Selector> same_choices;
   const auto open = [&](const std::string& backend) {
     if (worlds_.contains(backend)) return;
@@ -163,7 +163,7 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
   for (auto& [backend, world] : worlds_) world.use_device(device);
 }
 
-// Prefers memory that peers can map (shm) to host memory that other backends provide.
+// Memory that peers can map (shm) comes first, then host memory that other backends provide.
 const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {

@@ -23,8 +23,8 @@ using ByAxis = std::map<std::string, std::string>;
 std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
-// The same ranks, connected by several backends at once. A backend that connects only ranks of one host, such as shm, is
-// opened once per host.
+// All ranks of the run, connected by several backends at once. A backend that connects only ranks of one host, such as
+// shm, is opened once per host.
 class Worlds {
  public:
   Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock);
@@ -35,10 +35,10 @@ class Worlds {
   const Communicator& for_axis(const std::string& axis) const;
   const ByAxis& backends() const { return backends_; }
   const Topology& topology() const { return topology_; }
-  void use_device(const std::shared_ptr<Memory>& device);  // the memory of tensors, if it is not the host's
+  void use_device(const std::shared_ptr<Memory>& device);  // puts tensors in this memory instead of the host's
   Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
   std::string about_memory() const;                        // its description for the record; may be empty
-  std::shared_ptr<const Selector> selector() const;        // chooses for `auto`; the same on all backends
+  std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
   // Collective. Connects the ranks of equal color, in the same order, by the same backends. With a negative color the
   // result is empty.
   Worlds split(int color) const;
@@ -58,7 +58,7 @@ class Worlds {
 // A rank's coordinate on each axis; the index is the axis's row in the table of axes.hpp.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
-// Every group of two or more ranks that a mesh of this layout has, and the axis whose backend and algorithm it takes.
+// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses.
 struct RankGroup {
   std::string name, chosen_as;
   std::vector<int> ranks;
@@ -80,9 +80,9 @@ class Mesh {
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
-  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The others must
-  // be a single axis, any axes that divide the batch or its tokens, all axes that divide the width, or all axes that divide
-  // the layers; other sets have no group.
+  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The
+  // remaining axes must be a single axis, any axes that divide the batch or its tokens, all axes of the width, or all
+  // axes of the layers. Other sets have no group.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
   Axis& data() const { return *data_; }          // divides the batch

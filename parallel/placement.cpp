@@ -19,14 +19,14 @@ std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backen
   return {};
 }
 
-// The topology if as many ranks per host were numbered host by host, which is mpirun's default.
+// The topology that results if the same ranks per host are numbered host by host, which is mpirun's default.
 Topology host_by_host(Topology topology) {
   std::sort(topology.host_of.begin(), topology.host_of.end());
   return topology;
 }
 
-// The nearest layout whose groups all lie within reach of their backends: `axis` gets fewer ranks, and the axis that takes
-// the rest gets more. "" if there is none.
+// The nearest layout whose groups all lie within reach of their backends: `axis` gets fewer ranks, and the axis whose
+// size is inferred gets more. "" if there is none.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
   const auto rest = std::find_if(axes.begin(), axes.end(), [](const AxisRow& row) { return row.takes_rest; });

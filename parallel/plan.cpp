@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-// Forward, a matrix product costs 2 flops per element of the matrix and token; backward, its two gradients cost 4 more.
-// Causal attention reads half the sequence on average.
+// In the forward pass, a matrix product costs 2 flops per matrix element and token. In the backward pass, its two
+// gradients cost 4. Causal attention reads half the sequence on average.
 double flops_per_token(const Training& training) {
   const ModelShape& shape = training.options().shape;
   const Layout& layout = training.mesh().layout();
@@ -50,7 +50,7 @@ class Pretence {
   }
 
  private:
-  // Phantom tensors need no memory limit and no GPU.
+  // Phantom tensors have no storage, so they need no memory limit and no GPU.
   static TrainingOptions unlimited(TrainingOptions options) {
     return options.memory_limit = 0, options.device = nullptr, options;
   }
@@ -97,8 +97,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return 2 * options.shape.parameters() / sharers * static_cast<std::int64_t>(size_of(options.compute));
 }
 
-// Other layouts of the same ranks: first `asked` with higher ZeRO stages, then all others. At most 32, since there may be
-// hundreds.
+// At most 32 other layouts of the same number of ranks (there may be hundreds): first `asked` with higher ZeRO stages,
+// then all others.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.replicas() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
@@ -122,7 +122,7 @@ std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_r
   return either(words);
 }
 
-// Flags with which this layout has room: recomputation, smaller micro-batches, or both.
+// Flags with which this layout fits in memory: recomputation, smaller micro-batches, or both.
 std::vector<std::string> flags_that_fit(const Layout& layout, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;

@@ -11,8 +11,8 @@
 //
 //     steps · (bytes of a step) − skipped · (bytes of publishing) + evaluations · (bytes of an evaluation)
 //
-// Peaks may differ in one point. A pipeline message stays allocated until its receiver has it, so a measured peak may
-// contain a few more messages than the plan.
+// Only peaks may differ. A pipeline message stays allocated until its receiver has it, so a measured peak may contain a
+// few more messages than the plan.
 #pragma once
 #include <array>
 #include <optional>
@@ -36,8 +36,9 @@ struct RankPlan {
   // `peak`.
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
-  // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. Work that all
-  // tensor-parallel ranks repeat is divided among them. So the flops of all ranks add up to the model's flops.
+  // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. The flops of work
+  // that all tensor-parallel ranks repeat are divided among these ranks. So the flops of all ranks add up to the model's
+  // flops.
   double flops = 0;
 };
 
@@ -48,19 +49,20 @@ class NoRoom : public Error {
   using Error::Error;
 };
 
-// Two lines of an error: the category with which a rank exceeds its memory limit, and the bytes. nullopt if all ranks have
-// room or if there is no limit. Only one rank of each stage is planned, the one with the last shard. Another rank may need
-// one more block of the vocabulary; if that does not fit, the run's ledger refuses the allocation.
+// Two lines of an error: the memory category with which a rank exceeds its limit, and the bytes. nullopt if all ranks
+// stay within the limit, or if no limit is set. Only one rank of each stage is planned, the one with the last shard.
+// Another rank may need one more block of the vocabulary; if that does not fit, the run's ledger refuses the allocation.
 struct Shortage {
   std::string what, numbers;
 };
 using OptionsOf = std::function<TrainingOptions(const Layout&)>;
 std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is);
-// Throws NoRoom if there is a shortage, and suggests layouts that have room.
+// Throws NoRoom if a rank has too little memory. The error suggests layouts that fit in memory.
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,
                   const std::string& limit_is = "the limit is");
-// The error's third line: up to three layouts that have room on the same number of ranks. If there are none, the number of
-// ranks is doubled, with as much memory each, until a layout has room. If no layout is found, returns `otherwise`.
+// The error's third line: up to three layouts of the same number of ranks that fit in memory. If there are none, the
+// number of ranks is doubled until a layout has room; each rank keeps the same memory. If no layout is found, returns
+// `otherwise`.
 using HasRoom = std::function<bool(const Layout&)>;
 std::string how_to_fit(const Layout& layout, const LayoutLimits& limits, const HasRoom& has_room,
                        const std::string& otherwise = "recompute activations, or take a smaller batch or model");

@@ -14,8 +14,8 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
   return all;
 }
 
-// Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens, so it is
-// summed over the axes that divide the batch or its tokens, except those that cut the parameter. Under sequence
+// Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
+// summed over the axes that divide the batch or its tokens, except axes that cut the parameter. Under sequence
 // parallelism, a parameter `of_stream` is also summed over the axes that divide the width.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
@@ -54,7 +54,7 @@ Stage::Stage(const ModelShape& shape, Remake remake, const Mesh& mesh, const Bui
   begins_ = first.stage == here, ends_ = last.stage == here, last_chunk_ = last.chunk;
   const ParameterPointer table = parameters_of(*layers[0]).at(0);
 
-  std::size_t next = 1;  // of the model's layers
+  std::size_t next = 1;  // index of the next layer of the model
   for (std::size_t part = 0; part < blocks.size(); ++part) {
     const PartPlace place = pipeline.place(static_cast<std::int64_t>(part));
     const bool mine = place.stage == here;

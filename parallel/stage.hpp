@@ -9,8 +9,8 @@
 
 namespace chorale {
 
-// Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds it and cuts each layer's width among the
-// tensor-parallel ranks.
+// Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds the model and cuts each layer's width
+// among the tensor-parallel ranks.
 using BuildModel = std::function<Model(const ModelShape&, Remake, const Mesh&)>;
 
 class Stage {

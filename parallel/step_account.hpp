@@ -4,7 +4,7 @@
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
-// The update comes after the wait. So on a device the time of an update is known, and reported, only with the next step.
+// The update comes after the wait. So on a device the time of an update is known only in the next step, which reports it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace chorale {
 
 struct StepResult {
-  std::int64_t step = 0;  // from 1
+  std::int64_t step = 0;  // steps count from 1
   double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
   std::int64_t tokens = 0;
   bool skipped = false;

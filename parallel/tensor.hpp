@@ -10,8 +10,8 @@
 // 8·b·s·h·(t−1)/t elements per block and micro-batch; with sequence parallelism, 10 instead of 8. The sum of dx over ranks
 // overlaps the computation of dW.
 //
-// Each row of the embedding table is on one rank; the others contribute zeros. The ranks add the rows' bit patterns as
-// integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the
+// Each row of the embedding table is on one rank; the other ranks contribute zeros. The ranks add the rows' bit patterns
+// as integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the
 // logits: the maximum, the sum of exponentials and the logit of the target (the "hit").
 #pragma once
 #include "layers/shard_boundary.hpp"

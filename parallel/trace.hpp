@@ -4,9 +4,9 @@
 //   blocking call                │begins … ends│                                    exposed: all of it
 //   started call                        │begins ┄ launched ┄┄┄┄┄ waited … ends│     exposed: its launch, and the wait for it
 //
-// A started call may complete earlier than the trace shows: its recorded end is the time when the rank notices it, in a
-// wait or a test. All times are read from this rank's clock. Cost: one branch per call and pass if tracing is off, one
-// record per call and pass if it is on, up to a limit.
+// A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
+// completion, in a wait or a test. All times are read from this rank's clock. Cost: one branch per call and pass if
+// tracing is off, one record per call and pass if it is on, up to a limit.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// The one header that your own program includes to train a transformer: `#include <chorale/parallel/train.hpp>`. It
-// includes collectives/chorale.hpp, and needs no other library than that header does. examples/ has two such programs.
+// The one header that your own program includes to train a transformer: `#include <chorale/parallel/train.hpp>`. This
+// header includes collectives/chorale.hpp and needs the same libraries. examples/ has two such programs.
 //
 //   build_gpt(shape, …)                 builds the model as a list of layers, for a training loop of your own
 //   Training(options, mesh, …)          model, optimizer and the library's training step, on any layout, with any numerics

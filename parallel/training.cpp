@@ -144,8 +144,8 @@ StepResult Training::step(const ReadSamples& read) {
   return result;
 }
 
-// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, which runs on phantom tensors,
-// the loss is NaN.
+// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, whose tensors have no
+// storage, the loss is NaN.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares) {
   const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), tokens_, !trouble_of_sums(), squares);
   if (batch_totals_.phantom()) return Outcome{NAN, most_tokens};
@@ -192,7 +192,7 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   if (!outcome)
     throw Error(Exit::runtime, "evaluation produced Inf or NaN",
                 fmt::format("after step {}, on rank {} or another rank", steps_, mesh_.world().rank()),
-                "train one more step: it names the layer");
+                "train one more step: its error names the layer");
   return outcome->loss;
 }
 
@@ -248,7 +248,7 @@ void Training::name_first_nan(const ReadSamples& read) {
   first_nan.throw_first(mesh_.world());
   throw Error(Exit::runtime, fmt::format("step {} produced Inf or NaN in its loss or gradients", steps_ + 1),
               "in a repetition of the step, every tensor is finite before it is summed over ranks",
-              "either their sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty");
+              "either sums over ranks overflow (lower --lr or --loss-scale), or the memory is faulty");
 }
 
 }  // namespace chorale

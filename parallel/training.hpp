@@ -1,10 +1,11 @@
-// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy changes four things and
-// nothing else: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are
-// reduced (reducer.hpp), and what the optimizer owns (buckets.hpp).
+// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy changes only four
+// things: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are reduced
+// (reducer.hpp), and what the optimizer owns (buckets.hpp).
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// publish: with ZeRO-1 and 2, each rank gets the values of the parameters that other ranks updated. Otherwise nothing to do.
+// publish: with ZeRO-1 and 2, each rank gets the values of the parameters that other ranks updated. Otherwise nothing is
+// sent.
 //
 // Gradients are scaled once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the end,
 // they are divided by the number of tokens in the whole batch, over all ranks.
@@ -63,7 +64,8 @@ class Training {
   Training(const Training&) = delete;
 
   StepResult step(const ReadSamples& read);
-  // Collective. The mean loss over samples 0 … samples − 1 of another reader, without dropout and gradients.
+  // Collective. The mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
+  // gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);
 
   std::int64_t steps() const { return steps_; }
@@ -78,8 +80,8 @@ class Training {
   std::unique_ptr<Reducer>& reducer() { return reducer_; }  // a program may wrap or replace the reducer and the boundary
   std::unique_ptr<ShardBoundary>& boundary() { return boundary_; }
   void resume_at(std::int64_t steps, std::int64_t samples);
-  // Call this after writing to the optimizer's weights. It casts them to the parameters' values, then publishes the values
-  // as after a step.
+  // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
+  // publishes the values as after a step.
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }

@@ -15,8 +15,8 @@ class Sharded final : public Reducer {
     for (Bucket& bucket : buckets_.all()) bucket.waits_for = static_cast<std::int64_t>(bucket.places.size());
   }
 
-  // Once all gradients of a bucket are ready for this micro-batch: sums them over ranks, adds this rank's block of the sum
-  // to its shard, and drops the whole gradients.
+  // Acts once all gradients of a bucket are ready for this micro-batch. Sums the gradients over ranks, adds this rank's
+  // block of the sum to its shard, and drops the whole gradients.
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;

@@ -1,6 +1,7 @@
 // ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one shard of the gradients, and under
-// ZeRO-3 also one shard of the values. A unit of the model is an embedding, a block or the head. It has whole gradients only
-// during its backward pass. Under ZeRO-3 it has whole values only during its forward and its backward pass.
+// ZeRO-3 also one shard of the values. A unit of the model is an embedding, a block or the head. A unit has whole
+// gradients only during its backward pass. Under ZeRO-3 it has whole values only during its forward and its backward
+// pass.
 //
 //   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
@@ -21,7 +22,8 @@ namespace chorale {
 class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
-  // Sets the units before and after this one in the forward pass. This unit prefetches their values. Null: there is none.
+  // Sets the units before and after this one in the forward pass. This unit prefetches the values of both. Null: there is
+  // none.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
   Tensor forward(const Tensor& x, Context& context) override;

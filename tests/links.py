@@ -8,13 +8,13 @@ def without_code(page):
 
 
 def anchor(heading):
-    """The name that GitHub gives a heading."""
+    """Returns the anchor that GitHub gives a heading."""
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
     return re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-")
 
 
 def broken(root, file, content):
-    """(line, complaint) for each broken link of one page."""
+    """Yields (line, complaint) for each broken link of one page."""
     for number, line in enumerate(without_code(content).splitlines(), 1):
         for link in re.findall(r"\]\(([^)\s]+)\)", line):
             if re.match(r"\w+:", link):

@@ -49,7 +49,7 @@ most_file_lines, most_function_lines, most_columns = 400, 80, 125
 
 
 def sources(root):
-    """The files git knows or would add; without git, every file that is not hidden or built."""
+    """Returns the files that git tracks or would add; without git, every file that is not hidden or built."""
     git = ["git", "-C", root, "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(git, capture_output=True, text=True) if shutil.which("git") else None
     if listed and listed.returncode == 0:
@@ -155,7 +155,7 @@ def complaints(root):
         if file.endswith(".md"):
             found += [f"{file}:{number}: {what}" for number, what in broken(root, file, content)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
-            found.append(f"{file}:{len(lines)}: wants one newline at its end")
+            found.append(f"{file}:{len(lines)}: must end with one newline")
     return found + list(doubles(program)) + formatting(root, [f for f in files if f.endswith(cpp)])
 
 

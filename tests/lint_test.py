@@ -1,4 +1,4 @@
-"""Tests the linter: each rule finds what breaks it, and complains about nothing else."""
+"""Tests the linter: each rule reports every violation and nothing else."""
 import os
 import re
 import tempfile

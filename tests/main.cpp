@@ -168,9 +168,9 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-// Called in each REQUIRE_ALL and at the end of each case. If a rank throws, its next call is the one at the end of the
-// case, while the other ranks' next call is in a REQUIRE_ALL. There the others learn that a rank has left the case; they
-// stop too and skip the call at the end.
+// Called in each REQUIRE_ALL and at the end of each case. After a rank has thrown, it makes its next call at the end of the
+// case, while the other ranks make theirs in a REQUIRE_ALL. There the others learn that a rank has left the case; they stop
+// too and skip the call at the end.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);

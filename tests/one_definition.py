@@ -1,5 +1,6 @@
-"""Finds types and inline functions that two files define under one name. The linker silently keeps one of each (C++'s one
-definition rule); the program then destroys one file's type with the other file's destructor, or calls the other's function.
+"""Finds types and inline functions that two files define under one name. The linker silently keeps one of the two (C++'s one
+definition rule). The program then destroys one file's type with the other file's destructor, or calls the other file's
+function.
 
    definitions("namespace a { struct B { enum C {}; }; inline int f(int x) {} }")   a::B, a::B::C, a::f(int)
 

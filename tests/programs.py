@@ -33,4 +33,4 @@ def backends():
     """The backends that connect processes and are available here."""
     info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
     return [backend["name"] for backend in info["backends"] if backend["available"]
-            and backend["name"] not in ("nccl", "threads")]  # of GPUs, of one process
+            and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; ranks of threads are one process

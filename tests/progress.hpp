@@ -16,8 +16,8 @@ void alive();
 enum class Doing { nothing, its_case, waiting };
 Doing doing(Doing now);  // sets the state and returns the previous one
 
-// A thread that calls give_up when the process shows no sign of life. The limit is `limit` seconds if a case used CPU time
-// for more than half of them, since it is then in an endless loop. A rank that waits or sleeps gets five times as long,
+// A thread that calls give_up when the process shows no sign of life. The limit is `limit_seconds` if the case computed for
+// more than half of this time, because it is then in an endless loop. A rank that waits or sleeps gets five times as long,
 // because a busy machine may not have let the other ranks run. While there are signs of life, the thread calls still_moves
 // every few seconds.
 class Watchdog {

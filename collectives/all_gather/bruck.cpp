@@ -1,6 +1,6 @@
-// Bruck's all-gather (1997): in the rounds d = 1, 2, 4, …, rank r has blocks r … r+d−1. It sends up to d of them to rank
-// r−d, and receives as many new ones from rank r+d. ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received in their
-// final places, so the vector is not rotated at the end, as it is in Bruck's paper.
+// Bruck's all-gather (1997): before round d (d = 1, 2, 4, …), rank r has blocks r … r+d−1. It sends up to d of them to rank
+// r−d, and receives as many new blocks from rank r+d. Takes ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received
+// in their final places, so the vector is not rotated at the end, as it is in Bruck's paper.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_gather {

@@ -1,5 +1,5 @@
 // Ring all-gather: blocks travel once around the ring, and each rank keeps a copy of every block.
-// p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
+// Takes p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
 #include "collectives/phases.hpp"
 
 namespace chorale {

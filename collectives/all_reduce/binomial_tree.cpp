@@ -1,5 +1,5 @@
-// Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast. 2⌈log₂ p⌉ rounds for p ranks, each with whole
-// vectors. Simple, and good for small vectors.
+// Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast. Takes 2⌈log₂ p⌉ rounds for p ranks, each with
+// whole vectors. Simple, and good for small vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale {

@@ -1,5 +1,6 @@
 // One-shot all-reduce: each of the p ranks sends its vector to all others, and sums all vectors in rank order. So the result
-// has the same bits as if one rank had added the vectors. One round; each rank sends p−1 whole vectors. For tiny vectors.
+// has the same bits as if one rank had added the vectors. Takes one round; each rank sends p−1 whole vectors. Good for tiny
+// vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale {
@@ -19,8 +20,8 @@ void one_shot_all_reduce(Schedule& s) {
     s.recv_reduce(others, own, whole);
     return;
   }
-  // In place, the sum cannot overwrite the vector while the vector is being sent: every rank would wait for its sends before
-  // it receives, and no send would complete.
+  // In place, the sum cannot overwrite the vector while the vector is being sent. Otherwise every rank would wait for its
+  // sends before it receives, and no send would complete.
   const Range sum = s.scratch(whole.count);
   s.recv_reduce(others, own, sum);
   s.copy(sum, whole);

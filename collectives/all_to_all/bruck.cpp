@@ -1,6 +1,7 @@
-// Bruck's all-to-all (1997): a block for the rank i ahead travels 2^k ranks ahead for each bit k of i. In round k, a rank
-// sends all its blocks whose i has bit k to the rank 2^k ahead, in one message. ⌈log₂ p⌉ rounds with about p/2 blocks each:
-// for small blocks. All blocks must have the same size, because ranks pass on blocks whose sizes they do not know.
+// Bruck's all-to-all (1997): a block for the rank i ahead travels 2^k ranks ahead for each set bit k of i. In round k, a
+// rank sends all its blocks with bit k of i set to the rank 2^k ahead, in one message. Takes ⌈log₂ p⌉ rounds with about p/2
+// blocks each; good for small blocks. All blocks must have the same size, because ranks pass on blocks whose sizes they do
+// not know.
 //
 //   p = 4, the way of rank 0's blocks     i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
 #include "collectives/phases.hpp"

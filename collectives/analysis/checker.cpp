@@ -13,9 +13,9 @@ namespace {
 
 constexpr int most_ranks = 256;
 
-// The symbol of one element in a buffer: which ranks have contributed, and to which element of the whole vector. Without
-// ranks, the element is not written yet. In an all_to_all every rank has its own vector, and elements are numbered one
-// vector after another, in rank order.
+// The symbol of one element in a buffer: which ranks have contributed, and to which element of the whole vector. If no rank
+// has contributed, the element is not written yet. In an all_to_all every rank has its own vector, and elements are numbered
+// one vector after another, in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;

@@ -42,7 +42,7 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 }  // namespace
 
 // If two steps of a rank access the same element and one of them writes it, `after` must order them. This check examines
-// single elements, while planning works with ranges (last_access.hpp), so an error in one is not repeated in the other.
+// single elements, while planning works with ranges (last_access.hpp), so it does not repeat an error of the planning.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());

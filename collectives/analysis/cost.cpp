@@ -80,7 +80,7 @@ class Simulation {
     }
     std::size_t all = 0;
     for (const Schedule& schedule : ranks_) all += schedule.steps.size();
-    require(over_ == all, "{} of {} steps wait forever, so the schedule has no price", all - over_, all);
+    require(over_ == all, "{} of {} steps wait forever, so the schedule's time cannot be predicted", all - over_, all);
     return std::move(result_);
   }
 

@@ -1,6 +1,7 @@
 // Pictures of schedules, drawn from the same data that is proved and executed.
 //
-// draw_text: what every rank holds after every round, one column per block of the vector, and what it sends in that round:
+// draw_text: shows what every rank holds after each round (one column per block of the vector) and what it sends in that
+// round:
 //
 //   round 1
 //   rank  a    b    c    d    sends                     0+3    the contributions of ranks 0 and 3, added
@@ -11,8 +12,8 @@
 // sums, a cell names the ranks from which the rank has data for that block. With more than 8 ranks, a cell counts the ranks
 // of a sum instead of naming them. "…" means that other elements of the block have different or more contributions.
 //
-// draw_svg: a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`. Arrows
-// are messages, and bars are sums and sends.
+// draw_svg: draws a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`.
+// Arrows are messages, and bars are sums and sends.
 #pragma once
 #include <string>
 

@@ -5,7 +5,7 @@
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x have the same bits (except for the payload of a NaN), so the term with the lowest rank is put first. A sum
+// x + y and y + x have the same bits, except for the payload of a NaN. So the term with the lowest rank is put first. A sum
 // of several terms is added from left to right. 16-bit types are rounded once at the end of such a sum, other types after
 // every addition.
 #pragma once

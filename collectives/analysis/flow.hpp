@@ -27,8 +27,8 @@ class Lineup {
 };
 
 // Matches the sends and receives of all ranks, and runs the steps in a possible order. A step begins when the steps in its
-// `after` are over, and earlier steps with the same peer and direction have begun. A receive is over when its sends have
-// begun. A send is over at once if messages are buffered, otherwise when its receives have begun.
+// `after` are over, and earlier steps with the same peer and direction have begun. A receive is over when the matching sends
+// have begun. A send is over at once if messages are buffered, otherwise when the matching receives have begun.
 class Flow {
  public:
   struct Meeting {     // the other end of a message
@@ -41,7 +41,8 @@ class Flow {
   // The other ends of a step's messages, by peer. The rank is −1 if no message matches.
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
   const std::string& unmatched() const { return unmatched_; }  // a message that is sent but never received; "" if none
-  // Runs all steps, and calls `begins` and `ends` for each. Returns a step that cannot end as (rank, step), or (−1, −1).
+  // Runs all steps, and calls `begins` and `ends` for each. Returns (rank, step) of a step that cannot end; (−1, −1) if all
+  // can.
   std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// By rank and output element: the expression in `sums` that the element ends with; −1 if the element is not written.
+// Element [r][i]: the expression in `sums` that rank r's output element i holds at the end; −1 if nothing is written there.
 std::vector<std::vector<int>> reduction_order(const std::vector<Schedule>& ranks, Expressions& sums);
 
 // The algorithms that fit the problem, in classes: all algorithms of a class give the same bits for this problem.

@@ -15,7 +15,7 @@ constexpr int unknown = -1, most = std::numeric_limits<int>::max();
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Finds the rounds of all steps. A step's round is known once the rounds of all steps and messages that it waits for are
-// known; this is repeated until nothing changes. `follow_marks`: Schedule::round() counts too.
+// known; this is repeated until nothing changes. `follow_marks`: Schedule::round() raises numbers too.
 class Numbering {
  public:
   Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
@@ -101,7 +101,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
 
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
   const std::vector<Message> messages = match_messages(ranks);
-  for (const bool follow_marks : {true, false}) {  // round() calls of several ranks may contradict: then ignores them
+  for (const bool follow_marks : {true, false}) {  // the second try ignores round() calls: ranks' calls may contradict
     Numbering numbering(ranks, messages, follow_marks);
     if (numbering.run()) return numbering.rounds();
   }

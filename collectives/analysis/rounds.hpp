@@ -1,9 +1,9 @@
 // Matches each send with its receive, and gives each step a round number, for pricing and drawing. The numbers describe a
 // schedule; when it runs, no step waits for a round.
 //
-// A local step has the largest round number among the steps that it waits for, or 0. A receive counts its send among these
-// steps. A send has that largest number plus one. Schedule::round() raises numbers further: a send that a rank adds after
-// the call has a larger number than all its sends before. So a root that calls round() between its sends needs several
+// A local step has the largest round number among the steps that it waits for, or 0. A receive also waits for the matching
+// send. A send has that largest number plus one. Schedule::round() raises numbers further: a send that a rank adds after the
+// call has a larger number than all sends that it added before. So a root that calls round() between its sends needs several
 // rounds, although these sends do not wait for one another:
 //
 //   binomial broadcast, p = 4     round 1: 0→2     round 2: 0→1, 2→3

@@ -1,8 +1,8 @@
 // The table of backends: the ways to run our collectives, and whether each works on this machine. `--backend` names a row.
 //
 // To add a backend, write its file beside this one and its row in backends.cpp. The row holds everything that other code
-// needs to know about a backend. If a library is missing from the build, its backend keeps its row: `--backend` still knows
-// the name, and `chorale info` says why the backend does not work.
+// needs to know about a backend. If a library is missing from the build, its backend keeps its row. So `--backend` still
+// knows the name, and `chorale info` says why the backend does not work.
 #pragma once
 #include <functional>
 #include <memory>
@@ -43,7 +43,8 @@ const Backend& backend_named(const std::string& name);  // usage error with the 
 
 // The backend that "auto" means: the preferred one among those that work.
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
-// The same for groups of these ranks that lie on the hosts of `topology`. Collective.
+// The same for the ranks of `runtime`: takes a backend only if it works on all of them and can connect the hosts of
+// `topology`. Collective.
 std::string best_backend(const mpi::Runtime& runtime, const Topology& topology, bool on_device = false);
 bool joins_here(const Backend& backend);  // whether it can connect processes, judged from this rank alone
 

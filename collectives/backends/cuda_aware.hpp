@@ -1,7 +1,7 @@
 // Whether a library accepts device pointers ("CUDA-aware"), according to the library or to CHORALE_CUDA_AWARE if it is set:
 //
-//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers: for a library that does and does not report it
-//   CHORALE_CUDA_AWARE=none        neither does: to compare direct transfers with staged ones
+//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers: for libraries that do but do not report it
+//   CHORALE_CUDA_AWARE=none        neither does: to compare direct transfers with copies through the host
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
-// The backend over MPI. It is always available, because the program is built with an MPI. All messages travel on one
-// duplicate of the world communicator, so a group is only a list of members. Each group also creates an MPI communicator,
-// for MPI's own collectives.
+// The backend over MPI. It is always available, because the program is built with an MPI. All messages of our schedules
+// travel on one duplicate of the world communicator, so a schedule needs only the list of its group's members. For MPI's own
+// collectives, each group also has an MPI communicator.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -21,7 +21,8 @@ struct MpiWorld {
         comm(mpi::duplicate(runtime.world())),
         line(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // After an error, unreceived messages must not reach a later communicator (see ~MpiMail), so this one is never freed.
+  // After an error, unreceived messages must not reach a later communicator (see ~MpiMail), so this communicator is never
+  // freed.
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
@@ -38,7 +39,7 @@ struct MpiWorld {
 
 class MpiGroup final : public Group {
  public:
-  // A pair needs no communicator: it runs no native collectives.
+  // A pair needs no communicator, because it runs no native collectives.
   MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
       : world_(world), book_(world.line, membership) {
     if (!is_pair) make_communicator();
@@ -70,8 +71,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Called by every member while the group is created. A communicator created only at the first native call could deadlock:
-  // a member may then be waiting for another one in an earlier call.
+  // Called by every member while the group is created. A communicator created only at the first native call could deadlock,
+  // because a member may then be waiting for another member in an earlier call.
   void make_communicator() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
@@ -97,8 +98,8 @@ class MpiTransport final : public Transport {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
-  // MPI's own collectives do not get device buffers: in Open MPI 4 and 5 the nonblocking ones reduce on the host, and
-  // blocking ones would hold up other calls.
+  // MPI's own collectives do not get device buffers. In Open MPI 4 and 5 the nonblocking collectives reduce on the host, and
+  // blocking collectives would hold up other calls.
   bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// A derived datatype of `bytes` bytes, for messages longer than MPI's int counts allow: such a message is one element of
+// A derived datatype of `bytes` bytes, for messages longer than MPI's int counts allow. Such a message is one element of
 // this type. The receiver may use another type, because MPI's implementations match only the bytes.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
@@ -73,7 +73,8 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallBook& book, c
   statuses_.resize(lines_.size());
 }
 
-// Only after an error are requests still in flight here. When this returns, no message can be written to their buffers.
+// Only after an error are requests still in flight here. When this destructor returns, no message can be written to their
+// buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -86,8 +87,8 @@ void MpiMessenger::cancel() noexcept {
     if (line(i).incoming) take_back(requests_[i]);
 }
 
-// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has closed: the
-// receiver takes no more messages.
+// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
+// because that rank takes no more messages.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;
@@ -143,10 +144,10 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) book_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// Looks at the oldest unmatched message from each peer of an unfinished receive. If this message has the group and sequence
-// of the current call but another hash, the peer made a different call: a message for this receive would have been sent, and
-// matched, earlier. Then take_back() cancels the receive, unless it has just matched. progress() finds it canceled and
-// throws.
+// Looks at the oldest unmatched message from each peer of an unfinished receive. Suppose that this message has the group and
+// sequence of the current call but another hash. Then the peer made a different call, because a message for this receive
+// would have been sent and matched earlier. In that case take_back() cancels the receive, unless it has just matched.
+// progress() finds the receive canceled and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
     int there = 0;

@@ -1,9 +1,10 @@
-// MPI's own collectives as the algorithm "native", the baseline for ours. Uses MPI's nonblocking collectives. A benchmark
-// may ask for the blocking ones (Run::blocking), which libraries tune best. Each group has its own MPI communicator. MPI
-// does not compare calls, so a call that differs between ranks is detected only while a nonblocking collective waits.
+// MPI's own collectives as the algorithm "native", the baseline for our algorithms. Uses MPI's nonblocking collectives. A
+// benchmark may ask for the blocking collectives (Run::blocking), which libraries tune best. Each group has its own MPI
+// communicator. MPI does not compare calls, so a call that differs between ranks is detected only while a nonblocking
+// collective waits.
 //
 // 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
-// operators. Their min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
+// operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/selection.hpp).
 #pragma once
 #include <vector>
 
@@ -47,9 +48,9 @@ class MpiNative final : public Operation {
   MPI_Op op_;
   Cut given_, taken_;
   Buffer landing_;  // takes the result of an in-place reduce_scatter, which MPI would leave at the start of the vector
-  // A copy of the input of an in-place all_to_all. Ours may be in place on some ranks only, MPI's on all ranks or on none.
-  // If input and output have the same address, Open MPI also assumes that each rank sends as much as it receives, and hangs
-  // if it does not.
+  // A copy of the input of an in-place all_to_all. Our all_to_all may be in place on some ranks only, MPI's on all ranks or
+  // on none. If input and output have the same address, Open MPI also assumes that each rank sends as much as it receives.
+  // Open MPI hangs if a rank does not.
   Buffer copy_;
   void* landed_ = nullptr;  // the output to which landing_ is copied at the end; null: no copy
   bool blocking_ = false;

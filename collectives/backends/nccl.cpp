@@ -4,10 +4,11 @@
 //   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
 // NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. NCCL does not compare
-// calls: a call that differs between ranks may complete with wrong numbers. So rank r tells rank r + 1 of the group which
-// call it makes, by a letter, a control message over MPI (message/call_agreement.hpp). A call is over only after this rank
-// has compared it with the call of rank r − 1. That costs no time: the letter arrives before the device finishes. Letters
-// also tell why a rank gave up, and distribute a new communicator's id from the group's first rank.
+// calls, so a call that differs between ranks may complete with wrong numbers. So rank r sends rank r + 1 of the group a
+// letter that names the call it makes. A letter is a control message over MPI (message/call_agreement.hpp). A call is over
+// only after this rank has compared it with the call of rank r − 1. That costs no time, because the letter arrives before
+// the device finishes. Letters also tell why a rank gave up, and distribute a new communicator's id from the group's first
+// rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -201,8 +202,8 @@ Availability probe_nccl() {
                             text, devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-// NCCL rejects two ranks of the same host on the same device. If ranks must share a device, each rank therefore claims to be
-// on a host of its own, and NCCL connects them over the loopback interface.
+// NCCL rejects two ranks of the same host on the same device. So if ranks must share a device, each rank claims to be on a
+// host of its own. NCCL then connects the ranks over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

@@ -37,8 +37,8 @@ void* Blocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// The next owner of a part may write to it outside of all streams (src/memory/async_copy.hpp). So this waits until the
-// device has finished with the part, as cudaFree does.
+// The next owner of a part may write to it outside of all streams (src/memory/async_copy.hpp). So this function waits until
+// the device has finished with the part, as cudaFree does.
 void Blocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {
@@ -74,7 +74,8 @@ Blocks::Map::iterator Blocks::lend(std::int64_t bytes) {
 }
 
 // Frees the blocks that their users have given back. Unlike cudaFree, ncclMemFree does not wait for our kernels that still
-// use the memory, so this function does. No collective uses the memory any more, because a buffer outlives its calls.
+// use the memory. So this function waits for them. No collective uses the memory any more, because a buffer outlives its
+// calls.
 void Blocks::sweep() noexcept {
   if (std::ranges::none_of(lent_, [](const auto& entry) { return entry.second.is_over; })) return;
   cudaStreamSynchronize(nullptr);

@@ -1,4 +1,5 @@
-// The classes that the plugin's NCCL files share: a rank's device (Gpu), and a group's communicator and stream (Link).
+// The classes that the NCCL files of the CUDA plugin share: a rank's device (Gpu), and a group's communicator and stream
+// (Link).
 //
 //   Gpu ─┬─ Link   a communicator and a stream ─┬─ ScheduledWork   a call planned by the program
 //        ├─ Link                                └─ NativeWork      one of NCCL's own collectives
@@ -25,8 +26,8 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 class Link;
 
 // State that all groups of the device share. A communicator that is no longer needed is finalized. ncclCommFinalize
-// completes outstanding operations, and ends only when all ranks of the communicator have called it. So only ~Gpu waits for
-// its end.
+// completes outstanding operations, and ends only when all ranks of the communicator have called it. So nobody but ~Gpu
+// waits for a communicator's end.
 class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);

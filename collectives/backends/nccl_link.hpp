@@ -1,6 +1,6 @@
-// The plugin's interface for the backend nccl. It uses no type of CUDA or NCCL, so the program needs neither library. The
-// program decides which messages and sums make up a call (nccl.cpp). The plugin enqueues them on a CUDA stream (nccl.cu,
-// nccl_work.cu).
+// The interface of the CUDA plugin for the backend nccl. It uses no type of CUDA or NCCL, so the program needs neither
+// library. The program decides which messages and sums make up a call (nccl.cpp). The plugin enqueues them on a CUDA stream
+// (nccl.cu, nccl_work.cu).
 //
 //   NcclDevice                      this rank's GPU and its memory
 //     └─ connect ─▶ NcclLink        one group: its NCCL communicator and its stream
@@ -9,11 +9,11 @@
 // No function here blocks. To create a communicator, or to send the first message between two ranks, NCCL needs the other
 // rank, which may be waiting for this one. So NCCL runs in nonblocking mode, and callers poll.
 //
-// The caller computes on its own streams. Work that it enqueued before a call completes before the call touches the buffers:
-// the call's stream waits for an event in the default stream, and that event follows all blocking streams. The host waits
-// for the end of a call: over() is true once the call's last event has completed. So everything that the caller enqueues
-// afterwards, on any stream, sees the result. This leaves the device idle for some µs after a call. In return, each error
-// surfaces in the wait() of its own call.
+// The caller computes on its own streams. A call touches its buffers only after all work that the caller enqueued before it
+// has completed. For this, the call's stream waits for an event in the default stream, which follows all blocking streams.
+// The host waits for the end of a call: over() is true once the call's last event has completed. So everything that the
+// caller enqueues afterwards, on any stream, sees the result. This leaves the device idle for some µs after a call. In
+// return, each error surfaces in the wait() of its own call.
 #pragma once
 #include <memory>
 #include <span>

@@ -5,7 +5,7 @@
 //                              └── of one Transport (mpi, ucx, shm, shm+ucx, threads, nccl)
 //
 // A backend that sends messages implements a Messenger (post, progress); MessageOperation runs any schedule over a
-// Messenger. On memory that peers can map, MappedOperation runs schedules: the receiver of a message reads the sender's
+// Messenger. On memory that peers can map, MappedOperation runs schedules, and the receiver of a message reads the sender's
 // memory.
 #pragma once
 #include <cstdint>
@@ -51,16 +51,16 @@ class Operation {
   // Enqueues the device work that start() depends on. start() is called once that work is done and all earlier calls of the
   // group have started.
   virtual void await_input(const void* /*input*/) {}
-  virtual bool input_is_there() { return true; }  // does not wait
+  virtual bool input_is_there() { return true; }  // whether that work is done
   virtual void start(const Run& run) = 0;         // the previous run must be over
   // Proceeds as far as possible without waiting; true when the run is over. Throws if it failed.
   virtual bool progress() = 0;
   virtual std::uint64_t moved() const { return 0; }  // steps done so far: shows a waiting rank that the run proceeds
-  // Called when nothing has moved for a while: throws if a peer made another call or gave up.
+  // Called when nothing has moved for a while. Throws if a peer made another call or gave up.
   virtual void examine() {}
 
   // Called after an error, when the run will not complete (abandoned_operations.hpp). abandon() cancels what can be
-  // canceled. The other two also make progress without waiting.
+  // canceled. The two functions after it also make progress without waiting.
   virtual void abandon() noexcept {}
   virtual bool may_be_written() noexcept { return false; }  // whether a message or a peer may still write to the buffers
   virtual bool may_be_read() noexcept { return false; }     // whether a message or a peer may still read them
@@ -86,7 +86,7 @@ class Group {
 struct Membership {
   std::vector<int> members;          // ranks of the world, in the group's order
   int rank = 0;                      // this rank's index among them
-  std::uint32_t id = 0;              // unique among the groups that a rank is in; may be used again after the group
+  std::uint32_t id = 0;              // unique among the groups that a rank is in; reused once the group is gone
   std::vector<std::int64_t> offers;  // each member's offer()
 };
 
@@ -97,10 +97,10 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
-  // Whether schedules (`native`: the library's own collectives) can work directly on buffers on the host (`on_device`: on a
-  // device). Buffers that they cannot reach are staged (staged_operation.hpp).
+  // Whether schedules can work directly on host buffers. `on_device` asks about device buffers, `native` about the library's
+  // own collectives. Buffers out of reach are copied to stand-ins (staged_operation.hpp).
   virtual bool reaches(bool on_device, bool /*native*/) const { return !on_device; }
-  virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // the device where callers' buffers may lie
+  virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // sets the device where callers' buffers may lie
   virtual Memory& memory() = 0;  // the memory that peers reach fastest: mapped by all of them, if there is any
   virtual std::string about_memory() const { return ""; }  // for records, e.g. "registered with NCCL"
 

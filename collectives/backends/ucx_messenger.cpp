@@ -32,7 +32,8 @@ Messenger::Messenger(Switchboard& board, CallBook& book, const Plan& plan, const
   over_.resize(lines_.size());
 }
 
-// Only after an error are requests still in flight here. When this returns, no message can be written to their buffers.
+// Only after an error are requests still in flight here. When this destructor returns, no message can be written to their
+// buffers.
 Messenger::~Messenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -44,8 +45,8 @@ void Messenger::cancel() noexcept {
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
-// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has closed: the
-// receiver takes no more messages.
+// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
+// because that rank takes no more messages.
 bool Messenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;

@@ -4,8 +4,9 @@
 //
 // A receive matches a message if all bits but the hash are equal. The hash arrives with the message, so a call that differs
 // between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id (CallBook::mark).
-// The sequence is the call's number modulo 256. Calls s and s + 256 are never confused: a group has few calls in flight, a
-// peer sends its messages of call s before those of call s + 256, and UCX matches messages in the order of sending.
+// The sequence is the call's number modulo 256. Calls s and s + 256 are never confused, because a group has few calls in
+// flight. Moreover, a peer sends its messages of call s before those of call s + 256, and UCX matches messages in the order
+// of sending.
 #pragma once
 #include <vector>
 

@@ -27,8 +27,8 @@ bool uses_tcp(const char* transports) {
 }
 
 // By default UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or cut off
-// for a minute is slow, not gone; the world's timeout decides when to give up. So this turns UCX's limit off. (If a process
-// ends, its kernel closes the connection, and UCX notices at once.)
+// for a minute is slow, not gone; the world's timeout decides when to give up. So this function turns UCX's limit off. (If a
+// process ends, its kernel closes the connection, and UCX notices at once.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -88,7 +88,7 @@ Switchboard::Switchboard(const mpi::Runtime& runtime)
 }
 
 Switchboard::~Switchboard() {
-  // During stack unwinding this rank ends alone: the other ranks would not enter the barrier in hang_up().
+  // During stack unwinding this rank ends alone, and the other ranks would not enter the barrier in hang_up().
   if (std::uncaught_exceptions() == exceptions_) {
     hang_up();
   } else {
@@ -122,7 +122,7 @@ void Switchboard::hang_up() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI fails too: there is no way to wait for the other ranks
+  } catch (const Error&) {  // MPI fails too, so there is no way to wait for the other ranks
   }
 }
 

@@ -1,5 +1,6 @@
 // A rank's UCX connections: its worker and one endpoint per peer. An endpoint is created at first use; all ranks close their
-// endpoints together. While a rank waits for this, it makes progress on messages, because a peer may need them.
+// endpoints together. While a rank waits for the others to close, it makes progress on messages, because a peer may need
+// them.
 #pragma once
 #include <ucp/api/ucp.h>
 

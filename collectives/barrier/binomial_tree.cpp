@@ -1,4 +1,4 @@
-// Tree barrier: a binomial-tree all-reduce of one token. 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in total.
+// Tree barrier: a binomial-tree all-reduce of one token. Takes 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in total.
 #include "collectives/phases.hpp"
 
 namespace chorale::barrier {

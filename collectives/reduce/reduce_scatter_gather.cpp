@@ -1,6 +1,6 @@
 // Reduce-scatter and gather: a circulant reduce-scatter sums one block on each rank, then a binomial tree collects the
-// blocks at the root. No rank receives more than about two vectors; in a binomial reduce over p ranks the root receives log₂
-// p. For long vectors.
+// blocks at the root. No rank receives more than about two vectors; in a binomial reduce over p ranks, the root receives
+// log₂ p vectors. Good for long vectors.
 #include "collectives/phases.hpp"
 
 namespace chorale::reduce {

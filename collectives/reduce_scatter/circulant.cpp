@@ -1,7 +1,7 @@
 // Circulant reduce-scatter (Träff 2023): halving for any number of ranks p. Rank r numbers blocks from its own: its block i
 // is block r+i of the vector. A rank begins with p blocks. In each round it keeps the first half of its blocks, rounded up
-// to s blocks, and sends the others to rank r+s, where they are blocks 0, 1, … ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of
-// the vector.
+// to s blocks, and sends the other blocks to rank r+s, which numbers them 0, 1 and so on. Takes ⌈log₂ p⌉ rounds; each rank
+// sends (p−1)/p of the vector.
 //
 //   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, the own block, is complete
 #include "collectives/phases.hpp"

@@ -1,5 +1,5 @@
-// Direct reduce-scatter: each of the p ranks receives its own block from all others at once and sums it in rank order. One
-// round; each rank sends (p−1)/p of the vector, in p−1 messages.
+// Direct reduce-scatter: each of the p ranks receives its own block from all others at once and sums it in rank order. Takes
+// one round; each rank sends (p−1)/p of the vector, in p−1 messages.
 #include "collectives/phases.hpp"
 
 namespace chorale {

@@ -14,7 +14,8 @@ class Buffers {
  public:
   Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}
 
-  // Makes room for two vectors of this size in each slot, and writes all of it once. Invalidates earlier pointers.
+  // Makes room for an input and an output of this size in each slot, and writes the whole memory once. Invalidates earlier
+  // pointers.
   void lend(std::int64_t bytes);
   void* input(std::int64_t call) const { return place(call, 0); }
   void* output(std::int64_t call) const { return place(call, stride_ / 2); }

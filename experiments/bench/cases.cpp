@@ -94,12 +94,12 @@ bool exists(Collective what, bool in_place) {
 
 // Returns "" if the row can run, else why not. Judges with one element per rank, because sizes are chosen later.
 std::string why_not(const Case& row, const Stage& stage) {
-  if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} of {} ranks", row.root, row.ranks);
+  if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} is not one of {} ranks", row.root, row.ranks);
   if (reduces(row.what) && row.ranks > most_ranks_summed)
     return fmt::format("sums over more than {} ranks are not exact in every type", most_ranks_summed);
   if (row.algorithm == "auto") return "";
   if (row.algorithm == "native")
-    return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has none of its own";
+    return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has no native form of it";
   const Algorithm* algorithm = find_algorithm(row.what, row.algorithm);
   if (!algorithm) return "there is no such algorithm";
   if (!fits(*algorithm, row.problem()))
@@ -136,8 +136,8 @@ void refuse_unknown(const Wanted& wanted) {
   roots(wanted.roots, 1);
   for (const std::string& word : wanted.chunks) number("chunks", word, 1);
   if (wanted.begin > wanted.end)
-    usage_error("the sizes end before they begin", fmt::format("from {} to {} bytes", wanted.begin, wanted.end),
-                "give -e no less than -b");
+    usage_error("the largest size is below the smallest", fmt::format("from {} to {} bytes", wanted.begin, wanted.end),
+                "give -e a size of at least -b");
 }
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks) {
@@ -200,7 +200,8 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
       if (wanted.in_place != "both" && (wanted.in_place == "yes") != in_place) continue;
       if (!exists(row.what, in_place)) {
         if (wanted.in_place != "both")
-          skip(fmt::format("{} {}: there is no such form of it", name_of(row.what), in_place ? "in place" : "out of place"));
+          skip(fmt::format("{} {}: the collective has no such form", name_of(row.what),
+                           in_place ? "in place" : "out of place"));
         continue;
       }
       row.in_place = in_place;
@@ -211,7 +212,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     }
   };
   const auto each_value = [&](Case row) {
-    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // the type of its tokens
+    const Words dtypes = row.what == Collective::barrier ? Words{"u8"} : wanted.dtypes;  // a barrier sends bytes
     for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
         for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {

@@ -1,8 +1,9 @@
-// The rows of a benchmark: every requested combination that exists, and a line for each kind of row that does not.
+// The rows of a benchmark, one for each requested combination of options. A combination that cannot run gets a line in
+// Grid::skipped instead.
 //
 // A size is the bytes of the whole vector, as in nccl-tests: the input of an all_reduce, broadcast, reduce_scatter or
-// scatter, the output of an all_gather, and one rank's input of an all_to_all. A vector that is cut into one block per rank
-// is rounded down to a multiple of the ranks, but has at least one element per rank.
+// scatter, the output of an all_gather, and one rank's input of an all_to_all. If a collective cuts the vector into one
+// block per rank, the size is rounded down to a multiple of the number of ranks, but to at least one element per rank.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -34,7 +35,7 @@ struct Case {
   double bus_factor() const;  // bytes over the busiest link, per byte of the vector; 0 for a barrier
 };
 
-// Each list is as the user wrote it; "all" stands for every value.
+// The options as the user wrote them. In a list, "all" stands for every value.
 struct Wanted {
   std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
   std::string in_place = "both";                                    // or yes, or no
@@ -58,8 +59,9 @@ struct Grid {
 Grid make_grid(const Wanted& wanted, const Stage& stage);
 
 // The order in which cases are measured, the same on every rank: rounds in random order, each with one case of every size.
-// So the cases measured so far are always a fair sample: the remaining time is estimated well, and a busy minute favors no
-// size or algorithm. `together`: all cases of a question are measured one after the other. Seed 0: in the order of `cases`.
+// So the cases measured so far are always a fair sample. They predict the remaining time well, and a busy minute favors no
+// size or algorithm. `together`: cases with the same question() are measured one after the other. Seed 0: in the order of
+// `cases`.
 std::vector<std::size_t> turns_of(const std::vector<Case>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const Wanted& wanted, Collective what, DType dtype, int ranks);

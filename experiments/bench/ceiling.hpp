@@ -1,5 +1,6 @@
 // Executes the loads and stores that no algorithm of a collective can avoid on mapped memory. All ranks execute them at the
-// same time, on the buffers of the benchmark, without flags or waits. The caller times them: this is the memory ceiling.
+// same time, on the buffers of the benchmark, without flags or waits. The caller times them. This time is the memory
+// ceiling.
 //
 //   all_reduce                            each rank sums its 1/p of all inputs and writes the sum to all outputs
 //   reduce_scatter, reduce                the same, but the sum goes only to the rank's own output, or to the root's
@@ -31,7 +32,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // by rank: its first input, as mapped here; empty unless all are mapped
+  std::vector<std::byte*> inputs_;  // [rank]: where that rank's first input is mapped here; empty unless all are mapped
 };
 
 }  // namespace chorale::bench

@@ -7,8 +7,8 @@
 namespace chorale::bench {
 namespace {
 
-// Coordinate descent: sets each price in turn to its best value of at least 0, given the current values of the others. The
-// problem is convex, so this converges to its only minimum.
+// Coordinate descent: sets each of α, β and γ in turn to its best value of at least 0, given the current values of the
+// others. The problem is convex, so this converges to its only minimum.
 constexpr int passes = 2000;
 
 Price descend(const std::vector<Observed>& samples) {

@@ -1,8 +1,9 @@
-// Fits the prices α, β and γ of the cost model to measured times t. Minimizes the sum of squared relative errors.
+// Fits the parameters ("prices") of the cost model to measured times t: α per message, β per byte, γ per summed byte.
+// Minimizes the sum of squared relative errors.
 //
 //   minimize Σ ((α·a + β·b + γ·c) / t − 1)²  over α, β, γ ≥ 0      a, b, c: the model's seconds if only that price were 1
 //
-// A sum that waits for memory takes no longer than its loads and stores, so noise can hide γ. A fitted γ of 0 would make
+// A memory-bound sum takes no longer than its loads and stores, so noise can hide γ. A fitted γ of 0 would make
 // sums free. In this case γ keeps its usual ratio to β, and both are fitted as one price.
 #pragma once
 #include <array>

@@ -151,13 +151,15 @@ void Launches::declare(Options& options) {
            "start this many launches, one after the other, and merge their records; 0: measure in this process")
       .range(0, 1000);
   options.add("ranks-per-launch", ranks_, "ranks of each launch").range(1, 1e6);
-  options.add("against", against_, "another chorale whose launches alternate with these; its record is FILE.against.h5")
+  options
+      .add("against", against_,
+           "path of another chorale; its launches alternate with these, and its record is FILE.against.h5")
       .words("PROGRAM");
   options.add("seed", seed_, "seed of the order of the launches, and of the rows in each").range(0, 1e18);
 }
 
 void Launches::check(const Launch& launch, const std::string& out) {
-  if (!against_.empty() && !wanted()) usage_error("--against alternates launches", "--launches is 0", "add --launches 6");
+  if (!against_.empty() && !wanted()) usage_error("--against needs --launches", "--launches is 0", "add --launches 6");
   if (!wanted()) return;
   if (!launch.launcher.empty())
     usage_error("--launches starts the ranks itself", fmt::format("{} started this process", launch.launcher),
@@ -165,9 +167,11 @@ void Launches::check(const Launch& launch, const std::string& out) {
   if (!against_.empty() && !fs::exists(against_))
     usage_error("no such program", "--against " + against_, "name another chorale: --against ../before/build/chorale");
   if (!against_.empty() && out.empty())
-    usage_error("--against leaves two records", "--out names none", "add --out new.h5; the other is then new.against.h5");
+    usage_error("--against needs --out", "it writes two records",
+                "add --out new.h5; the second record is then new.against.h5");
   if (!against_.empty() && fs::exists(twin_of(out)))
-    usage_error("the record exists already", twin_of(out).string(), "nothing is overwritten: name another, or remove it");
+    usage_error("the record exists already", twin_of(out).string(),
+                "nothing is overwritten: name another file, or remove this one");
   signals_.emplace();
 }
 
@@ -176,7 +180,7 @@ Rows Launches::run(Session& session, const std::string& out) {
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
   if (!against_.empty()) contestants.push_back({fs::absolute(against_).string(), scratch.path() / "other"});
-  unsetenv("CHORALE_AGAINST");  // else the launches would inherit it and refuse it
+  unsetenv("CHORALE_AGAINST");  // else the launches would inherit and refuse this variable
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);
 

@@ -1,5 +1,5 @@
-// A benchmark launched several times. Only launches are independent measurements: the calls of one launch share its pages,
-// its cores and the machine's other work (experiments/statistics.hpp).
+// A benchmark launched several times. Only launches are independent measurements: the calls of one launch share memory
+// pages, cores and the load of other programs (experiments/statistics.hpp).
 //
 //   chorale bench all_reduce --ranks-per-launch 2 --launches 6 --out new.h5
 //
@@ -33,7 +33,8 @@ class Launches {
   void check(const Launch& launch, const std::string& out);
   bool wanted() const { return launches_ > 0; }
 
-  // Runs all launches. The rows are medians over them. Their records are merged into one at `out`, unless that is "".
+  // Runs all launches, and returns rows of medians over the launches. Merges the records of the launches into one record at
+  // `out`, unless `out` is "".
   Rows run(Session& session, const std::string& out);
   std::string about() const;  // one line that describes the rows
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
 
-// Whether the backend can allocate memory on the device, or the host, where the buffers will be.
+// Whether the backend can allocate memory where the buffers will be: on the device or on the host.
 bool lends(const Communicator& world, const How& how) {
   return world.allocator().device() == (how.device ? how.device->device() : Device{});
 }

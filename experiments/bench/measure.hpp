@@ -1,5 +1,5 @@
-// Measures one row: a series of calls with a barrier before each. Every rank times every call. The time of a repetition is
-// that of its slowest rank.
+// Measures one row of a benchmark: a series of calls with a barrier before each. Every rank times every call. The time of a
+// repetition is the time of its slowest rank.
 //
 //   all ranks   barrier ─ clock ─ call ─ clock ─ …        times are gathered after the series, never during it
 //
@@ -7,9 +7,9 @@
 // call the rank fills the input and overwrites the output before the barrier. It compares the result after the second clock
 // reading.
 //
-// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If its calls are slower than
-// the last call of the warm-up (the machine became busy), the series ends after fewer repetitions, unless their number was
-// given.
+// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If the machine becomes busy
+// (calls are slower than the last call of the warm-up), the series ends after fewer repetitions. A number of repetitions
+// that the user gave is kept.
 #pragma once
 #include <functional>
 #include <memory>
@@ -54,7 +54,7 @@ class Bench {
   Bench(Team& team, Communicator& world, const How& how);
 
   Series measure(const Case& row);           // on every rank
-  bool stopped() const { return stopped_; }  // true on all ranks once one was told to stop; the last series is then empty
+  bool stopped() const { return stopped_; }  // true on all ranks once any was told to stop; the last series is then empty
 
  private:
   Communicator& communicator_for(const Case& row);
@@ -71,7 +71,7 @@ class Bench {
 
   Team& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // makes the native calls; a communicator that made one cannot count bytes
+  Communicator apart_{nullptr};  // makes the native calls, because a communicator that made one cannot count bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

@@ -30,12 +30,14 @@ void Asked::declare(Options& options) {
   options.add("root", wanted.roots, "roots of collectives that have one, or all");
   options.add("chunks", wanted.chunks, "cut schedules into this many chunks");
   options.add("in-place", wanted.in_place, "whether input and output are one buffer").one_of({"both", "yes", "no"});
-  options.add_bytes("begin", wanted.begin, "smallest size; 0: no elements, then one element, then times the factor")
+  options
+      .add_bytes("begin", wanted.begin,
+                 "smallest size of the whole vector; 0: start with no element, then one element, then multiply")
       .alias("b")
       .range(0, 1e15);
   options.add_bytes("end", wanted.end, "largest size of the whole vector").alias("e").range(0, 1e15);
   options.add("factor", wanted.factor, "factor between sizes; 1: only the smallest").alias("f").range(1, 1e6);
-  options.add("repetitions", repetitions_, "timed calls per row; 0: up to 2000, for half a second, but at least 20")
+  options.add("repetitions", repetitions_, "timed calls per row; 0: as many as fit into half a second, but 20 to 2000")
       .alias("n")
       .range(0, 1e7);
   options.add("warm-up", warm_up_, "untimed calls before the timed calls").alias("w").range(0, 1e6);

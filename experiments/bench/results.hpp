@@ -24,7 +24,7 @@ struct Conditions {  // the same for a whole run
 struct Result {
   Series series;
   bool oversubscribed = false;        // more ranks than cores on some host
-  double predicted = -1;              // seconds by the cost model; −1: it has no price
+  double predicted = -1;              // seconds by the cost model; −1: unknown
   std::int64_t bytes_predicted = -1;  // sent by all ranks in a call; −1: unknown
 };
 

@@ -17,14 +17,14 @@ struct Sweep {
   TuningTable tuning = {};  // the table that auto uses
   int threads = 2;          // ranks of the threads backend
   std::int64_t order = 1;   // seed of the order of measurement; 0: in the order of the rows
-  bool together = false;    // all rows of a question are measured in a row; a stop discards the unfinished question
+  bool together = false;    // rows with one Case::question() run one after the other; a stop discards incomplete groups
 };
 
-// Collective. Rank 0 gets the series; every rank gets their number.
+// The result of run(), which is collective. Rank 0 gets `series`; every rank gets `rows`, the number of rows to measure.
 struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
-  bool stopped = false;                // true: `series` has only the complete ones
+  bool stopped = false;                // true: a signal ended run(), and `series` has only the completed series
   std::vector<OtherWork> others = {};  // other programs' work, by rank; on rank 0
   std::string busy = {};               // the work of other programs, if it was enough for a warning; on rank 0
 };

@@ -1,6 +1,6 @@
 // The ranks that measure together. They need a barrier that is the same for every backend, and a gather of the times.
-// Ranks that are processes use MPI. Ranks that are threads spin on a shared counter: a sleeping thread would leave the
-// barrier long after the others, and the measured time would include its delay.
+// Ranks that are processes use MPI. Ranks that are threads spin on a shared counter. If they slept, some would leave the
+// barrier long after the others, and the measured time would include this delay.
 #pragma once
 #include <atomic>
 #include <vector>

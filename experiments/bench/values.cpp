@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t piece = 1024;  // elements per pass: they fit the L1 cache
 
-// Two rounds of multiply and shift mix every bit of (rank, index, round) into the upper bits. Loops over it vectorize.
+// Two rounds of multiply and shift mix every bit of (rank, index, round) into the upper bits. Compilers vectorize loops over
+// this function.
 std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   auto x = static_cast<std::uint32_t>(index) * 0x9E3779B1u + static_cast<std::uint32_t>(index >> 32) + salt;
   x = (x ^ x >> 15) * 0x2C1B3C6Du;
@@ -65,7 +66,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// The results before an average is divided and before u8 wraps.
+// Computes the results as integers, before an average is divided and before u8 wraps.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];

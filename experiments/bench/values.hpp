@@ -4,9 +4,10 @@
 //   sum, avg     |value| ≤ 7, less on many ranks: partial sums stay below 256, so 8 significant bits (bf16) suffice
 //   prod         ±1, and ±2 on at most four ranks; u8 wraps, and has 3 instead of −1
 //   min, max     |value| ≤ 100
-//   no sums      0 … 255 as u8, −128 … 127 otherwise
+//   no operator  0 … 255 as u8, −128 … 127 otherwise
 //
-// Costs about 1 ns per value. Inputs depend on the round, so that a result left over from an earlier call counts as wrong.
+// Generating a value takes about 1 ns. Inputs depend on the round, so that a result left over from an earlier call counts as
+// wrong.
 #pragma once
 #include <cstdint>
 #include <span>

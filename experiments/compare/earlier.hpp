@@ -22,6 +22,6 @@ std::string take_finished(const std::filesystem::path& folder, const std::vector
 
 void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);  // writes failure.txt
 
-std::string status_of(const std::filesystem::path& record);  // "" if it is unreadable, as if it did not exist
+std::string status_of(const std::filesystem::path& record);  // "" if the record is unreadable or missing
 
 }  // namespace chorale::compare

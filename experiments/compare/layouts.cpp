@@ -20,8 +20,8 @@ const Setting* find(const std::vector<Setting>& settings, const std::string& key
   return found == settings.end() ? nullptr : &*found;
 }
 
-// The layouts that `plan --layout all` lists for this number of ranks: every legal layout, with those of its pipeline
-// schedules that no other schedule beats.
+// The layouts that `plan --layout all` lists for this number of ranks: every legal layout, each with the pipeline schedules
+// that no other schedule beats.
 std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
   train::Flags flags;
   train::LayoutFlags layout_flags;
@@ -54,7 +54,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   return words;
 }
 
-// The number of ranks of a layout. A layout that leaves dp out uses all ranks that were started.
+// The number of ranks of a layout. A layout without dp uses all ranks that were started.
 int ranks_of(const std::string& word, const Launch& launch) {
   const Layout layout = parse_layout(word, 0);
   const std::int64_t ranks = layout.replicas() > 0 ? layout.ranks() : launch.size;

@@ -1,8 +1,8 @@
 // A suite: the runs to compare. To add one, add a file to experiments/suites/.
 //
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table and on the report
-//   ranks = 4                                                   ranks of each run, unless it sets its own; default: all
-//   repetitions = 6                                             of every run; each has its own random order of the runs
+//   ranks = 4                                                   ranks of each run, unless the run sets its own; default: all
+//   repetitions = 6                                             of every run; each repetition has a new random order
 //   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
 //
 //   [[runs]]                            one for each kind of run

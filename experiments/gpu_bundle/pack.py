@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Packs all that is needed to test and time this build on a machine that has a GPU and little else: `make gpu-bundle`.
+"""Packs everything needed to test and time this build on a machine with a GPU and little else (`make gpu-bundle`).
 
    pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (the plugin
                              that emulates a GPU on the host)

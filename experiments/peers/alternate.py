@@ -8,7 +8,7 @@
    rivals    bench --backend mpi --algorithm native       the library's collectives, timed by chorale; built with Open MPI
                                                           and with MPICH
              mpi_native.cpp                               the library's collectives, timed by a program that shares no code
-                                                          with chorale; built with both, too
+                                                          with chorale; also built with both libraries
 
 All programs use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the geometric
 means, and the sizes at which chorale is slower than a rival.
@@ -49,7 +49,7 @@ def contestants(options):
 
 
 def measure(options):
-    """Runs all programs in turns. Returns the best median of each for each (op, in_place, bytes), and the ceilings."""
+    """Runs all programs in turns. Returns the best median of each program by (op, in_place, bytes), and the ceilings."""
     best, ceilings = {}, {}
     there = []
     for name, ours, command in contestants(options):

@@ -29,8 +29,8 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   return row;
 }
 
-// The case of a layout with the first of these micro-batch sizes that fits: the requested size; a replica's whole share, or
-// 2 in a pipeline, so that it has several micro-batches; 1.
+// The case of a layout with a suitable micro-batch size, the first of these that fits: the requested size; a replica's share
+// of the batch (in a pipeline 2, so that a step has several micro-batches); 1.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.micro_batch, batch = plain.options.global_batch;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};

@@ -20,8 +20,8 @@ inline const std::vector<std::string> variations{"backend", "algorithm", "bucket
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
 // ranks that fits. All other settings are those of `plain`.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes, from `variations`. Here
-// the word "all" stands for a few layouts that together cover every strategy.
+// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes, from `variations`. In
+// `words`, "all" here stands for a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
 // Throws a usage error if a requested algorithm does not fit an axis of the case's layout.

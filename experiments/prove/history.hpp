@@ -33,9 +33,9 @@ struct Difference {
 };
 
 // The first difference between `seen` and `expected`, if any; a failed run is compared up to its last complete step. Values
-// are compared in the order in which a step computes them: the loss, the gradients in the order of the backward pass, their
-// norm, then moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes the weights wrong. So the
-// first difference is not a consequence of the others.
+// are compared in the order in which a step computes them: the loss, the gradients (in backward order), their norm, then
+// moments and weights. A wrong gradient makes the norm wrong, and a wrong norm makes the weights wrong. So the first
+// difference is not a consequence of the others.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // The collectives that may have made a tensor wrong under this layout: "tp all_reduce, dp reduce_scatter".

@@ -49,7 +49,7 @@ struct StepRow {
     return std::tuple{
         column("case", &StepRow::case_number, "1", "row of /cases"),
         column("step", &StepRow::step, "1", "training step, from 1"),
-        column("equal", &StepRow::equal, "", "whether everything equals one rank's result so far", {"no", "yes"}),
+        column("equal", &StepRow::equal, "", "whether all results up to this step equal those of one rank", {"no", "yes"}),
         column("loss", &StepRow::loss, "1", "mean cross entropy of the batch, nats per token"),
         column("grad_norm", &StepRow::gradient_norm, "1", "norm of the gradient before clipping")};
   }

@@ -1,6 +1,6 @@
-// Benchmark rows that can be compared with each other: within an operation, all have the same conditions (type, operator,
-// root, in place or not, hot or cold cache, kind of memory). If a record mixes conditions, only the rows with the first
-// combination are kept. If several launches or repetitions measured a row, their median is the row's time.
+// Benchmark rows that can be compared with each other. Within an operation, all rows have the same conditions: type,
+// operator, root, in place or not, hot or cold cache, kind of memory. If a record mixes conditions, only the rows with the
+// first combination are kept. If several launches or repetitions measured a row, their median is the row's time.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/statistics.hpp): one number
-// per block or per launch. It is the median over its runs of each run's median step or call.
+// per block or per launch. This number is a median over runs: each run counts with the median of its steps or calls.
 //
-//   block    one repetition of a suite. Its runs took turns, so a run is paired with the other runs of the same repetition.
-//   launch   one start of the program, with all repetitions it made. Two records are compared launch by launch.
+//   block    one repetition of a suite. The runs took turns, so a run is paired with the other runs of its repetition.
+//   launch   one start of the program, with all its repetitions. Two records are compared launch by launch.
 #pragma once
 #include <functional>
 #include <set>

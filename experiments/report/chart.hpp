@@ -2,7 +2,7 @@
 //
 //   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines lie behind them
 //   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end
-//   CellChart   a table of colored cells: the color shows an amount, or which of several series
+//   CellChart   a table of colored cells: the color shows an amount, or one of several series
 //
 // Charts are 600 units wide: two fit side by side on a laptop, and on a phone each scrolls sideways in its own frame.
 #pragma once
@@ -76,7 +76,7 @@ std::string draw(const LineChart& chart);
 std::string draw(const BarChart& chart);
 std::string draw(const CellChart& chart);
 
-// Selects at most `most` points (but no fewer than four), so that the curve keeps its shape: the first, the last, and the
+// Selects at most `most` points (but no fewer than four) that keep the shape of the curve: the first, the last, and the
 // lowest and highest of each stretch between them.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 

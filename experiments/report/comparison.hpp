@@ -1,5 +1,5 @@
 // Compares two records, or two sets of records: every metric that both have, and whether it differs by more than chance.
-// This finds changes of the code that made something slower.
+// A comparison finds changes of the code that made something slower.
 //
 // A launch (one start of the program) gives one sample: the median of its steps or calls (experiments/statistics.hpp says
 // why). `bench --against` alternates the launches of two programs in one session; launches with the same number are then

@@ -1,5 +1,5 @@
 // The report as one self-contained HTML file, without scripts and without access to the network. Its layout suits phones,
-// laptops and print, in light and dark. Every picture has a description for screen readers, and a table with its numbers.
+// laptops and print, in light and dark. Every picture has a description for screen readers and a table of the drawn numbers.
 #pragma once
 #include <string>
 

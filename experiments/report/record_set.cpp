@@ -17,7 +17,8 @@
 namespace chorale::report {
 namespace {
 
-// Settings that a label omits, because the layout's word or the model's shape says them, or because they change no result.
+// Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
+// result.
 const std::set<std::string> said_by_layout = [] {
   std::set<std::string> flags{"layout",   "zero",          "use-distributed-optimizer", "sequence-parallel",
                               "schedule", "virtual-stages"};

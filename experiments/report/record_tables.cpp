@@ -19,9 +19,8 @@ std::string shortened(const std::string& cell) {
   return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
 }
 
-// The position of an element in a variable, where `at` are indices along the dimensions `names`. A variable that lacks one
-// of the dimensions has the same element for all indices along that dimension. −1 if the variable has a dimension that
-// `names` lacks.
+// The position of an element in a variable; `at` has an index along each of the dimensions `names`. Indices along dimensions
+// that the variable lacks are ignored. Returns −1 if the variable has a dimension that `names` lacks.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {

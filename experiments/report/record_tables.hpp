@@ -21,7 +21,7 @@ struct Wanted {
 };
 
 void require_group(const RecordFile& file,
-                   const std::string& group);  // a usage error with the nearest name if it is missing
+                   const std::string& group);  // throws a usage error with the nearest name if there is no such group
 void print_tables(const std::vector<RecordFile>& files, const Wanted& wanted);
 
 }  // namespace chorale::report

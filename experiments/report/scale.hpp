@@ -3,9 +3,9 @@
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
 //
-// `holds` is false for values that have no position: those that are not finite, and on a logarithmic axis those that are not
-// positive. An axis without values goes from 0 to 1, a logarithmic one from 1 to its base. An axis with a single value
-// leaves room on both sides of it.
+// `holds` is false for values without a position: infinities and NaN, and on a logarithmic axis zero and negative values. An
+// axis without values goes from 0 to 1, a logarithmic one from 1 to its base. An axis with a single value leaves room on
+// both sides of it.
 #pragma once
 #include <string>
 #include <vector>

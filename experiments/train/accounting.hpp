@@ -7,8 +7,9 @@
 // Both are integers and must be equal: one extra call on any rank makes the run end with exit code 3. An f16 step that
 // overflows is skipped: it publishes nothing.
 //
-// Cost at the beginning: each rank runs one step, one publication and, if the run evaluates, one evaluation on phantom
-// tensors (tensors with a shape but no memory), and the ranks exchange their plans. At the end they exchange their counts.
+// Cost at the beginning: each rank runs one step, one publication of weights and, if the run evaluates, one evaluation.
+// These run on phantom tensors (with a shape but no memory). Then the ranks exchange their plans. At the end they exchange
+// their counts.
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/plan.hpp"

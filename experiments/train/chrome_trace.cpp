@@ -85,9 +85,9 @@ class Events {
     complete(name, "compute", passes_track, span.begins, span.ends, args);
   }
 
-  // The track of the call's axis shows when the rank was occupied with the call: all of a blocking call, but only the launch
-  // and the wait of a started (nonblocking) call. A started call also gets an event on a track of its own, from its launch
-  // until the rank knows that the call has finished.
+  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is shown whole; of a
+  // started (nonblocking) call, only the launch and the wait are shown. A started call also gets an event on a track of its
+  // own, from its launch until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const char* const category = call.message ? "pipeline" : "communication";
     const int track = track_of(call);

@@ -28,7 +28,7 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   const auto without = mpi::ranks_where(runtime.world(), devices.empty());
   if (!without.empty())
     usage_error("no GPU to compute on",
-                fmt::format("rank {}: {}", without[0], devices.empty() ? why_none : "another rank has one"),
+                fmt::format("rank {}: {}", without[0], devices.empty() ? why_none : "no GPU, although other ranks have one"),
                 "use --device cpu, or hosts that all have GPUs");
   const DeviceShare share = share_of_devices(runtime, devices);
   memory_ = cuda_memory(*plugin_, share.index());
@@ -38,7 +38,7 @@ void ComputeDevice::open(const mpi::Runtime& runtime) {
   const auto shares = [&] {
     return mpi::all_gather(runtime.world(), std::max<std::int64_t>(memory_->free_bytes(), 0) / share.sharers());
   };
-  shares();  // creates the CUDA context on every rank, which itself takes device memory
+  shares();  // creates the CUDA context on every rank; the context itself takes device memory
   room_bytes_ = std::ranges::min(shares());
 }
 

@@ -22,8 +22,8 @@ class ComputeDevice {
   void open(const mpi::Runtime& runtime);           // collective: chooses and opens this rank's GPU
   bool first_of_its_gpu() const { return first_; }  // whether this rank is the first of the ranks that share its GPU
   const std::string& name() const { return gpu_; }  // "NVIDIA H200"; "" on the host
-  // The GPU memory that one rank may use: free bytes of a GPU when it was opened, divided by the ranks that share the GPU.
-  // The smallest value of any rank.
+  // The GPU memory that each rank may use: the free bytes of its GPU at open(), divided by the ranks that share the GPU. All
+  // ranks have the same value, the smallest.
   std::int64_t room_bytes() const { return room_bytes_; }
 
   // Sets the plugin, if the GPU is open, and the bytes of the workspaces that kernels allocate on the GPU.

@@ -1,5 +1,6 @@
-// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. A key sets one of chorale's options; or
-// it is refused unless it has the one supported value, such as "off"; or it has no effect here, and a remark says why.
+// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. There are three kinds of key. The first
+// sets one of chorale's options. The second is refused unless it has the one supported value, such as "off". The third has
+// no effect here, and a remark says why.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -92,7 +93,8 @@ constexpr DsKey setting[] = {
 
     {"optimizer.type", "", "null", false, "optimizer", optimizer, "Adam, AdamW or SGD",
      "if missing: DeepSpeed uses the program's optimizer, so chorale's options apply"},
-    {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number, "the scheduler's warmup_max_lr wins"},
+    {"optimizer.params.lr", "Adam AdamW SGD", "0.001", true, "lr", plain, number,
+     "the scheduler's warmup_max_lr overrides it"},
     {"optimizer.params.betas.0", adam, "0.9", true, "adam-beta1", plain, number, ""},
     {"optimizer.params.betas.1", adam, "0.999", true, "adam-beta2", plain, number, ""},
     {"optimizer.params.eps", adam, "1e-08", true, "adam-eps", plain, number, ""},
@@ -186,7 +188,7 @@ constexpr const char* refused_unless_off[][2] = {
     {"curriculum_learning", ""},
     {"progressive_layer_drop", ""},
     {"eigenvalue", ""},
-    {"elasticity", "give the batch sizes"},
+    {"elasticity", "set the batch sizes directly"},
     {"autotuning", "use chorale tune or chorale compare"},
     {"compression_training", ""},
     {"quantize_training", ""},
@@ -258,11 +260,11 @@ constexpr const char* without_effect[][3] = {
     {"memory_breakdown", "false", records},
     {"timers", "{}", records},
     {"dump_state", "false", "config.toml has every option"},
-    {"log_level", "null", "--log-level"},
+    {"log_level", "null", "use --log-level"},
     {"dataloader_drop_last", "false", "every batch is whole"},
     {"disable_python_gc", "false", "there is no Python"},
     {"use_data_before_expert_parallelism", "false", "there are no experts"},
-    {"vocabulary_size", "null", "--vocab-size"},
+    {"vocabulary_size", "null", "use --vocab-size"},
 };
 
 }  // namespace

@@ -64,8 +64,7 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// Dropout is not in `shape_options`: a run may resume with another dropout than the checkpoint's. So may it with another
-// batch.
+// Dropout and batch are not in `shape_options`, because a run may resume with other values than the checkpoint's.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const std::optional<Metadata> metadata = metadata_of_checkpoint(path);
   if (!metadata) return {};
@@ -91,7 +90,7 @@ void Flags::declare(Options& o) {
   o.add("hidden-size", shape_.width, "width of the residual stream").range(1, 1e6);
   o.add("ffn-hidden-size", ffn_, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
   o.add("num-attention-heads", shape_.heads, "attention heads").range(1, 1e5);
-  o.add("num-query-groups", groups_, "key and value heads (GQA); 0: one per head").range(0, 1e5);
+  o.add("num-query-groups", groups_, "key and value heads (GQA); 0: one per attention head").range(0, 1e5);
   o.add("seq-length", shape_.sequence, "tokens per sequence").range(1, 1e7);
   o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
@@ -105,7 +104,7 @@ void Flags::declare(Options& o) {
       .one_of({"none", "selective", "full"});
   o.section("batches and steps");
   o.add("global-batch-size", global_batch_, "sequences per step; 0: the micro-batches of all replicas").range(0, 1e7);
-  o.add("micro-batch-size", micro_batch_, "sequences per micro-batch; 0: a replica's whole share, or 1 in a pipeline")
+  o.add("micro-batch-size", micro_batch_, "sequences per micro-batch; 0: a replica's share of the batch, or 1 in a pipeline")
       .range(0, 1e7);
   o.add("gradient-accumulation-steps", accumulation_, "micro-batches per step of a replica; 0: from the batch sizes")
       .range(0, 1e7);

@@ -13,8 +13,8 @@ namespace chorale::train {
 
 // Each model preset, as values of these options.
 std::vector<Preset> presets();
-// The shape of a stored model, as values of these options: of a checkpoint (empty if none can be read), or of a Hugging Face
-// model folder.
+// Read the shape of a stored model as values of these options: from a checkpoint (empty if none can be read), or from a
+// Hugging Face model folder.
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
@@ -24,12 +24,12 @@ class Flags {
   // `threads`: per rank, unless --threads is given. Throws a usage error if options contradict each other.
   TrainingOptions training(int threads, const Layout& layout) const;
   // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. A micro-batch size that was
-  // not given stays 0, so that each layout that an error recommends gets the default size of that layout.
+  // not given stays 0. So layouts that an error recommends get their own default sizes.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }
-  // The same before the layout is known. A global batch size of 0 fits any layout, because it will be computed from the
-  // number of replicas.
+  // The same limits before the layout is known. A global batch size of 0 fits any layout, because it will be computed from
+  // the number of replicas.
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
   // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape

@@ -9,8 +9,8 @@
 namespace chorale::train {
 namespace {
 
-// A measured step that takes more than this many times the simulated one is blamed on busy cores. Messages, which the
-// simulation leaves out, seldom take as long as the passes.
+// If a measured step takes more than this many times as long as the simulated step, the output blames busy cores. The
+// simulation has no messages, but these seldom take as long as the passes.
 constexpr double busy_ratio = 2;
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The measured pipeline of a run: the passes of the last step on all stages, recorded in /pipeline and drawn above a
-// simulation of the same schedule.
+// The measured pipeline of a run: the passes of the last step on all stages. They are recorded in /pipeline, and drawn above
+// a simulation of the same schedule.
 //
 //   measured    when each pass ran, with the gaps in which stages waited
-//   simulated   the schedule if every pass took the mean time of its kind and messages took none; a difference between the
-//               two has causes outside the schedule
+//   simulated   the schedule if every pass took the mean time of its kind and messages took none; if `measured` differs,
+//               the cause is outside the schedule
 #pragma once
 #include "experiments/run_record.hpp"
 #include "parallel/training.hpp"
@@ -33,7 +33,7 @@ struct MeasuredPipeline {
 PipelineSeconds means_of(const PipelineTimeline& timeline,
                          const PipelineShape& shape);  // mean seconds per pass, by part of the model and kind of pass
 
-// Collective. `ranks`: their clock offsets, on rank 0. Only rank 0 gets the result.
+// Collective. `ranks` has the clock offset of each rank; only rank 0 needs it. Only rank 0 gets the result.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
 // Called on rank 0: records the passes and, if `draws` is set, prints both pictures.
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);

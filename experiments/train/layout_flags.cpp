@@ -129,8 +129,8 @@ void LayoutFlags::declare(Options& o) {
   o.add("ds-config", "read options from a DeepSpeed configuration file").words("FILE");
 }
 
-// Whether `flag` overrides `part` of the layout word. The flag does not if the word contains that part and comes from a
-// source of higher precedence: --layout z1 on the command line overrides zero = 2 in a file.
+// Whether `flag` overrides `part` of the layout word. It does not if the word contains this part and comes from a source of
+// higher precedence than the flag: --layout z1 on the command line overrides zero = 2 in a file.
 bool LayoutFlags::counts(const std::string& flag, const std::string& part) const {
   const std::vector<std::string> parts = split(word_, '.');
   const bool named = std::any_of(parts.begin(), parts.end(), [&](const std::string& p) {
@@ -154,7 +154,7 @@ bool LayoutFlags::allows(const Layout& layout) const {
 Layout LayoutFlags::asked() const {
   if (word_ == "all" && !takes_all_)
     usage_error(
-        "a run has one layout", "layout is all",
+        "this command needs a single layout", "layout is all",
         fmt::format("{0} plan --layout all lists the legal layouts, {0} compare --layouts all runs them", program()));
   Layout layout = parse_layout(all() ? "" : word_, 0);
   for (std::size_t row = 0; row < all_axes().size(); ++row)

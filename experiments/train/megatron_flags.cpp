@@ -128,7 +128,7 @@ const Word flags[] = {
     sets("distribute-saved-activations", "partition-activations", "true"),
     refused("cpu-offloading", "nothing is offloaded: use --recompute or --zero"),
     // ranks
-    same("sequence-parallel"),  // megatron_flags() inserts the sizes of the axes before it
+    same("sequence-parallel"),  // megatron_flags() inserts the sizes of the axes before this row
     same("use-distributed-optimizer"),
     same("num-virtual-stages-per-pipeline-rank", "virtual-stages"),
     refused("num-layers-per-virtual-pipeline-stage", "use --virtual-stages: layers / (stages × this value)"),

@@ -1,7 +1,8 @@
 // `--memory-limit`: the most bytes a rank may hold. A run whose plan needs more is refused before it allocates anything.
 //
 //   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
-//            ranks of the host, minus a reserve for the program itself; on a GPU: its free memory, divided by its ranks
+//            ranks of the host, minus a reserve for the program itself; on a GPU: the GPU's free memory, divided by the
+//            ranks of the GPU
 //   8G       8 GiB
 //   0        no limit: the operating system kills a rank that needs too much
 #pragma once

@@ -58,7 +58,7 @@ MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak
 
 void ProductPeak::declare(Options& options) {
   options.add("measure-peak", asked_,
-              "measure the peak that MFU refers to again, instead of reading it from the machine's file");
+              "measure the peak on which MFU is based, instead of reading it from the machine's file");
 }
 
 void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,

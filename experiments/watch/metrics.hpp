@@ -58,8 +58,8 @@ struct Place {
   std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs have ended; empty: no suite
 };
 
-// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If it has several runs,
-// the one that wrote last is shown.
+// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If there are several
+// runs, finds the run that wrote last.
 Place find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

@@ -28,13 +28,12 @@ void require_generates(const Layout& layout) {
   if (!layout.sequence) return;
   Layout without = layout;
   without.sequence = false;
-  usage_error("sequence parallelism cannot divide the single row of a token",
-              fmt::format("the layout is {}", to_string(layout)),
+  usage_error("generation does not work with sequence parallelism", fmt::format("the layout is {}", to_string(layout)),
               fmt::format("generate on {}: it loads the same checkpoints", to_string(without)));
 }
 
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens) {
-  GenerationOptions on_host = options;  // phantom tensors need no GPU
+  GenerationOptions on_host = options;  // the plan's tensors have no storage and need no GPU
   on_host.device = nullptr;
   std::int64_t most = 0;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {

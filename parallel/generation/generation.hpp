@@ -31,8 +31,8 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// The peak bytes of a rank that reads `tokens` tokens at once: the rank with the last shard, on the stage that needs the
-// most memory. Runs the code of Generator on phantom memory.
+// The peak bytes of a rank when `tokens` tokens are read at once. The rank is the last tensor-parallel rank of the stage
+// that needs the most memory. Runs the code of Generator on phantom memory, which allocates nothing.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -44,8 +44,8 @@ class Generator {
   const Ledger& ledger() const { return ledger_; }
   std::vector<Owned> weights() const { return buckets_->owned(); }  // uninitialized: the caller loads them
 
-  // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. It gets the same
-  // token on all ranks of a replica and must return the same answer on all of them.
+  // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
+  // replica pass the same token to `on_token`, which must return the same answer on all of them.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
   // Reads `tokens`, which follow the tokens read before. On the last stage it returns the logits of the next token; on

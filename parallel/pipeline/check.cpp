@@ -69,8 +69,8 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// No messages are sent within a stage. So an action must come later in the list than the actions of its stage whose results
-// it needs.
+// Within a stage, no messages deliver results. So in the stage's list, an action must come after the actions whose
+// results it needs.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
@@ -89,7 +89,7 @@ std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage,
 // Between two stages, messages must be received in the order in which they are sent. (find_not_once has checked that each
 // is sent and received once.)
 std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers) {
-  using Channel = std::pair<std::int64_t, std::int64_t>;  // from, to
+  using Channel = std::pair<std::int64_t, std::int64_t>;  // sending stage, receiving stage
   std::map<Channel, std::vector<PipelineAction>> sent, received;
   for (std::int64_t stage = 0; stage < schedule.stages; ++stage)
     for (const Transfer& t : transfers[static_cast<std::size_t>(stage)])
@@ -107,7 +107,7 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
 // Runs all transfers; messages arrive in order. Returns the first stage that is stuck, or −1 if all finish.
 std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
   std::vector<std::size_t> next(transfers.size(), 0);
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // from, to
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // by sending and receiving stage
   const auto goes_on = [&](std::int64_t stage) {
     const auto me = static_cast<std::size_t>(stage);
     if (next[me] == transfers[me].size()) return false;

@@ -1,4 +1,4 @@
-// Proves a pipeline schedule, for all its stages at once, in one process:
+// Proves in one process that a pipeline schedule is correct on all its stages:
 //
 //   every action once                for each (micro-batch, chunk): forward, backward and, if split, weights
 //   no action before its inputs      within a stage by the order of its list, between stages by the messages
@@ -12,12 +12,13 @@ namespace chorale {
 // "" if the schedule is correct; else the flaw, with its stage and action.
 std::string find_flaw(const PipelineSchedule& schedule);
 
-// Whether a correct schedule would deadlock if sends were synchronous. This happens if, at the same time, a stage sends an
-// activation to a neighbor and that neighbor sends a gradient back.
+// Whether a correct schedule would deadlock if sends were synchronous. The deadlock occurs if a stage sends an activation
+// to a neighbor while this neighbor sends a gradient back.
 bool needs_buffers(const PipelineSchedule& schedule);
 
 // By stage: the largest number of pairs (micro-batch, chunk) in flight at once. A pair is in flight, and its activations
-// are kept, from its forward pass to the end of its backward pass; with a split backward pass, to its weight gradients.
+// are kept, from its forward pass to the end of its backward pass. If the schedule splits backward passes, the pair stays
+// in flight until its weight gradients are done.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
 // By stage: the number of messages that the stage sends.

@@ -11,8 +11,8 @@ namespace {
 constexpr double left = 72, right = 16, width = 1200, head = 78, panel_head = 30, lane_height = 34, bar_height = 28;
 constexpr double digit_width = 7.5;  // width of a digit in a label
 
-// The colors are safe for color-blind readers. They also differ in gray: forward is dark, backward light, weights hatched.
-// Every rule begins with .pipeline, so the style changes nothing else on a page.
+// The colors are safe for color-blind readers. The colors also differ in gray: forward is dark, backward light, weights
+// hatched. Every rule begins with .pipeline, so the style changes nothing else on a page.
 constexpr const char* style = R"svg(  <style>
     .pipeline { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
     .pipeline text { fill: #1c2430 } .pipeline .quiet { fill: #5c6878 } .pipeline .lane { fill: #eef1f5 }

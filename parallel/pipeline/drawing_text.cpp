@@ -45,7 +45,8 @@ void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t
   for (std::size_t i = 0; i < shown.size(); ++i) begin[static_cast<std::ptrdiff_t>(i) + !forward] = shown[i];
 }
 
-// The seconds between two ticks of the time axis. Takes the smallest 1, 2 or 5 times a power of ten with room for a label.
+// The seconds between two ticks of the time axis: the smallest 1, 2 or 5 times a power of ten that leaves room for a
+// label.
 double tick_seconds(double columns_per_second) {
   const double least = least_tick_columns / columns_per_second;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -1,7 +1,8 @@
 // Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): each of p stages has v chunks of the model, so its first result is
-// ready v times sooner. Micro-batches run in groups of p. A group goes through the first chunk of every stage, then through
-// the second, and so on; the backward pass goes from the last chunk to the first. The bubble is divided by v. In return, v
-// times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1) + (v−1)p + 1 chunks.
+// ready v times sooner. Micro-batches run in groups of p. In the forward pass, a group goes through the first chunk of
+// every stage, then through the second, and so on. The backward pass goes from the last chunk to the first. The bubble is
+// divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1) +
+// (v−1)p + 1 chunks.
 //
 //   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a     a: chunks in the model's first half, b: in its second
 //   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·

@@ -1,7 +1,7 @@
 // Runs a pipeline schedule on the ranks of the pipeline axis. Each stage runs its actions in order, receives their inputs
 // and sends their results. Without a pipeline, a rank runs its micro-batches by the same code, as a single stage.
 //
-//   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own message. Its result is sent while the next action
+//   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own input. Its result is sent while the next action
 //   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
 #pragma once
 #include <functional>
@@ -41,7 +41,7 @@ struct PipelineTimes {
   struct Passage {
     PipelineAction action;
     TimingEvent begins, ends;
-    double exposed = 0;  // seconds that the passage spent waiting for collectives
+    double exposed = 0;  // seconds that this pass spent waiting for collectives
   };
   std::vector<Passage> passages;
   double waited = 0;                  // seconds spent waiting for messages of other stages

@@ -14,9 +14,9 @@ PipelineSchedule zero_bubble_h1(const PipelineShape&);
 const std::vector<PipelineAlgorithm>& all_pipeline_schedules() {
   using namespace pipelines;
   static const std::vector<PipelineAlgorithm> table{
-      {"naive", naive, "one micro-batch at a time, forward and backward: a plain split of the layers", wants_one_chunk},
-      {"gpipe", gpipe, "all forward, then all backward; every activation is kept", wants_one_chunk},
-      {"1f1b", one_f_one_b, "backward as early as possible, then forward and backward in turn: few activations",
+      {"naive", naive, "one micro-batch at a time goes forward and backward through all stages", wants_one_chunk},
+      {"gpipe", gpipe, "all forward passes, then all backward passes; every activation is kept", wants_one_chunk},
+      {"1f1b", one_f_one_b, "forward and backward passes alternate as early as possible; few activations are kept",
        wants_one_chunk},
       interleaved(),
       {"zb-h1", zero_bubble_h1,

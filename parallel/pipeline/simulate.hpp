@@ -1,5 +1,5 @@
-// Simulates a pipeline schedule, given the seconds of each part of the model: when every action begins and ends, and how
-// long each stage is idle. A measured run is stored in the same structs, so both can be drawn side by side.
+// Simulates a pipeline schedule from the seconds of each part of the model. The result says when every action begins and
+// ends, and how long each stage is idle. A measured run is stored in the same structs, so both can be drawn side by side.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 
@@ -11,7 +11,7 @@ struct PartSeconds {
 
 struct PipelineSeconds {
   std::vector<PartSeconds> parts;  // by part of the model, in order
-  double message = 0;  // seconds of a message: from the end of an action to the start of its taker, at the earliest
+  double message = 0;  // the least seconds between the end of an action and the start of the action that needs its result
 };
 
 // On every stage, a micro-batch's forward pass takes 1, the gradient of the input 1 and the gradients of the weights 1.

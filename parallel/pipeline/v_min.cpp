@@ -1,8 +1,8 @@
 // V-Min (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each stage holds two chunks. The model goes down
 // the stages through their first chunks and back up through their second ones. A stage that keeps its first chunk's
 // activations long keeps its second chunk's briefly. So every stage has at most (p+4)/3 micro-batches in flight; the first
-// stage of 1F1B has p. The gradients of the weights are actions of their own and fill gaps. If a stage needs one unit of
-// time for each of F, B and W of a micro-batch, the bubble is about 2p units, two thirds of 1F1B's 3(p−1).
+// stage of 1F1B has p. The gradients of the weights are actions of their own and fill gaps. Let each of F, B and W of a
+// micro-batch take a stage one unit of time. Then the bubble is about 2p units, two thirds of 1F1B's 3(p−1).
 //
 //   stage 0   F0a         F0b B0b         B0a      one micro-batch: a is the model's first half, b its second; the loss is
 //   stage 1       F0a F0b         B0b B0a          on stage 0
@@ -57,13 +57,14 @@ std::string misfit(const PipelineShape& shape) {
 }  // namespace
 
 PipelineAlgorithm v_min() {
-  return {
-      .name = "v-min",
-      .make = plan,
-      .about = "down p stages and back up: about two thirds of 1f1b's bubble, p/3 + 1 micro-batches in flight instead of p",
-      .misfit = misfit,
-      .least_chunks = 2,
-      .placement = &down_and_up};
+  return {.name = "v-min",
+          .make = plan,
+          .about =
+              "the model goes down p stages and back up: about two thirds of 1f1b's bubble, p/3 + 1 instead of p "
+              "micro-batches in flight",
+          .misfit = misfit,
+          .least_chunks = 2,
+          .placement = &down_and_up};
 }
 
 }  // namespace chorale::pipelines

@@ -1,6 +1,6 @@
 // ZB-H1 (Qi et al. 2023, "Zero bubble pipeline parallelism"): the backward pass is split in two actions, B and W. The
 // previous stage waits for B, the gradient of the input. No stage waits for W, the gradients of the weights, so stage r
-// defers W by r micro-batches. A gradient then reaches the first stage after one B per stage instead of B + W, and the
+// defers W by r micro-batches. A gradient then reaches the first stage after one B per stage instead of B + W. The
 // deferred W fill the idle time at the end.
 //
 // F, B and W also stand for the seconds of a forward pass and of the two actions. The bubble is (p−1)(F+B−W) seconds with p

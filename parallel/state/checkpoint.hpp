@@ -31,7 +31,7 @@ struct Metadata {
   std::int64_t step = 0;
   std::int64_t cursor = 0;  // number of samples that the run has read from its data
   std::uint64_t seed = 0;
-  double loss_scale = 0;        // for f16; 0: the run scaled no losses
+  double loss_scale = 0;        // for f16; 0: the run does not scale its loss
   std::int64_t good_steps = 0;  // steps without overflow since the last overflow or change of the scale
   std::int64_t patience = 0;    // further overflows tolerated before the scale shrinks
   std::int64_t updates = 0;     // optimizer steps, not counting skipped ones
@@ -40,8 +40,8 @@ struct Metadata {
   std::string config;                          // every option with its value, as TOML
 };
 
-// The ranks that save or open a checkpoint together. They use one collective: `exchange` gives every rank the texts of all
-// ranks, in rank order. The default is a single rank.
+// The ranks that save or open a checkpoint together. Their only collective is `exchange`, which gives every rank the
+// texts of all ranks, in rank order. The default is a single rank.
 struct Peers {
   int rank = 0, size = 1;
   std::function<std::vector<std::string>(std::string mine)> exchange = [](std::string mine) {
@@ -50,15 +50,15 @@ struct Peers {
 };
 
 // Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor
-// exactly once; so if several ranks have copies of a part, only one of them passes it. On return, the set is on disk and
-// `latest` points to it. On failure every rank throws, and earlier sets are intact.
+// exactly once. So only one of the ranks that have copies of a part passes it. On return, the set is on disk and `latest`
+// points to it. On failure every rank throws, and earlier sets are intact.
 void save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                      const Peers& peers = {});
 
 class Checkpoint {
  public:
-  // Collective. `path` is one set, a folder of sets, or the folder of a run. From a folder, the newest undamaged set is
-  // opened.
+  // Collective. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one set, the newest
+  // undamaged set is opened.
   static Checkpoint open(const std::filesystem::path& path, Log& log, const Peers& peers = {});
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;

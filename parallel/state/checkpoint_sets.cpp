@@ -89,7 +89,7 @@ std::vector<std::string> sets_to_load(const fs::path& folder) {
   for (Set& set : sets_in(folder, ".old")) sets.push_back(std::move(set));
   const bool has_latest = latest.step >= 0 && latest.suffix.empty();
   const bool missing = std::none_of(sets.begin(), sets.end(), [&](const Set& set) { return set.name == latest.name; });
-  if (has_latest && missing) sets.push_back(latest);  // so that loading warns that it is missing
+  if (has_latest && missing) sets.push_back(latest);  // loading then warns that the set is missing
   std::sort(sets.begin(), sets.end(), [&](const Set& a, const Set& b) {
     const auto rank = [&](const Set& set) {
       return std::tuple(has_latest && set.step > latest.step, -set.step, set.suffix);

@@ -1,4 +1,5 @@
-// The sets in a folder of checkpoints: their names, the order in which to load them, and which of them to remove.
+// The sets in a folder of checkpoints (each set is the folder of one step): their names, the order in which to load them,
+// and which to remove.
 //
 //   step-100            complete                       step-100.old    complete, but replaced by a newer set of this step
 //   step-150.partial    being written or removed       latest → step-100

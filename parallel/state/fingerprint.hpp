@@ -13,8 +13,8 @@ namespace chorale {
 
 // Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
-// Collective. Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain". They show
-// which gradient sum is wrong.
+// Collective. Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain".
+// Differing fingerprints show which gradient sum is wrong.
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

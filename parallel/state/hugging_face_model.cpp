@@ -1,5 +1,5 @@
 // Imports a model from Hugging Face's format. The files are checked against the configuration; then a rank reads its parts
-// of the mapped tensors. "theirs" is a tensor of the files, "ours" the same values as a tensor of Chorale.
+// of the mapped tensors. "theirs" is a tensor of the files; "ours" is a tensor of Chorale.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,8 +65,8 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   return files;
 }
 
-// Whether a tensor of the files can be ignored: masks and frequencies, which follow from the model's shape, and the second
-// copy of a tied embedding table.
+// Whether a tensor of the files can be ignored. This holds for masks and frequencies, which follow from the model's
+// shape, and for the second copy of a tied embedding table.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
@@ -228,7 +228,7 @@ ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator) {
   ImportedModel whole{model.shape(), {}};
   for (const Renamed& name : names_of(model.shape())) {
     Tensor& ours = whole.tensors[name.ours];
-    if (ours) continue;  // read() has filled it already: several of their tensors make up this one of ours
+    if (ours) continue;  // already read: our tensor consists of several of theirs
     ours = Tensor(allocator, name.shape_ours, model.dtype(name.ours), Category::params);
     model.read(name.ours, name.shape_ours, {},
                {static_cast<std::byte*>(ours.slice().data), static_cast<std::size_t>(ours.bytes())});

@@ -31,7 +31,8 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// Returns the text inside an envelope. Rebuilding the envelope from that text checks the checksum.
+// An envelope is the whole file: the checksum and the text that it covers. Returns this text. Rebuilding the envelope
+// from the text checks the checksum.
 std::string opened(const std::string& text) {
   const std::size_t before = envelope("").size() - 2;  // without the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));

@@ -1,5 +1,6 @@
-// The manifest of a checkpoint: which file holds which part of each tensor, and the checksums of all bytes. It contains no
-// paths. The file of rank 3 is always rank-3.safetensors in the same folder, so no manifest can point elsewhere.
+// The manifest of a checkpoint: which file holds which part of each tensor, and the checksums of all bytes. The manifest
+// contains no paths. The file of rank 3 is always rank-3.safetensors in the same folder, so no manifest can point
+// elsewhere.
 //
 //   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},
 //    "files":[{"bytes":…,"header_crc32c":…}, …],

@@ -76,8 +76,7 @@ std::optional<Metadata> metadata_of_checkpoint(const fs::path& path) {
   for (const std::string& name : names) try {
       return read_manifest(folder / name).metadata;
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage)
-        throw;  // any other error: this manifest is damaged, and an older set has the same shape
+      if (error.exit() == Exit::usage) throw;  // after any other error, try an older set: it has the same model
     }
   return {};
 }

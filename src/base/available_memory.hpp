@@ -1,6 +1,6 @@
-// How many more bytes this process can allocate before the kernel's out-of-memory killer acts: the minimum of what
-// the machine has left and what each control group (cgroup, version 1 or 2) around the process has left.
-// Containers and Slurm limit memory through control groups; /proc/meminfo does not show these limits.
+// How many more bytes this process can allocate before the kernel's out-of-memory killer acts. This is the minimum of what
+// the machine has left and what each control group (cgroup, version 1 or 2) of the process has left. Containers and Slurm
+// limit memory through control groups; /proc/meminfo does not show these limits.
 //
 //   the machine      MemAvailable of /proc/meminfo          17.1 GiB
 //   /job             limit − use + file pages in use         7.5 GiB

@@ -1,4 +1,4 @@
-// Time, injected: all code reads the time through a Clock, so that tests and simulators can run on virtual time.
+// Injected time: all code reads the time through a Clock, so that tests and simulators can run on virtual time.
 #pragma once
 #include <string>
 

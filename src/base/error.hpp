@@ -38,7 +38,7 @@ class Error : public std::runtime_error {
 [[noreturn]] void usage_error(std::string what, std::string numbers, std::string fix,
                               std::source_location where = std::source_location::current());
 
-// A format string that remembers the line it was written on.
+// A format string that remembers its source line.
 template <class... Args>
 struct Sentence {
   template <class Text>

@@ -36,7 +36,7 @@ std::string what_it_takes(const Word& word) {
   return fmt::format("{} is accepted; {}", either(taken), word.about);
 }
 
-// Names all refused settings at once: a user with a script of forty flags should not meet them one by one.
+// Names all refused settings at once, because a user with a script of forty flags should not meet them one by one.
 [[noreturn]] void refuse(const std::vector<std::pair<Setting, std::string>>& refused) {
   std::vector<std::string> names, fixes;
   for (const auto& [setting, instead] : refused) {
@@ -49,7 +49,8 @@ std::string what_it_takes(const Word& word) {
               join(names, ", "), join(fixes, "; "));
 }
 
-// Refuses two settings of one option that come from the same source but have different values: neither overrides the other.
+// Refuses two settings of one option that come from the same source but have different values, because neither overrides the
+// other.
 void require_agreement(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
   for (const Setting& a : by_words)
     for (const Setting& b : all)

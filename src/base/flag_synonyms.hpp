@@ -1,5 +1,5 @@
-// A table that maps another program's option names to ours. Each name sets one of our options, requires that one of our
-// options has (or does not have) a value, has no effect here, or is refused with a suggestion.
+// A table that maps another program's option names to ours. A name sets one of our options, or requires that one of our
+// options has (or does not have) a value. Other names have no effect here, or are refused with a suggestion.
 #pragma once
 #include <string>
 #include <utility>

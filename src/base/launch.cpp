@@ -15,8 +15,8 @@ struct Known {
   const char* size;
 };
 
-// The launchers that we know. An mpirun may run inside a Slurm step, and then both set their variables. The inner launcher
-// counts, so Slurm comes last.
+// The launchers that we know. If an mpirun runs inside a Slurm step, both set their variables. The inner launcher is the one
+// that started the ranks, so Slurm comes last.
 constexpr Known known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE"},

@@ -1,4 +1,4 @@
-// The log of one rank. Rank 0 logs to the console (stderr: stdout is for data).
+// The log of one rank. Rank 0 logs to the console (to stderr, because stdout is for data).
 // With a log folder, every rank also writes rank-<r>.log there, with all levels down to `debug`.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});

@@ -30,7 +30,7 @@ Life::Life() {
   if (!initialised) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
   started_ = !initialised;
   // Errors must be returned, not end the program. An error outside any communicator, such as in MPI_Testsome, goes to the
-  // handler of MPI_COMM_WORLD in MPI 3 and of MPI_COMM_SELF in MPI 4, so both are set.
+  // handler of MPI_COMM_WORLD in MPI 3, and to that of MPI_COMM_SELF in MPI 4. So both handlers are set.
   if (started_)
     for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   check(PMPI_Query_thread(&provided));

@@ -77,7 +77,7 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on r
 std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // every rank's number, in rank order
 
-// This rank's index among the ranks on its host, and how many there are. Collective.
+// This rank's index among the ranks on its host, and the number of these ranks. Collective.
 std::pair<int, int> place_on_host(MPI_Comm comm);
 
 // A barrier that sleeps while it waits and has no deadline. (MPI's own barrier would spin, and wait_until would fail at its

@@ -145,7 +145,7 @@ Option& Options::add_seconds(const std::string& name, double& field, const std::
   Option& option = insert({.name = name, .about = about, .metavar = "TIME", .text = fmt::format("{}s", field)});
   option.assign = [&field, &option](const std::string& text) -> std::string {
     const auto seconds = parse_seconds(text);
-    if (!seconds) return "a time, as 90s, 1.5m or 2h";
+    if (!seconds) return "a time such as 90s, 1.5m or 2h";
     field = *seconds;
     return option.text = fmt::format("{}s", field), "";
   };

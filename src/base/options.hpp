@@ -51,8 +51,8 @@ class Option {
   Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
   Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
-  // The two options exclude each other. This option, given on the command line or in the environment, replaces `other` from
-  // a config file; otherwise giving both is an error.
+  // The two options exclude each other. If this option is given on the command line or in the environment, it replaces
+  // `other` from a config file. Otherwise giving both is an error.
   Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
   // The placeholder in the help, such as FILE or N.
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }

@@ -1,8 +1,8 @@
 // A message library moves data only inside its own calls. UCX and MPI may report a small send as complete while part of
 // it is still in their buffers. This happens when the receiver is slow and its socket is full. If the sender then waits in
-// another library, the rest never leaves:
+// another library, the rest of the message never leaves:
 //
-//   rank 0   sends over UCX ── over, 3 KiB left │ waits in MPI for rank 1      3 KiB leave only if this wait moves UCX too
+//   rank 0   sends over UCX: 3 KiB stay behind  │ waits in MPI for rank 1      3 KiB leave only if this wait moves UCX too
 //   rank 1   slow ……………………………………………………………………………… receives …                 waits for those 3 KiB
 //
 // So each library in use registers a ProgressHook, and every wait in Chorale calls run_progress_hooks().

@@ -25,7 +25,7 @@ void refuse_leftovers(const Options& options, const std::vector<std::string>& le
           (near.empty() ? "" : fmt::format("did you mean --{}? ", near)) + options.command() + " --help lists them all");
     }
     usage_error(fmt::format("\"{}\" was not expected", word),
-                fmt::format("{} takes no further words (command line)", options.command()),
+                fmt::format("{} takes no more arguments (command line)", options.command()),
                 options.command() + " --help shows how it is used");
   }
 }
@@ -157,8 +157,8 @@ void resolve(Options& options, const std::vector<std::string>& arguments, const 
   if (const Setting* config = last_of(given, "config")) rising = read_config(config->text);
   for (Setting& setting : rising) setting.source = Source::config;
   if (const Setting* inner = last_of(rising, "config"))
-    usage_error("a config file cannot name another", fmt::format("config = {} ({})", inner->text, inner->origin),
-                "put its lines into this file");
+    usage_error("a config file cannot name another config file", fmt::format("config = {} ({})", inner->text, inner->origin),
+                "copy the other file's lines into this one");
   std::erase_if(rising, [&](const Setting& in_file) {
     return std::any_of(given.begin(), given.end(), [&](const Setting& beside) {
       const Option* option = options.find(beside.key);

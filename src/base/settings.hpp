@@ -11,8 +11,8 @@ namespace chorale {
 
 std::vector<Setting> from_command_line(const Options& options, const std::vector<std::string>& arguments);
 
-// CHORALE_RUN_DIR=x sets run-dir. `known` lists the options of all commands: a variable for another command's option is
-// ignored, and an unknown variable is a usage error.
+// CHORALE_RUN_DIR=x sets run-dir. `known` lists the options of all commands. A variable for another command's option is
+// ignored; an unknown variable is a usage error.
 std::vector<Setting> from_environment(const Options& options, const std::vector<std::string>& known,
                                       const std::vector<std::string>& variables);
 

@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-// Makes control characters visible: foreign text cannot steer the terminal or break a line.
+// Makes control characters visible, so that foreign text cannot steer the terminal or break a line.
 std::string escape_control(std::string_view text);
 std::string escape_xml(std::string_view text);  // safe in an XML element or a double-quoted attribute
 

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Columns on the screen, not bytes: UTF-8 continuation bytes take no column.
+// The width in columns on the screen. UTF-8 continuation bytes take no column.
 std::size_t width(const std::string& cell) {
   return static_cast<std::size_t>(
       std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -1,4 +1,4 @@
-// toml++, header-only so that no library must be shipped, and the conversion of TOML values to the text that options take.
+// Includes toml++ (header-only, so that no library must be shipped), and converts TOML values to the text that options take.
 #pragma once
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0

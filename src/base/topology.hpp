@@ -1,4 +1,4 @@
-// Where the ranks of a run are: which of them share a host. Choices that depend on it take a Topology as an argument, so
+// Where the ranks of a run are: which of them share a host. Code that depends on this takes a Topology as an argument, so
 // tests can pass any.
 #pragma once
 #include <span>

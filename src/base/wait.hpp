@@ -1,8 +1,8 @@
 // wait_until: how Chorale waits for other ranks. (Only set-up also waits elsewhere: in polling_barrier and inside MPI, see
 // mpi.hpp.) It polls the condition, which may itself make progress. Between polls it spins, then yields, then sleeps, so
 // that eight ranks on two cores still make progress. A deadline turns a hang into an error that names what was waited for.
-// An error also ends a wait in which nothing moves for 120 s after a request to stop (signals.hpp): the code that normally
-// reads such requests cannot do so while it waits here. The clock is injected; failure detectors use `on_idle`.
+// An error also ends a wait in which nothing moves for 120 s after a request to stop (signals.hpp). The code that normally
+// reads such requests cannot read them while it waits here. The clock is injected; failure detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 µs → 1 ms       Error, exit 4
@@ -20,7 +20,7 @@ namespace chorale {
 struct Waiting {
   Clock& clock;
   double timeout_seconds = 60;
-  int spins = 2000;  // set this to 0 with more ranks than cores: a spinning rank delays the peer it waits for
+  int spins = 2000;  // set this to 0 with more ranks than cores, because a spinning rank delays the peer it waits for
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
   // Returns a counter of what polling has moved. When the counter changes, the wait yields again and gets a new deadline.

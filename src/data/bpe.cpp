@@ -90,7 +90,7 @@ const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) 
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::function<void(std::size_t)>& progress) const {
-  constexpr std::size_t longest_kept = 64;  // bytes; the tokens of shorter pieces are kept, because texts repeat pieces
+  constexpr std::size_t longest_kept = 64;  // bytes; tokens of pieces up to this length are cached for later repetitions
   std::unordered_map<std::string_view, std::vector<std::int32_t>> known;
   std::vector<std::int32_t> tokens;
   std::size_t count = 0;

@@ -2,12 +2,12 @@
 //
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
 // repeatedly adding the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
-// (pretokenizer.hpp), in the order in which the pairs were learned. Our vocabularies number the bytes first and then the
-// result of each merge. Vocabularies from Hugging Face have other numbers and may have added tokens: words such as
-// <|endoftext|>, which become one token wherever they appear in a text.
+// (pretokenizer.hpp), in the order in which the pairs were learned. Vocabularies made by train_bpe number the bytes first
+// and then the result of each merge. Vocabularies from Hugging Face have other numbers and may have added tokens. An
+// added token is a word such as <|endoftext|>, which becomes one token wherever it appears in a text.
 //
 //   named("bytes")             one token per byte
-//   named("english.bpe")       a file in the format of tokenizer.json, which is also ours
+//   named("english.bpe")       a file in tokenizer.json's format, such as train-bpe writes
 //   named("folder")            a model's folder, with tokenizer.json, or with vocab.json and merges.txt
 #pragma once
 #include <array>

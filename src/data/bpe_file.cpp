@@ -1,5 +1,5 @@
-// Tokenizers as files. We write ours in the format of Hugging Face's tokenizer.json, so the same code (bpe_reader.cpp) reads
-// both.
+// Tokenizers as files. A tokenizer that train_bpe made is written in the format of Hugging Face's tokenizer.json, so
+// bpe_reader.cpp reads it too.
 #include <fmt/format.h>
 
 #include <fstream>

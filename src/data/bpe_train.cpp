@@ -1,7 +1,7 @@
 // Learns a byte-pair encoding. The text is a multiset of pieces. Each merge takes the most frequent pair from a heap,
 // rewrites only the pieces that contain this pair, and corrects the counts of the pairs there. A heap entry with an
 // outdated count is pushed back with the current count. No two tokens have the same text, because equal stretches of text
-// are merged in the same way as long as no merge crosses their ends.
+// are merged in the same way, unless a merge crosses their ends.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -67,7 +67,7 @@ class Learner {
  private:
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::size_t> pieces;  // indices of the pieces that contain the pair or did so earlier
+    std::vector<std::size_t> pieces;  // indices of pieces that contain the pair or contained it earlier
   };
 
   // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).

@@ -1,5 +1,5 @@
-// GPT-2's byte alphabet, in which tokenizer files write tokens. Printable bytes stand for themselves; the others become
-// code points from 256 on (a space is Ġ). So every token is a readable word.
+// GPT-2's byte alphabet, in which tokenizer files write tokens. Printable bytes stand for themselves; all other bytes
+// become code points from 256 on (a space is Ġ). So every token is a readable word.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
-// The order of samples. Which sample comes k-th in a run is a pure function of the seed, k, the number of samples in the
-// data and the held-out fraction. It needs no tables or state and does not depend on the rank. A checkpoint stores one
-// number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
+// The order of samples. The index of a run's k-th sample is a pure function of the seed, k, the number of samples in the
+// data and the held-out fraction. This function needs no tables or state and does not depend on the rank. A checkpoint
+// stores one number, the samples consumed; a run resumed on any number of ranks continues with the next sample.
 //
 //   all samples   0 ……………………………… training()  …… total       the last samples are held out for validation
 //   epoch e       a permutation of [0, training()), keyed by (seed, e)

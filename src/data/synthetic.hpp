@@ -1,5 +1,5 @@
 // A language generated from a seed, with known entropy: the loss of a model has a floor, and correct training reaches it.
-// It is endless, needs no files, and has so little to learn that a small model reaches the floor in minutes.
+// The language is endless, needs no files, and has so little to learn that a small model reaches the floor in minutes.
 //
 // A text starts with its title, a token that occurs nowhere else. Every other token belongs to a class. Five rules with
 // fixed probabilities choose the class of the next token from the last token's class or from the title. Each rule is a

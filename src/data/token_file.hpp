@@ -51,7 +51,8 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// Detects the format. It is Megatron's if the path is an index, has one beside it, or is the prefix of one.
+// Detects the format. The format is Megatron's if the path is an .idx file, has one beside it, or is the prefix of its
+// name.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
 // Writes llm.c's format; the file appears under its name only when it is complete.

@@ -1,5 +1,5 @@
-// Parts that the host's attention kernels share: sequences in f32, cut into tiles of 64 tokens; dropout factors for a row of
-// probabilities; and one group's forward pass over tiled keys.
+// Parts that the host's attention kernels share: f32 sequences cut into tiles of 64 tokens, dropout factors for a row of
+// probabilities, and one group's forward pass over tiled keys.
 //
 //                     keys 0–63    64–127
 //   queries 0–63      ░            ·            tiles above the diagonal are skipped; in tiles on the diagonal, each

@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// Columns per block: their sums stay in the L1 cache while the rows pass, and each row's part is long enough for
+// Columns per block: their sums stay in the L1 cache while all rows are read, and each row's part is long enough for
 // prefetching.
 constexpr std::int64_t block = 512;
 

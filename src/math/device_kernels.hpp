@@ -25,7 +25,7 @@
 
 namespace chorale {
 
-inline constexpr std::size_t most_addends = 256;  // sources of one device reduction: a kernel argument holds the pointers
+inline constexpr std::size_t most_addends = 256;  // sources of one device reduction; a kernel argument holds their pointers
 
 struct DeviceKernels {
   // Copies between host and device or within either, in stream order; `wait` returns once all work in the stream is done.
@@ -77,7 +77,7 @@ struct DeviceKernels {
 
 // The plugin's entry points for kernels; src/memory/device_plugin.hpp has those for memory. The caller deletes the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
-using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics: fast; chorale_cuda_exact_numerics
+using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics (fast), chorale_cuda_exact_numerics
 using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for fast matrix products
 
 // Throws without a plugin.

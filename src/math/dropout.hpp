@@ -1,6 +1,6 @@
-// Counter-based dropout. Whether an element is kept is a function of the seed, the training step, the site (the number of
-// the dropout layer) and the element's index in the global batch. So masks are never stored and do not depend on the
-// layout. Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
+// Counter-based dropout. The seed, the training step, the site (the number of the dropout layer) and an element's index
+// in the global batch determine whether the element is kept. So masks are never stored and do not depend on the layout.
+// Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
 //
 //   y = residual + dropout(x + bias)        y, residual, x [rows, width]; bias [width]
 //   global index of an element: token · width + column

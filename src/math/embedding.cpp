@@ -12,8 +12,8 @@
 namespace chorale {
 namespace {
 
-// The rotations of all pairs of a head at a position, each the product of an entry of two small tables (rotation.hpp). They
-// depend on nothing but the position.
+// The rotations of all pairs of a head at a position. Each rotation is the product of one entry from each of two small
+// tables (rotation.hpp). The rotations depend only on the position.
 class Turns {
  public:
   Turns(const Rotary& rotary, std::int64_t positions, bool back) : half_(rotary.width / 2), back_(back) {

@@ -31,8 +31,8 @@ Sum sum_in_lanes(std::int64_t count, Addend addend) {
   return total;
 }
 
-// Σ exp(line[j] − maximum). A loop of its own computes the terms of each piece, because GCC fully vectorizes conversions
-// from 16 bits only in such a plain loop.
+// Σ exp(line[j] − maximum). A separate loop computes the terms of each piece, because GCC fully vectorizes conversions
+// from 16 bits only in a plain loop.
 template <class T>
 float sum_row(const T* line, float maximum, std::int64_t count) {
   constexpr std::int64_t piece = 512;

@@ -54,7 +54,7 @@ class Matmuls::Ready {
       operands_[i].set_data_handle(places[i]);
       arguments[i] = {names[i], operands_[i].get()};
     }
-    // This uses the C API, because the C++ API builds a map of the arguments at each call.
+    // The C API is used here, because the C++ API builds a map of the arguments at each call.
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(given), arguments.data()),
         "a matrix product failed");

@@ -65,8 +65,8 @@ class Numerics {
                                SumSite& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) = 0;
 
-  // These add to gradients. Exact numerics sums the products of each leaf of `leaf` consecutive tokens in floats and adds
-  // the sums of the leaves exactly; fast numerics ignores `leaf`. `leaf` must divide the number of tokens.
+  // These add to gradients. Exact numerics sums the products of each leaf of `leaf` consecutive tokens in floats, and
+  // adds the sums of the leaves exactly. Fast numerics ignores `leaf`. `leaf` must divide the number of tokens.
   virtual void add_outer(const Tensor& x, const Tensor& dy, std::int64_t leaf, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;

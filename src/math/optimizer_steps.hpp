@@ -1,4 +1,5 @@
-// Optimizer updates over flat ranges, which may cut through tensors. They are elementwise, so every cut gives the same bits.
+// Optimizer updates over flat ranges, which may cut through tensors. Updates are elementwise, so every cut gives the same
+// bits.
 //
 //   adamw (Loshchilov & Hutter 2019)   m ← β₁m + (1−β₁)g      v ← β₂v + (1−β₂)g²
 //                                      w ← w − rate·(m·c₁/(√(v·c₂) + ε) + decay·w)      c₁ = 1/(1−β₁ᵗ), c₂ = 1/(1−β₂ᵗ)
@@ -32,7 +33,7 @@ struct Places {
 // A part of one parameter: slices of equal length.
 struct UpdateRange {
   // f32, f64, or bf16 without a master copy. Updates of bf16 weights use stochastic rounding, because rounding to nearest
-  // would lose small updates. `random` and an element's index in the whole tensor determine how it is rounded.
+  // would lose small updates. `random` and the element's index in the whole tensor determine how an element is rounded.
   Slice weights;
   std::array<Slice, 2> moments = {};  // f32, or f64 for f64 weights
   Slice gradient = {};  // f32, f64 or i64; multiplied by `scale` when read (1/tokens, clipping, the loss scale, …)

@@ -9,7 +9,7 @@
 namespace chorale {
 
 // FLOP/s of `cores` cores together; each core runs its own products. The cores come from `cpus`, which lists at least
-// that many; if it is empty, the system chooses.
+// that many. If `cpus` is empty, the system chooses.
 double product_peak(DType dtype, int cores, const std::vector<int>& cpus);
 // FLOP/s of the GPU that `memory` is on.
 double product_peak(DType dtype, Memory& memory, const DevicePlugin& device);

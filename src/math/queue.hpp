@@ -1,5 +1,6 @@
-// A Queue says where a kernel runs. On the host, `threads` threads run it, and it is done when the call returns. On a GPU it
-// is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is phantom (has no storage).
+// A Queue says where a kernel runs. On the host, `threads` threads run the kernel, which is done when the call returns.
+// On a GPU the kernel is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is phantom
+// (has no storage).
 #pragma once
 #include <initializer_list>
 #include <utility>

@@ -1,5 +1,5 @@
-// The rotation of a rotary position by an angle, as its cosine and sine. They are computed from sums and products with
-// explicit roundings, so host and device agree to the bit; different libm implementations would not.
+// The rotation of a rotary position by an angle, as its cosine and sine. Cosine and sine are computed from sums and
+// products with explicit roundings, so host and device agree to the bit. Different libm implementations would not.
 //
 //   pair i of `half` pairs:  angle = position · base^(−i/half)
 //   position = 32·c + f:     rotation(position) = rotation(32·c) · rotation(f), so tables over c and over f < 32

@@ -14,9 +14,9 @@
 namespace chorale {
 
 struct TimingEvent {
-  double host = 0;  // when it was recorded
+  double host = 0;  // on the host: when it was recorded
   const DeviceKernels* device = nullptr;
-  std::shared_ptr<void> mark;  // the event in that device's stream
+  std::shared_ptr<void> mark;  // on a device: the event in the stream
 };
 TimingEvent record_event(const Queue& queue, const Clock& clock);
 

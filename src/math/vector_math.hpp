@@ -1,7 +1,7 @@
-// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. Every
-// rounding is explicit: FMAs are written out, so the compiler has nothing left to contract. So a value has the same bits in
-// a vector, in a loop's tail and alone, on every machine; libm promises none of this. constexpr lets nvcc compile the
-// functions for the device too.
+// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. FMAs
+// are written out, so the compiler has nothing left to contract and every rounding is explicit. A value therefore has the
+// same bits in a vector, in a loop's tail and alone, on every machine. libm promises none of this. constexpr lets nvcc
+// compile the functions for the device too.
 //
 //              greatest error   where
 //   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from there to −87.34, infinity above 88.72

@@ -24,8 +24,8 @@ struct Slice {
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
 };
 
-// Thrown when an allocation is refused. A caller that knows a better fix than a smaller model replaces the fix line with
-// with_fix().
+// Thrown when an allocation is refused. A caller that knows a better fix than a smaller model calls with_fix() to replace
+// the fix line.
 class MemoryRefused : public Error {
  public:
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,

@@ -18,8 +18,8 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// The result of a refused allocation. Clears CUDA's last error, so that later calls do not report it; the caller of take()
-// does.
+// The result of a refused allocation. Clears CUDA's last error so that later calls do not report it, because the caller of
+// take() reports the refusal.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;

@@ -80,7 +80,7 @@ std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 // The devices CUDA sees; if there are none, *why_none gets the reason.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
 
-// Which device this rank uses: the ranks of a host take its devices round-robin, so ranks share a device if the host has
+// Which device this rank uses. The ranks of a host take its devices round-robin, so ranks share a device if the host has
 // more ranks than devices.
 struct DeviceShare {
   int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices that those ranks share

@@ -39,7 +39,7 @@ struct f16 {
   constexpr explicit f16(float value) : bits(narrow(value)) {}
   constexpr operator float() const { return widen(bits); }
 
-  // narrow and widen are branch-free, so that loops over them vectorize: they compute every case and select one.
+  // narrow and widen compute every case and select one. They have no branches, so loops over them vectorize.
   static constexpr std::uint16_t narrow(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = word & 0x7fffffffu;

@@ -1,5 +1,5 @@
 // Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored. They show how much memory a run would need. A Ledger counts bytes by category.
+// are counted but not stored; they show how much memory a run would need. A Ledger counts bytes by category.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit

@@ -16,7 +16,8 @@ class Pool final : public Memory {
   bool stores() const override { return from_.stores(); }
   void* take(std::int64_t bytes) override;
   void give_back(void* place, std::int64_t bytes) noexcept override;
-  // Does not count the kept blocks. Callers ask only after take() was refused, and take() has then returned all kept blocks.
+  // Does not count the kept blocks. Callers ask only after a failed take(), and a take() that fails has first returned all
+  // kept blocks.
   std::int64_t free_bytes() const override { return from_.free_bytes(); }
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override { from_.copy_in(to, from_host, bytes); }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override { from_.copy_out(to_host, from, bytes); }

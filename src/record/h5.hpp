@@ -39,7 +39,7 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
   return Owner(static_cast<hid_t>(check(id, where)));
 }
 
-// Turns off HDF5's plugins, and the printing of its error stack on this thread: `check` reports the stack instead.
+// Turns off HDF5's plugins, and the printing of its error stack on this thread. `check` reports the stack instead.
 void quiet();
 
 hid_t native_type(DType dtype);  // in memory; borrowed from the library. Throws for 16-bit floats.

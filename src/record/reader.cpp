@@ -68,7 +68,7 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
 
 namespace {
 
-// Visits each group once: hard links can form a cycle.
+// Visits each group only once, because hard links can form a cycle.
 void find_groups(hid_t group, const std::string& path, std::set<haddr_t>& seen, std::vector<std::string>& found) {
   H5O_info_t info{};
   check(H5Oget_info(group, &info));
@@ -146,7 +146,7 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
 
 namespace {
 
-// A dataset may store its values in other files, which its author may have no right to show. Refuse it.
+// Refuses a dataset that stores its values in other files, because its author may have no right to show these files.
 void refuse_foreign_storage(hid_t dataset, const std::string& name) {
   const auto properties = own<h5::Properties>(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0)

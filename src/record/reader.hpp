@@ -1,5 +1,6 @@
-// Reads a record without trusting it: a file that chorale did not write, has a newer schema or is damaged is refused with a
-// reason. Rows beyond the attribute `committed_rows` are left out: the writer died before it had completed them.
+// Reads a record without trusting it. A file is refused with a reason if chorale did not write it, if its schema is newer,
+// or if it is damaged. Rows beyond the attribute `committed_rows` are left out, because the writer died before it had
+// completed them.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -22,7 +23,7 @@ struct Variable {
 
 h5::File open_record_file(const std::filesystem::path& path);       // throws a usage error if it is not a readable record
 std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of this type of object, in creation order
-std::string dimension_name(hid_t dataset, unsigned axis);  // of the scale on this axis, or of the dataset if it is a scale
+std::string dimension_name(hid_t dataset, unsigned axis);           // name of the scale on this axis; a scale's own name
 
 class Reader {
  public:

@@ -152,7 +152,8 @@ void Recorder::flush() {
   for (Table& table : tables_) table.write();
   h5::set_attribute(file_.get(), "heartbeat", clock_.wall_seconds());
   check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL));
-  // Uses the image in place: the copy from H5Fget_file_image has a wrong checksum in its superblock (seen with 1.10.8).
+  // Uses the image in place, because the copy from H5Fget_file_image has a wrong checksum in its superblock (seen with
+  // 1.10.8).
   void* image = nullptr;
   hsize_t bytes = 0;
   check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &image));

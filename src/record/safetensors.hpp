@@ -5,9 +5,9 @@
 //                   "wte.weight": {"dtype": "F32", "shape": [4096, 384], "data_offsets": [0, 6291456]}, …}
 //   8+N …          the data: row-major, little endian, without gaps
 //
-// Files are not trusted: every size is checked before it is multiplied, and every tensor must lie within the file and
-// overlap no other; otherwise File's constructor throws. The caller must check the values (checkpoints have checksums).
-// Reading maps the file, so unused tensors are never read. Writing needs no copy of the whole file in memory.
+// Files are not trusted. Every size is checked before it is multiplied, and every tensor must lie within the file and
+// overlap no other tensor. Otherwise File's constructor throws. The caller must check the values (checkpoints have
+// checksums). Reading maps the file, so unused tensors are never read. Writing needs no copy of the whole file in memory.
 #pragma once
 #include <map>
 #include <span>

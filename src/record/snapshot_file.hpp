@@ -1,5 +1,5 @@
-// A file that is complete at every moment: whenever its writer is killed, readers see the contents of one publish(), never
-// half of them. Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
+// A file that is complete at every moment. Whenever its writer is killed, readers see the complete contents of one
+// publish(). Two copies alternate. The hidden copy is updated and synced, and then takes the visible name in one atomic
 // step.
 //
 //   publish 1    .run.h5.0 ← image 1      run.h5 → .run.h5.0
@@ -26,7 +26,7 @@ class SnapshotFile {
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  void publish(std::span<const std::byte> image);  // makes `image` the contents; throws if it fails and keeps the old
+  void publish(std::span<const std::byte> image);  // makes `image` the contents; after a failure, the old contents stay
 
  private:
   std::filesystem::path hidden(const char* suffix) const;

@@ -44,7 +44,7 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
   counts_rows_ = std::none_of(columns.begin(), columns.end(), is_coordinate);
   if (counts_rows_) columns.push_back({.name = spec.rows, .dtype = DType::i64, .units = "1", .about = "row number"});
   for (Column& column : columns) columns_.push_back({.column = std::move(column)});
-  for (const bool coordinate : {true, false})  // the coordinate first: the other columns attach to it
+  for (const bool coordinate : {true, false})  // creates the coordinate first, because other columns attach to it
     for (Stored& stored : columns_) {
       if (is_coordinate(stored.column) != coordinate) continue;
       stored.dataset = make_variable(file, group_.get(), spec.rows, stored.column);

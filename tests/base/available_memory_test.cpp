@@ -57,7 +57,7 @@ TEST_CASE("without cgroups, a process may use what the machine has available") {
   CHECK((available_memory() > 0 && available_memory() <= memory_bytes()));
 }
 
-TEST_CASE("cgroups of version 2: the tightest limit from the process's cgroup up to the root") {
+TEST_CASE("with cgroups of version 2, the tightest limit from the process's cgroup up to the root counts") {
   Machine machine;
   machine.write("proc/self/mountinfo", mounts2).write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
   const fs::path root = "sys/fs/cgroup";
@@ -93,7 +93,7 @@ TEST_CASE("a container sees its own cgroup as the root") {
   CHECK(machine.available() == 8 * mib);
 }
 
-TEST_CASE("cgroups of version 1, beside a version 2 without a memory controller") {
+TEST_CASE("cgroups of version 1 count if a version 2 beside them has no memory controller") {
   Machine machine;
   machine.write("proc/self/mountinfo", mounts1);
   machine.write("proc/self/cgroup", "9:cpu,cpuacct:/elsewhere\n4:memory:/job/step\n0::/unified\n");

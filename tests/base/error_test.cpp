@@ -23,7 +23,7 @@ TEST_CASE("any other error names the rank and the place in the source") {
   CHECK(describe(std::runtime_error("foreign"), 0, 1).find("error: foreign\n  rank 0 of 1 on ") == 0);
 }
 
-TEST_CASE("require throws the sentence with its numbers, only when the condition fails") {
+TEST_CASE("if its condition fails, require throws the sentence with its numbers") {
   CHECK_NOTHROW(require(true, "never shown"));
   CHECK_THROWS_WITH(require(false, "{} is not {}", 3, 4), says("3 is not 4"));
 }

@@ -25,7 +25,7 @@ void write(const std::filesystem::path& file, const std::string& text) { std::of
 
 }  // namespace
 
-TEST_CASE("a peak is kept for its type, processor and library, and replaced by a newer one") {
+TEST_CASE("a measured peak is kept for its type, processor and library until a newer one replaces it") {
   const test::TemporaryFolder folder;
   const MachineFile file(folder / "cache/deep/machine-vm.json");  // keep() creates the folders
   CHECK(!file.peak(two_cores));

@@ -22,7 +22,7 @@ TEST_CASE("a reading sums the busy and the stolen time of all cores") {
   CHECK((nothing.worked == 0 && nothing.stolen == 0 && nothing.load == 0));
 }
 
-TEST_CASE("the busy time between two readings, minus this rank's own, is that of other programs") {
+TEST_CASE("the busy time between two readings, minus this rank's own, is charged to other programs") {
   const MachineReading before{.at = 100, .worked = 50, .stolen = 2, .own = 7, .load = 3.25};
   MachineReading after{.at = 110, .worked = 68, .stolen = 3, .own = 9};
   const OtherWork work = work_between(before, after, 4);
@@ -38,7 +38,7 @@ TEST_CASE("the busy time between two readings, minus this rank's own, is that of
   CHECK(work_between(before, before, 4).cores == 0);
 }
 
-TEST_CASE("a machine is busy if others use a quarter of a core, 2 % of many cores, or if 2 % of its time is stolen") {
+TEST_CASE("a machine is busy if other programs use 0.25 cores and 2 % of all cores, or if 2 % of its time is stolen") {
   const auto busy = [](double cores, double stolen, int of_cores) {
     return OtherWork{.cores = cores, .stolen = stolen, .of_cores = of_cores}.busy();
   };

@@ -62,7 +62,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("options take values from the command line, in every way of writing them") {
+TEST_CASE("options take values from the command line in every notation") {
   Fields f;
   f.resolve({"a.h5", "--ranks", "3", "--rate=-2.5e-1", "--check", "--backend", "ucx,shm", "b,c.h5"});
   CHECK(f.ranks == 3);

@@ -47,7 +47,7 @@ TEST_CASE("splitting and joining undo one another") {
   CHECK(join(split("x;y;z", ';'), ";") == "x;y;z");
 }
 
-TEST_CASE("the nearest name is offered only when it is near") {
+TEST_CASE("a known name is suggested only if it is near") {
   const std::vector<std::string> names{"backend", "algorithm", "dtype"};
   CHECK(nearest("bakcend", names) == "backend");
   CHECK(nearest("dtyp", names) == "dtype");

@@ -14,7 +14,7 @@
 
 using namespace chorale;
 
-TEST_CASE("a condition that holds early never reads the clock") {
+TEST_CASE("a wait whose condition soon holds never reads the clock") {
   struct Unread : VirtualClock {
     double seconds() const override { throw std::runtime_error("the clock was read"); }
   } clock;

@@ -27,7 +27,7 @@ using Matrix = std::vector<std::vector<std::int64_t>>;
 
 }  // namespace
 
-TEST_CASE("an all_to_all with blocks of any size is proved, in place too") {
+TEST_CASE("an all_to_all with blocks of any size is proved correct, in place too") {
   const std::vector<Matrix> matrices{
       {{3}},
       {{0, 5}, {2, 0}},

@@ -140,8 +140,8 @@ struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };
 
-// Each rank starts a call on `there` before the next rank does. Then all ranks but the last wait on `here` for the last
-// rank, which waits on `there` for the other ranks' next steps.
+// `here` and `there` are two worlds. Each rank starts a call on `there` before the next rank does. Then all ranks but the
+// last wait on `here` for the last rank, which waits on `there` for the other ranks' next steps.
 std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
   there.choose("ring");
   std::vector<float> x(3000, 1), token(1);
@@ -197,5 +197,5 @@ TEST_CASE("worlds that are open at the same time may end in any order", "[thread
         }) == "");
 }
 
-TEST_CASE("calls in flight on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
-TEST_CASE("calls in flight on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("calls in flight do not disturb other calls on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
+TEST_CASE("calls in flight do not disturb other calls on any backend", "[spmd]") { on_every_backend(checks); }

@@ -9,7 +9,7 @@
 using namespace chorale;
 using namespace chorale::test;
 
-TEST_CASE("every algorithm cut into chunks is proved, and sends as many elements as uncut") {
+TEST_CASE("every algorithm is proved correct in chunks too, and sends as many elements as without chunks") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const int size : {1, 2, 3, 5, 8, 13})
       for (const int chunks : {2, 3, 4, 7})
@@ -25,7 +25,7 @@ TEST_CASE("every algorithm cut into chunks is proved, and sends as many elements
           }
 }
 
-TEST_CASE("a hierarchical all-reduce is proved for nodes of any size, also in chunks") {
+TEST_CASE("a hierarchical all-reduce is proved correct for nodes of any size, also in chunks") {
   const Algorithm& algorithm = named(Collective::all_reduce, "hierarchical");
   for (int size = 1; size <= 13; ++size)
     for (int per_node = 1; per_node <= size + 1; ++per_node)

@@ -12,8 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs every algorithm on odd lengths, in place and out of place, with alternating types and operators. Of these cases,
-// every `stride`-th is run.
+// Runs every algorithm on odd lengths, in place and out of place, with alternating types and operators. Only every
+// `stride`-th of these cases is run.
 std::string try_all(Communicator& c, Allocator& memory, int stride) {
   const int p = c.size();
   std::size_t turn = 0;

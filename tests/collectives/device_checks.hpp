@@ -9,8 +9,8 @@
 
 namespace chorale::test {
 
-// Returns the memory of a GPU if the plugin finds one and the process has a single thread (the emulated GPU serves only
-// one); otherwise FarMemory, which stands in for GPU memory.
+// Returns the memory of a GPU if the plugin finds one and the process has a single thread (the emulated GPU serves only one
+// thread). Otherwise returns FarMemory, which stands in for GPU memory.
 inline std::shared_ptr<Memory> some_device(bool single_thread) {
   const DevicePlugin plugin;
   std::string why_none;

@@ -1,7 +1,7 @@
 // A board is the shared memory in which a rank tells the other ranks of a group about its calls. Here the two ranks of a
 // pair leave at the same moment. Neither may touch the other's board after the other may have freed it. The test stops one
-// rank just after it has mapped the other's board, until the other has left and freed its boards. Freed boards are filled
-// with a pattern and kept; at the end, the pattern must be intact.
+// rank just after this rank has mapped the other's board. That rank continues when the other rank has left and freed its
+// boards. Freed boards are filled with a pattern and kept; at the end, the pattern must be intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>

@@ -219,7 +219,7 @@ std::string a_group_that_failed_stays_so(Communicator& c) {
   return ones[0] == c.size() ? "" : "the world no longer works";
 }
 
-// More ranks than cores: a waiting rank must let the others run.
+// There are more ranks than cores, so a waiting rank must let the others run.
 std::string sums_of_a_crowd(Communicator& c) {
   for (const Algorithm& algorithm : all_algorithms()) {
     Problem problem = Problem::even(algorithm.what, 64 * 3, c.size(), c.size() / 2, algorithm.what == Collective::broadcast);
@@ -247,8 +247,14 @@ constexpr Check checks[] = {
 
 }  // namespace
 
-TEST_CASE("a communicator keeps its promises on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 4, 7}); }
-TEST_CASE("a communicator keeps its promises on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("groups, messages, requests and counted traffic are right on threads", "[threads]") {
+  on_thread_worlds(checks, {1, 2, 3, 4, 7});
+}
+TEST_CASE("groups, messages, requests and counted traffic are right on every backend", "[spmd]") {
+  on_every_backend(checks);
+}
 
-TEST_CASE("64 ranks on few cores, as threads", "[threads]") { on_thread_worlds(crowd, {64}); }
-TEST_CASE("many ranks on few cores, as processes", "[.crowd]") { on_every_backend(crowd); }  // mpirun -np 64
+TEST_CASE("64 ranks on few cores get right results, as threads", "[threads]") { on_thread_worlds(crowd, {64}); }
+
+// Run this with mpirun -np 64.
+TEST_CASE("many ranks on few cores get right results, as processes", "[.crowd]") { on_every_backend(crowd); }

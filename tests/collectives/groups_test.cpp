@@ -125,7 +125,7 @@ TEST_CASE("every algorithm, cut into groups of messages, ends with the right res
 
 // Rank 0 receives from rank 2, then from rank 1. It could receive both messages in one group. But rank 1 waits for a
 // message from rank 0 before it sends, and rank 0 sends that message only after its first group.
-TEST_CASE("a receive that depends on a later send of this rank is in a later group") {
+TEST_CASE("a receive that depends on a later send of the same rank is in a later group than this send") {
   const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 3).at(rank)); };
   std::vector<Schedule> ranks{schedule(0), schedule(1), schedule(2)};
   ranks[0].recv(2, output(0, 1));

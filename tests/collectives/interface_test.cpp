@@ -1,5 +1,6 @@
 // The interface for user programs. Buffers of a wrong size are refused, and calls on an empty communicator fail with a clear
-// error. Every collective has a started form. A world's time limit can be set, and "auto" opens a world.
+// error. Every collective has a nonblocking form, which starts the call. A world's time limit can be set, and "auto" opens a
+// world.
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -148,8 +149,13 @@ std::string barrier_after(double pause, const WorldOptions& options) {
 
 }  // namespace
 
-TEST_CASE("the interface keeps its promises on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5}); }
-TEST_CASE("the interface keeps its promises on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("wrong sizes and empty communicators are refused, and every collective can be started, on threads", "[threads]") {
+  on_thread_worlds(checks, {1, 2, 3, 5});
+}
+TEST_CASE("wrong sizes and empty communicators are refused, and every collective can be started, on every backend",
+          "[spmd]") {
+  on_every_backend(checks);
+}
 
 TEST_CASE("a world's time limit is set by the program, and the environment overrides it", "[threads]") {
   CHECK(barrier_after(1000, {}).find("the limit is 600.0 s") != std::string::npos);

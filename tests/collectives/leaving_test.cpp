@@ -13,7 +13,7 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// The group's last rank, whose world rank is `leaver`, leaves the group. The others make the call, which must fail: the
+// The group's last rank, whose world rank is `leaver`, leaves the group. The other ranks make the call, which must fail. The
 // error says either that `leaver` has left, or that another rank gave up. Returns "" if so, otherwise the error.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
@@ -103,7 +103,7 @@ TEST_CASE("a rank that waits for one that has left gets an error: backends", "[s
 
 // Run by leaving_test.py. The ranks' last call is a broadcast in which each rank names itself as the root, so no rank
 // waits.
-TEST_CASE("broadcasts from everywhere", "[.last-broadcast]") {
+TEST_CASE("the last call is a broadcast from a different root on each rank", "[.last-broadcast]") {
   SystemClock clock;
   Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);
   Communicator group = c.split(0, 0);

@@ -190,8 +190,8 @@ class Stage {
     return error.what();
   }
 
-  // Whether the letter is a farewell that would overtake an earlier letter of its sender, which cannot happen. Other
-  // letters may arrive in any order; these are more orders than MPI allows.
+  // Whether the letter is a farewell that would overtake an earlier letter of its sender, which cannot happen. Other letters
+  // may arrive in any order, although MPI allows fewer orders.
   bool is_ahead(int letter) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(letter)];
     return sent.letter.kind == Letter::Kind::farewell &&
@@ -261,7 +261,7 @@ class Stage {
     ++rank.next;
   }
 
-  // All groups have the same id, the worst case: only their incarnations differ.
+  // All groups have the same id. This is the worst case, because only their incarnations differ.
   Membership membership(int r, int group) const {
     const auto& members = play_.groups[static_cast<std::size_t>(group)];
     const int self = static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());

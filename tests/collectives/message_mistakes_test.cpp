@@ -103,8 +103,8 @@ TEST_CASE("ranks that give up because rank 0 gave up pass on rank 0's reason unc
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH reuses the context id of a freed communicator, so the next communicator could receive messages that were sent on
-// the old one and never received.
+// MPICH reuses the context id of a freed communicator. So the next communicator could receive messages that the old
+// communicator left unreceived.
 TEST_CASE("unread letters do not reach the next world", "[spmd][messages]") {
   {
     ServiceLine line(world().world());

@@ -50,8 +50,8 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// Calls that differ hang in NCCL. They are detected by letters (control messages between the hosts). Then the group is
-// aborted, and the world still works.
+// NCCL hangs if calls differ between ranks. Letters (control messages between the hosts) detect such calls. Then the group
+// is aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";
   std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
@@ -174,7 +174,7 @@ constexpr Check checks[] = {{"host buffers on NCCL", host_buffers},
 
 }  // namespace
 
-TEST_CASE("the backend nccl keeps its promises", "[spmd][nccl]") {
+TEST_CASE("the backend nccl gives right results, and refuses calls that differ between ranks", "[spmd][nccl]") {
   SystemClock clock;
   if (!probe(backend_named("nccl")).works) return;
   for (const std::span<const Check> all : {std::span<const Check>(checks), std::span<const Check>(device_checks)})

@@ -1,5 +1,6 @@
-// Messages between ranks of one host through shared memory: more than the ring has room for, in an order that the receiver
-// did not choose, carried by the notice and read from the sender.
+// Messages between ranks of one host through shared memory. The tests send more messages than the ring of notices holds, and
+// receive them in another order. Small messages are carried in their notice; the data of large ones are read from the
+// sender's memory.
 #include "collectives/backends/near/post.hpp"
 
 #include <cstring>
@@ -17,7 +18,8 @@ struct Sent {
   Buffer data, taken;
 };
 
-// Sends `bytes` times `fill` to another rank of this host. The result must stay until `is_taken`.
+// Sends a message of `bytes` bytes, all equal to `fill`, to another rank of this host. The result must live until is_taken()
+// is true.
 Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, char fill) {
   Allocator& memory = post.reach().memory();
   Sent sent{memory.allocate(bytes, Category::comm), memory.allocate(8, Category::comm)};
@@ -32,7 +34,7 @@ Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, 
 }
 bool is_taken(const Sent& sent) { return mapped::look(*static_cast<const std::uint64_t*>(sent.taken.data())) == 1; }
 
-// The bytes that arrived, or nothing if they are not equal to one another.
+// Receives a message and returns its bytes, or "length N" if N bytes arrived instead.
 std::string received(near::Post& post, int from, std::uint64_t sequence, std::int64_t bytes) {
   std::string text(static_cast<std::size_t>(bytes), '?');
   near::Incoming incoming{.from = from, .group = 7, .sequence = sequence, .place = text.data(), .bytes = bytes};
@@ -58,7 +60,7 @@ TEST_CASE("a host's messages arrive in any order of receives, also when the ring
              std::string(static_cast<std::size_t>(bytes_of(call)), fill_of(before, call));
   for (int call = 0; call < calls; ++call)
     while (bytes_of(call) > near::carried_bytes && !is_taken(all[static_cast<std::size_t>(call)])) post.progress();
-  mpi::polling_barrier(world().world(), [&] { post.progress(); });  // until all have taken all messages
+  mpi::polling_barrier(world().world(), [&] { post.progress(); });  // until all ranks have taken all messages
   REQUIRE_ALL(wrong == 0);
 }
 

@@ -33,7 +33,7 @@ const Algorithm mine{Collective::all_reduce, "star", star, "by way of rank 0"};
 std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   const int before = planned;
-  group.barrier();  // no rank plans before all have read `planned`
+  group.barrier();  // no rank plans before all ranks have read `planned`
   std::vector<std::int64_t> x(10, 1 + group.rank());
   const Slice slice{x.data(), 10, DType::i64};
   const std::string name = group.choice({Collective::all_reduce, slice, slice}).algorithm;

@@ -30,7 +30,7 @@ std::vector<int> waits_by_comparison(const Schedule& schedule, std::size_t step)
 
 }  // namespace
 
-TEST_CASE("every algorithm is proved for 1 to 24 ranks and odd lengths, in place and out of place") {
+TEST_CASE("every algorithm is proved correct for 1 to 24 ranks and odd lengths, in place and out of place") {
   for (const Algorithm& algorithm : all_algorithms())
     for (int size = 1; size <= 24; ++size)
       for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
@@ -44,7 +44,7 @@ TEST_CASE("every algorithm is proved for 1 to 24 ranks and odd lengths, in place
           }
 }
 
-TEST_CASE("algorithms that fit uneven or empty blocks are proved for them") {
+TEST_CASE("algorithms that fit uneven or empty blocks are proved correct for them") {
   const std::vector<std::vector<std::int64_t>> cuts{{0, 0, 5}, {3, 0, 0, 1, 7}, {0, 0, 0, 0}, {9, 1}, {0, 4, 0, 4, 0, 4, 0}};
   for (const Algorithm& algorithm : all_algorithms())
     for (const auto& counts : cuts)
@@ -133,7 +133,7 @@ TEST_CASE("each kind of mistake has its own message") {
   CHECK_THAT(find_flaw({twice, again}), says("adds a rank's contribution to element 0 twice"));
 }
 
-TEST_CASE("a step that no backend can run is refused, by rank, step and element") {
+TEST_CASE("a step that no backend can run is refused; the error names its rank, number and element") {
   const Problem p = even(Collective::all_reduce, 4, 2);
   const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), p);
   const auto broken = [&](std::size_t step, auto change) {
@@ -191,7 +191,7 @@ TEST_CASE("a local step that no backend can run is refused too") {
   CHECK_THAT(flaw(true, {.kind = Kind::reduce, .src = {input(0, 3)}, .dst = output(0, 4)}), says(shifted));
 }
 
-TEST_CASE("two ranks that send first, and wait for the send before they receive, are a deadlock") {
+TEST_CASE("two ranks deadlock if each waits for its send before it receives") {
   const Problem p = even(Collective::all_reduce, 1, 2);
   std::vector<Schedule> ranks{Schedule(p.at(0)), Schedule(p.at(1))};
   for (int r = 0; r < 2; ++r) {

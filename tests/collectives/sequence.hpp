@@ -10,7 +10,8 @@
 
 namespace chorale::test {
 
-// A few random numbers that determine an act. Any numbers form a program, so a failing one is easily shortened.
+// A few random numbers that determine one act of the program. Any list of acts is a valid program, so a failing program is
+// easily shortened.
 struct Act {
   std::uint8_t what = 0, group = 0, algorithm = 0, dtype = 0, op = 0, root = 0, how = 0;
   std::uint16_t count = 0;

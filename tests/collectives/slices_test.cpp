@@ -40,7 +40,7 @@ Problem problem_for(Communicator& c, Collective what, std::int64_t count, std::s
 
 }  // namespace
 
-TEST_CASE("slices end anywhere, whichever ranks have ordinary buffers", "[spmd]") {
+TEST_CASE("results are right wherever slices end and whichever ranks have ordinary buffers", "[spmd]") {
   Host host(3000);
   Communicator& c = host.c;
   std::string wrong;

@@ -1,4 +1,5 @@
-"""Collectives stay correct while ranks are stopped and continued at random. This shows in seconds what load shows in hours.
+"""Collectives stay correct while ranks are stopped and continued at random.
+This finds in seconds errors that a busy machine shows only after hours.
 
    RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
 

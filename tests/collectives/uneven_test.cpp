@@ -174,5 +174,7 @@ constexpr Check checks[] = {
 
 }  // namespace
 
-TEST_CASE("blocks of any sizes on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5, 8}); }
-TEST_CASE("blocks of any sizes on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("collectives with blocks of any sizes are right on threads", "[threads]") {
+  on_thread_worlds(checks, {1, 2, 3, 5, 8});
+}
+TEST_CASE("collectives with blocks of any sizes are right on every backend", "[spmd]") { on_every_backend(checks); }

@@ -28,7 +28,7 @@ inline std::string trouble_of(const Check& check, Communicator world) try {
   return error.what();
 }
 
-// Returns the message of the error that the call throws, or "nothing" if it returns.
+// Returns the message of the error that the call throws, or "nothing" if the call returns.
 template <class Make>
 std::string thrown_by(Make&& call) try {
   call();

@@ -128,7 +128,7 @@ TEST_CASE("the tokens that open a text are kept apart from the text's own tokens
   CHECK_THROWS_WITH(processed(), says("after a text"));
 }
 
-TEST_CASE("unsupported features of a tokenizer are refused by name") {
+TEST_CASE("the error for an unsupported feature of a tokenizer names the feature") {
   const auto refused = [](auto change, const std::string& why) {
     Json file = small();
     change(file);

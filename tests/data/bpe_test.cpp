@@ -16,7 +16,7 @@ const std::string rhyme =
 
 }  // namespace
 
-TEST_CASE("training merges the most frequent pair, the smaller one first") {
+TEST_CASE("training merges the most frequent pair, on ties the smaller pair") {
   // "ab" occurs three times. Then " ab" and "abc" occur twice each, and the space is the smaller token. Then no pair occurs
   // twice.
   const Tokenizer tokenizer = train_bpe("abcd abc ab", 300);

@@ -115,7 +115,7 @@ TEST_CASE("a vocabulary too small for the synthetic language is refused") {
   CHECK_THROWS_WITH(SyntheticLanguage(31, 0), says("31 tokens") && says("choose 32"));
 }
 
-TEST_CASE("a batch has the tokens of its samples, and the next of each") {
+TEST_CASE("the inputs of a batch are the tokens of its samples, and the targets are the next tokens") {
   const SyntheticLanguage language(64, 0);
   const std::vector<std::int64_t> samples{5, 3};
   std::vector<std::int32_t> inputs(8), targets(8);

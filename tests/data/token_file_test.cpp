@@ -37,7 +37,7 @@ std::string index_of(std::uint8_t type, std::int64_t width, std::uint64_t versio
 
 }  // namespace
 
-TEST_CASE("tokens written are read again, in two bytes or four") {
+TEST_CASE("tokens are read back as they were written, in two bytes or four each") {
   const test::TemporaryFolder folder;
   for (const std::int32_t largest : {65535, 65536}) {
     const std::vector<std::int32_t> tokens{3, 0, largest, 7, 7, 1, 2, 9};
@@ -65,7 +65,7 @@ TEST_CASE("the header is llm.c's") {
   CHECK(bytes.substr(1024) == raw<std::uint16_t>({258, 5}));
 }
 
-TEST_CASE("a file without tokens is refused with the reason") {
+TEST_CASE("a file without tokens is refused, and the error says why") {
   const test::TemporaryFolder folder;
   const auto file = folder / "some.bin";
   CHECK_THROWS_WITH(open_tokens(file), says("No such file"));
@@ -111,7 +111,7 @@ TEST_CASE("Megatron's data sets are read, whatever the type of their tokens") {
   check(8, std::uint16_t{});
 }
 
-TEST_CASE("a damaged Megatron index is refused with the place") {
+TEST_CASE("the error for a damaged Megatron index names the damaged place") {
   const test::TemporaryFolder folder;
   const auto index = folder / "set.idx";
   write(folder / "set.bin", raw<std::uint16_t>({5, 6, 7, 8, 9}));

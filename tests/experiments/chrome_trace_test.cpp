@@ -30,7 +30,7 @@ TEST_CASE("omitted events are reported by rank") {
   CHECK(facts["left_out"] == json{{"rank 1", 17}});
 }
 
-TEST_CASE("messages are on the track of the pipeline, whatever its axis is called; collectives on their axis's track") {
+TEST_CASE("messages are on the pipeline's track, whatever the name of their axis; collectives are on their axis's track") {
   RankTrace rank{.name = "rank 0"};
   rank.calls.push_back({.axis = "layers", .operation = "send", .message = true, .started = true});
   rank.calls.push_back({.axis = "pp", .operation = "all_reduce"});
@@ -56,7 +56,7 @@ TEST_CASE("adjacent spans stay adjacent when written in microseconds") {
     CHECK(nanoseconds(events[i - 1]["ts"]) + nanoseconds(events[i - 1]["dur"]) == nanoseconds(events[i]["ts"]));
 }
 
-TEST_CASE("a call in flight is one event, and the waits for it are others") {
+TEST_CASE("a call in flight is one event; its start and the wait for it are separate events") {
   RankTrace rank{.name = "rank 0"};
   rank.calls.push_back({.step = 3,
                         .axis = "dp",

@@ -132,8 +132,8 @@ class Compare(unittest.TestCase):
         result = self.compare(suite, "--budget", "0.001s")
         self.assertEqual(result.returncode, 0, result.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
-        self.assertIn("1 of 3 repetitions: another would have exceeded the budget of 1 ms; to run them: mpirun -n 2 "
-                      f"{chorale} compare --resume {whole} --budget 0\n", result.stdout)
+        self.assertIn("1 of 3 repetitions were run: another would have exceeded the budget of 1 ms; to run the others: "
+                      f"mpirun -n 2 {chorale} compare --resume {whole} --budget 0\n", result.stdout)
         with h5py.File(f"{whole}/run.h5") as record:
             commands = {run.attrs["cmdline"].decode().split(" --")[0] for run in record["runs"].values()}
         self.assertEqual(commands, {f"{chorale} train"})
@@ -155,7 +155,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(status()[1], ["ok"] * 6)
         wrong = self.compare(suite, "--budget", "soon")
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
-        self.assertIn("a time, as 90s, 1.5m or 2h", wrong.stderr)
+        self.assertIn("a time such as 90s, 1.5m or 2h", wrong.stderr)
 
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
@@ -319,7 +319,7 @@ vary.lr = [1e-3, 100]
                             (["--layouts", "dp2", "--preset", "tinny"], ['unknown preset "tinny"', 'did you mean "tiny"']),
                             (["--layouts", "dp2", "--trian-iters", "3"], ["unknown flag --trian-iters", "--train-iters"]),
                             (["--layouts", "dp2", *self.short, "--warm-up", "2"], ["leaves no step after a warm-up of 2"]),
-                            (["--layouts", "dp2", small], ["one suite at a time"]),
+                            (["--layouts", "dp2", small], ["compare needs one of these"]),
                             ([small, "--train-iters", "3"], ["train-iters is an option of the runs", "--layouts"])):
             with self.subTest(words=words):
                 result = self.compare(*words)

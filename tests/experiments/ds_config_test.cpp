@@ -111,7 +111,7 @@ TEST_CASE("without an optimizer in the DeepSpeed file our own options apply") {
   CHECK_THAT(f.notes(), says("chorale's optimizer options apply"));
 }
 
-TEST_CASE("DeepSpeed's schedulers have its formulas and defaults, and their rate overrides the optimizer's") {
+TEST_CASE("the schedulers have DeepSpeed's formulas and defaults, and their rate overrides the optimizer's") {
   const auto rate = [](const std::string& scheduler, const Words& arguments = {}) {
     return Fields(
                fmt::format(R"({{"optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}}, "scheduler": {}}})", scheduler),

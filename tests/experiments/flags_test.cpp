@@ -27,7 +27,7 @@ TEST_CASE("a preset has the shape of its row in the table") {
   }
 }
 
-TEST_CASE("an option given with a preset changes the values that follow from it") {
+TEST_CASE("an option given with a preset changes the values that follow from the option") {
   CHECK(shape_of({"--preset", "nano", "--num-attention-heads", "12"}).groups == 12);
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
   // nano-llama sets the number of groups itself.

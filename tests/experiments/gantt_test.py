@@ -57,7 +57,7 @@ class Gantt(unittest.TestCase):
                 self.assertLessEqual(one.ends, other.begins, "a rank runs one action at a time")
 
     def check_causes(self, events, count, stages, chunks, returns):
-        def part_of(event):  # of the model; a schedule that returns goes back up through the second chunks
+        def part_of(event):  # of the model; in v-min (returns), the second chunks lead from the last stage back to the first
             stage = stages - 1 - event.stage if returns and event.chunk == 1 else event.stage
             return event.chunk * stages + stage
         last = stages * chunks - 1

@@ -177,7 +177,7 @@ class HuggingFace(unittest.TestCase):
         self.refused("train", "--preset", "tiny", "--vocab-size", "260", "--data", f"{self.folder}/book.bin", "--tokenizer",
                      vocabulary, says=[f"{vocabulary} has 268 tokens, the model 260"])
         self.refused("train", "--preset", "tiny", "--tokenizer", "bytes",
-                     says=["tokenizer has no effect here", "the synthetic data is no text"])
+                     says=["tokenizer has no effect here", "synthetic data is not text"])
         run = self.train("--preset", "tiny", "--num-layers", "1", "--train-iters", "1")
         self.refused("export", "--load", run, "--out", f"{self.folder}/m", "--tokenizer", f"{self.folder}/none",
                      says=["no such tokenizer"])

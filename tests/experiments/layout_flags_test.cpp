@@ -57,7 +57,7 @@ TEST_CASE("the config file that a run keeps gives the same layout") {
   CHECK(again.choice(8).backends == f.flags.choice(8).backends);
 }
 
-TEST_CASE("backends and algorithms are chosen for all axes or for each") {
+TEST_CASE("backends and algorithms are chosen for all axes or for each axis") {
   const auto choice = [](const Words& arguments) { return Fields(arguments).flags.choice(8); };
   CHECK((choice_for(choice({}).backends, "tp") == "auto" && choice_for(choice({}).algorithms, "dp") == "auto"));
   CHECK(choice_for(choice({"--backend", "shm"}).backends, "pp") == "shm");
@@ -67,7 +67,7 @@ TEST_CASE("backends and algorithms are chosen for all axes or for each") {
   CHECK((choice_for(mixed.algorithms, "dp") == "ring" && choice_for(mixed.algorithms, "tp") == "direct"));
 }
 
-TEST_CASE("the reducer and its buckets go to the training") {
+TEST_CASE("the reducer and the bucket size are passed to the training") {
   TrainingOptions o;
   Fields({"--reducer", "naive"}).flags.complete(o);
   CHECK(o.reducer == "naive");
@@ -88,5 +88,5 @@ TEST_CASE("unknown axes, backends and algorithms are refused with the nearest na
   CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}),
              says("bucket-size = 1048576 (command line); the ZeRO stage is 2"));
   CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3 × pipeline 1)"));
-  CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("no part of a layout"));
+  CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("not a part of a layout"));
 }

@@ -12,7 +12,7 @@ RankReading rank_on(const std::string& kernel, const std::string& host, MachineR
 
 }  // namespace
 
-TEST_CASE("other work excludes all our ranks on a machine, even if it has two host names") {
+TEST_CASE("other work excludes all our ranks on a machine, even if the machine has two host names") {
   // In 10 s, machine a used 35 CPU seconds: 12 and 13 for our two ranks, 10 for other programs. Machine b used 9, all for
   // our rank.
   const std::vector<OtherWork> work = other_work({

@@ -31,7 +31,7 @@ std::string refused(const Words& arguments, const Words& variables = {}) {
 
 }  // namespace
 
-TEST_CASE("a script for Megatron's Llama trains Llama here") {
+TEST_CASE("the flags of a Megatron script for Llama select Llama here") {
   const Resolved r(split(
       "--family llama --num-layers 4 --hidden-size 96 --ffn-hidden-size 256 --num-attention-heads 8 --group-query-attention "
       "--num-query-groups 4 --seq-length 24 --max-position-embeddings 24 --normalization RMSNorm --swiglu "

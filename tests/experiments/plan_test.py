@@ -123,7 +123,7 @@ class Plan(unittest.TestCase):
                     self.assertIn(part, row["layout"])
 
     def test_all_layouts_of_nothing_are_refused(self):
-        self.refused("--layout", "all", says=["all layouts of how many ranks?", "--ranks 8 --layout all"])
+        self.refused("--layout", "all", says=["--layout all needs a number of ranks", "--ranks 8 --layout all"])
         self.refused("--layout", "all", "--ranks", "7", "--tp", "5", says=["no layout is legal", "--tp"])
         self.refused("--layout", "tp2", "--rows", "3", says=["rows has no effect here"])
         one = start([chorale, "train", "--preset", "tiny", "--layout", "all"])

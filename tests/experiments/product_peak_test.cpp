@@ -31,7 +31,7 @@ TEST_CASE("the first rank of a machine measures the cores that its ranks use tog
   CHECK(sites_of({rank_on("a", {})}, 1)[0].cores == 1);
 }
 
-TEST_CASE("of two measured peaks, the one measured undisturbed is kept, otherwise the faster one") {
+TEST_CASE("an undisturbed peak is kept; if both or neither were disturbed, the faster one") {
   const MeasuredPeak quiet{100, "1", false}, slower{90, "2", false}, busy{120, "3", true}, busier{50, "4", true};
   CHECK(better(std::nullopt, busier).measured == "4");
   CHECK(better(busy, slower).measured == "2");

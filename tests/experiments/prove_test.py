@@ -120,7 +120,7 @@ class Prove(unittest.TestCase):
 
     def test_more_ranks_than_there_are_and_unknown_layouts_are_refused(self):
         for words, says in ((["--layouts", "dp8"], "there are too few ranks"),
-                            (["--layouts", "dq2"], "is no part of a layout")):
+                            (["--layouts", "dq2"], "is not a part of a layout")):
             result = start([chorale, "prove", "--run-dir", self.folder, *words])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(says, result.stderr)

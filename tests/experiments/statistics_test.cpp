@@ -125,7 +125,7 @@ TEST_CASE("the paired test and Welch's test match R on Student's own data") {
   CHECK(std::log(paired.high) == Approx(2.4598858).epsilon(1e-6));
 }
 
-TEST_CASE("partners are found by name, and too few of them give no p-value") {
+TEST_CASE("blocks are paired by name, and too few pairs give no p-value") {
   ByBlock one = blocks({1, 1, 1, 1, 1, 1, 1}), other = blocks({2, 2.1, 1.9, 2, 2.05, 1.95});
   CHECK(contrast(one, other).blocks == 6);
   CHECK(contrast(one, other).p < 1e-6);
@@ -166,7 +166,7 @@ TEST_CASE("launches of one program raise a false alarm in at most one comparison
                       trials / 4);
 }
 
-TEST_CASE("alternating launches are compared well on a drifting machine") {
+TEST_CASE("if launches alternate, false alarms, power and intervals are right on a drifting machine") {
   constexpr int trials = 1000;
   Machine machine(2);
   const auto alternate = [&](double slower) {

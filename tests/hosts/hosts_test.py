@@ -135,8 +135,8 @@ class HostsTool(unittest.TestCase):
     def test_mistakes_are_refused_in_three_lines(self):
         for words, says in [(["up", "2"], "already"), (["up", "0"], "wrong number"),
                             (["up", "2", "--rate", "fast"], "100mbit"),
-                            (["exec", "n2", "true"], "n0 to n1"), (["run", "hostname"], "how many ranks"),
-                            (["rate", "x"], "wrong rate"), (["with", "2", "true"], "which rate"), (["upp"], "there are up")]:
+                            (["exec", "n2", "true"], "n0 to n1"), (["run", "hostname"], "number of ranks is missing"),
+                            (["rate", "x"], "wrong rate"), (["with", "2", "true"], "with needs"), (["upp"], "there are up")]:
             refused = self.hosts(*words)
             self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 3), words)
             self.assertIn(says, refused.stderr)

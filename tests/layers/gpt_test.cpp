@@ -135,7 +135,7 @@ TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fa
   }
 }
 
-TEST_CASE("deferred weight gradients have the bits of those computed at once") {
+TEST_CASE("deferred weight gradients have the same bits as those computed at once") {
   SmallModel at_once(small_gpt(), DType::f32, 2), later(small_gpt(), DType::f32, 2);
   at_once.forward_backward();
   later.clear();

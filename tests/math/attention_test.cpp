@@ -170,7 +170,7 @@ TEST_CASE("attention with caches has the bits of attention without caches, howev
   }
 }
 
-TEST_CASE("attention computes nothing for phantoms and refuses tensors that do not fit") {
+TEST_CASE("attention computes nothing for phantom tensors and refuses tensors that do not fit") {
   Desk desk;
   const AttentionShape shape{.groups = 1, .queries = 1, .width = 4};
   const Case c(desk, DType::f32, 1, 6, shape, 0);
@@ -186,7 +186,7 @@ TEST_CASE("attention computes nothing for phantoms and refuses tensors that do n
   CHECK_THROWS_WITH(attention_forward(c.qkv, shape, c.dropout, c.out, c.qkv, {}), says("expects lse"));
 }
 
-TEST_CASE("attention at speed", "[!benchmark]") {
+TEST_CASE("how fast attention is", "[!benchmark]") {
   struct Size {
     const char* name;
     std::int64_t samples, tokens, heads, width;

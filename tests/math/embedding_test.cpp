@@ -5,7 +5,7 @@
 
 using namespace chorale;
 
-TEST_CASE("embedding: gathered rows, and zeros for rows of other ranks") {
+TEST_CASE("embedding: rows of this rank are gathered, and rows of other ranks give zeros") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t width : odd_sizes) {
       INFO(name_of(dtype) << " " << width);
@@ -42,7 +42,7 @@ TEST_CASE("embedding: positions are added to this rank's tokens") {
   }
 }
 
-TEST_CASE("embedding: rotary positions rotate pairs of queries and keys, and back") {
+TEST_CASE("embedding: rotary positions rotate pairs of queries and keys, and rotating back restores them") {
   for (const DType dtype : floating_dtypes)
     for (const std::int64_t width : {2, 6, 34, 100}) {
       INFO(name_of(dtype) << " " << width);

@@ -42,7 +42,7 @@ std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
 
 }  // namespace
 
-TEST_CASE("fast sums over tokens are the reference's, with the same bits on any number of threads") {
+TEST_CASE("fast sums over tokens match the reference's, with the same bits on any number of threads") {
   const auto numerics = fast_numerics();
   Desk desk;
   SumSite site;
@@ -145,7 +145,7 @@ TEST_CASE("losses and squares are summed in f64") {
   CHECK_NOTHROW(numerics->check(site));
 }
 
-TEST_CASE("in fast numerics a partial product is the product, and settle copies it if needed") {
+TEST_CASE("in fast numerics, a partial product is the product, and settle copies it if needed") {
   const auto numerics = fast_numerics();
   Desk desk;
   SumSite site;

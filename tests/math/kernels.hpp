@@ -1,5 +1,5 @@
-// Shared by tests of kernels that work on rows or elements, in addition to checks.hpp: the types to test, the tolerances
-// relative to the reference in double, and sizes that are not multiples of a SIMD vector.
+// Shared by tests of kernels that work on rows or elements: the types to test, the tolerances relative to the reference
+// in double, and sizes that are not multiples of a SIMD vector.
 #pragma once
 #include <cstring>
 

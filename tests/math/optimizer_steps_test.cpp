@@ -37,7 +37,7 @@ struct Weights {
 
 }  // namespace
 
-TEST_CASE("optimizer steps: the fast kernels give the reference's values, with the same bits for every cut") {
+TEST_CASE("optimizer steps: the fast kernels give the reference's values, with the same bits however the tensors are cut") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const DType gradient : {DType::f32, DType::f64, DType::i64})
       for (const std::int64_t count : odd_sizes) {
@@ -68,7 +68,7 @@ TEST_CASE("optimizer steps: the fast kernels give the reference's values, with t
       }
 }
 
-TEST_CASE("optimizer steps: the first step of AdamW by hand, and NaN in a gradient reaches the weight") {
+TEST_CASE("optimizer steps: the first step of AdamW has the value computed by hand, and a NaN gradient gives a NaN weight") {
   Desk desk;
   const Tensor w = desk.filled({3}, DType::f32, 2), m = desk.filled({3}, DType::f32, 0), v = desk.filled({3}, DType::f32, 0);
   const Tensor g = desk.filled({3}, DType::f32, -3);

@@ -142,7 +142,7 @@ TEST_CASE("how fast vectors are added", "[!benchmark]") {
   }
 }
 
-TEST_CASE("a reduction into several vectors, sources among them, gives each the same bits") {
+TEST_CASE("a reduction into several vectors gives each the same bits, even if some of them are sources") {
   for (const DType dtype : all_dtypes)
     for (const std::size_t sources : {1u, 2u, 3u})
       for (const std::size_t outs : {1u, 2u, 3u}) {

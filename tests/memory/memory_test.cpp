@@ -32,7 +32,7 @@ TEST_CASE("every byte is accounted for, by category, now and at its peak") {
   CHECK((ledger.total() == 0 && ledger.total_peak() == 1700 && ledger.summary() == "nothing"));
 }
 
-TEST_CASE("the error for memory beyond the limit names the category, and the account stays right") {
+TEST_CASE("the error for memory beyond the limit names the category, and the ledger stays right") {
   HostMemory memory;
   Ledger ledger(4096);
   Allocator allocator(memory, ledger);
@@ -143,7 +143,7 @@ TEST_CASE("CUDA memory works with a device and is refused by name without one") 
   }
 }
 
-// If the plugin could not be loaded, all tests of devices would find no device and pass. This test would fail.
+// If the plugin could not be loaded, all tests of devices would find no device and pass. In that case this test fails.
 TEST_CASE("a CUDA plugin named by CHORALE_CUDA_PLUGIN can be loaded", "[gpu]") {
   const char* const named = std::getenv("CHORALE_CUDA_PLUGIN");
   if (named) CHECK(DevicePlugin().why_not() == "");

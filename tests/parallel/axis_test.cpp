@@ -90,8 +90,8 @@ TEST_CASE("a call in flight progresses while a rank computes its layers", "[thre
         }) == "");
 }
 
-// Makes calls of `count` elements per rank on axis `a`, in place and out of place, and returns the account of the bytes
-// that they sent. All blocks have the same size, as in the calls of strategies.
+// Makes calls of `count` elements per rank on axis `a`, in place and out of place. Returns the axis's account: its calls
+// and the bytes sent. All blocks have the same size, as in the calls of strategies.
 Account account_of(Axis& a, Allocator& memory, std::int64_t count) {
   const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
   const Tensor whole = vector(count * a.size()), block = vector(count);

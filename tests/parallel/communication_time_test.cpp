@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-TEST_CASE("seconds with several calls in flight count once, and seconds spent waiting are not hidden") {
+TEST_CASE("seconds with several calls in flight count once, and seconds spent waiting are exposed, not hidden") {
   CommunicationTime time;
   time.call_begins(1);  // call a
   time.call_begins(3);  // call b

@@ -30,7 +30,7 @@ std::int64_t waits_of_step(const DevicePlugin& plugin, std::int64_t layers, std:
 
 }  // namespace
 
-TEST_CASE("device: a step waits once, however many layers and micro-batches it has", "[gpu]") {
+TEST_CASE("device: the host waits once in a step, however many layers and micro-batches the step has", "[gpu]") {
   const DevicePlugin plugin;
   if (!plugin.find<std::int64_t()>("chorale_emulated_waits")) return;
   CHECK(waits_of_step(plugin, 1, 8) == 1);

@@ -1,6 +1,6 @@
-// Fast numerics add in a different order on every layout. So the first loss, every gradient tensor, the gradient norm and a
-// later loss are compared with a one-rank run within tolerances. Losses alone are not enough, because Adam hides a constant
-// factor in the gradient.
+// Fast numerics adds in a different order on every layout. So the first loss, every gradient tensor, the gradient norm
+// and a later loss are compared with a one-rank run within tolerances. Losses alone are not enough, because Adam hides a
+// constant factor in the gradient.
 #include <cmath>
 #include <sstream>
 
@@ -107,7 +107,7 @@ std::string strays(const TrainingOptions& options, Mesh mesh, Memory& memory, co
   return near(last, wanted, 1e-3) ? "" : fmt::format("loss {} in step {}, expected {}", last, steps, wanted);
 }
 
-TEST_CASE("fast numerics on every layout nearly equal those of one rank", "[threads]") {
+TEST_CASE("with fast numerics, every layout gives nearly the results of one rank", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
   for (const int world : {2, 3, 4, 6, 8}) {
     const std::size_t steps = world <= 3 || test::thorough() ? many_steps : 4;
@@ -138,7 +138,8 @@ TEST_CASE("on 2 and 6 ranks, the first loss and norm in bf16 are nearly those in
     }
 }
 
-TEST_CASE("bf16 without masters learns nearly as with them, and its copies stay equal on all ranks", "[threads]") {
+TEST_CASE("bf16 without masters learns nearly as well as with masters, and its copies stay equal on all ranks",
+          "[threads]") {
   for (const char* word : {"dp1", "dp2", "dp2.z1", "dp3.z3", "dp2.tp2.sp", "dp1.pp2"}) {
     const Layout layout = parse_layout(word, 0);
     INFO(word);
@@ -162,7 +163,7 @@ TEST_CASE("bf16 without masters learns nearly as with them, and its copies stay 
   }
 }
 
-TEST_CASE("fast numerics between processes nearly equal those of one rank, on every fifth layout", "[spmd]") {
+TEST_CASE("with fast numerics, processes on every fifth layout give nearly the results of one rank", "[spmd]") {
   const Expected expected = alone(test::options_for("fast", {}));
   const std::vector<Layout> layouts = test::layouts_of(test::world().size());
   const std::size_t steps = test::world().size() <= 2 || test::thorough() ? many_steps : 4;

@@ -43,7 +43,7 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
   }
 }
 
-TEST_CASE("all ranks name the NaN of one rank", "[threads]") {
+TEST_CASE("if one rank gets a NaN, the error on every rank names its origin", "[threads]") {
   for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp", "dp2.z1"})
     for (const int spoiled : {0, 1})
       for (const std::string layer : {"block.1.mlp.up", "block.2.mlp.down"})
@@ -57,7 +57,7 @@ TEST_CASE("all ranks name the NaN of one rank", "[threads]") {
 }
 
 // The weights are finite, but the output of their layer overflows. The error names this layer, not the next one.
-TEST_CASE("all ranks name the overflow of one rank", "[threads]") {
+TEST_CASE("if an output overflows on one rank, the error on every rank names the layer", "[threads]") {
   const float much = 3e38f;
   for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp"})
     for (const int spoiled : {0, 1})

@@ -46,7 +46,7 @@ TEST_CASE("the word of a layout omits defaults") {
   CHECK(to_string(layout_of({1, 1, 4}, {.schedule = "gpipe"})) == "dp1.pp4.gpipe");
 }
 
-TEST_CASE("every layout is read as it is written") {
+TEST_CASE("a layout written as a word and read again is the same") {
   for (const std::int64_t size : {1, 3})
     for (int zero = 0; zero < 4; ++zero)
       for (const bool sequence : {false, true})
@@ -59,9 +59,9 @@ TEST_CASE("every layout is read as it is written") {
           }
 }
 
-TEST_CASE("a word that is not a layout is refused with the nearest valid part") {
+TEST_CASE("a word that is not a layout is refused, and the error suggests the nearest valid part") {
   CHECK_THAT(unread("dp4.t2"),
-             says("\"t2\" is no part of a layout\n  the layout given is \"dp4.t2\"\n") && says("did you mean tp2?"));
+             says("\"t2\" is not a part of a layout\n  the layout given is \"dp4.t2\"\n") && says("did you mean tp2?"));
   CHECK_THAT(unread("1fb1"), says("did you mean 1f1b?"));
   CHECK_THAT(unread("dp2.tp"), says("\"tp\" lacks its number") && says("did you mean tp2?"));
   CHECK_THAT(unread("dp0"), says("dp takes 1 to"));
@@ -80,7 +80,7 @@ TEST_CASE("a layout must use exactly the ranks of its world") {
   CHECK(fits(layout_of({0, 2, 1}), limits_of("tiny", 8)));
 }
 
-TEST_CASE("tensor ranks take whole heads, units and blocks of the vocabulary") {
+TEST_CASE("each tensor rank takes whole heads, MLP units and vocabulary blocks") {
   CHECK_THAT(unfit("tp5", limits_of("tiny", 5)),
              says("num-attention-heads 24 is not a multiple of tensor 5") && says("dp1.pp5"));
   CHECK_THAT(unfit("tp8", limits_of("tiny-llama", 8)),

@@ -1,6 +1,6 @@
-// Shared by the tests of layouts: a small model that fits many layouts, its training on one rank of any mesh, the results
-// that this rank sees, and a comparison of two runs. Losses, gradient norms and fingerprints (hashes of the state) are the
-// same on all ranks, so each rank can compare them by itself.
+// Shared by the tests of layouts: a small model that fits many layouts, its training on one rank of any mesh, the rank's
+// results, and a comparison of two runs. Losses, gradient norms and fingerprints (hashes of the state) are the same on
+// all ranks, so each rank can compare them by itself.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
@@ -10,8 +10,8 @@
 
 namespace chorale::test {
 
-// Its heads, feed-forward units and vocabulary blocks can be divided among 2, 3 and 6 tensor-parallel ranks, evenly or
-// unevenly. The last vocabulary block is shorter than the others.
+// The model's heads, feed-forward units and vocabulary blocks can be divided among 2, 3 and 6 tensor-parallel ranks,
+// evenly or unevenly. The last vocabulary block is shorter than the others.
 inline ModelShape small_shape() {
   ModelShape s{"gpt2", 4, 6, 6, 48, 96, 12, 61};
   s.dropout = 0.1;
@@ -30,7 +30,7 @@ inline TrainingOptions options_for(const char* numerics, const Layout& layout) {
 
 inline std::vector<Layout> layouts_of(int world) { return all_layouts({small_shape(), world, 12, 1}); }
 
-// Some targets are masked. Their number differs between replicas.
+// Some targets are masked, and the replicas have different numbers of masked targets.
 inline ReadSamples samples_of(const ModelShape& shape) {
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence](
              std::int64_t first, std::int64_t samples, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) {

@@ -14,7 +14,7 @@ void same_on_threads(const TrainingOptions& options, const Layout& layout, const
         }) == "");
 }
 
-TEST_CASE("exact numerics have the same bits on every layout", "[threads]") {
+TEST_CASE("exact numerics give the same bits on every layout", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   for (const int world : {1, 2, 3, 4, 6, 8})
     for (const Layout& layout : test::layouts_of(world))
@@ -84,7 +84,7 @@ const Variation variations[] = {
      [](TrainingOptions& o) { o.remake = Remake::full; }},
 };
 
-TEST_CASE("exact numerics have the same bits on every layout whatever the other options", "[threads]") {
+TEST_CASE("exact numerics give the same bits on every layout, whatever the other options are", "[threads]") {
   for (const Variation& variation : variations) {
     INFO(variation.about);
     TrainingOptions options = test::options_for("exact", {});
@@ -127,7 +127,7 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-TEST_CASE("exact numerics have the same bits between processes, on every backend", "[spmd]") {
+TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   const std::vector<Layout> layouts = test::layouts_of(test::world().size());
   const std::size_t stride = test::world().size() > 4 ? 7 : 1;

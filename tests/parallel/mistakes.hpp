@@ -1,6 +1,6 @@
-// The mistakes of the bug zoo (zoo_test.cpp). Each is made where it would really occur: in a gradient reducer, at a shard
-// boundary (where activations pass between shards), in the samples, or in a resumed run. Mistakes are put in through the
-// interfaces that strategies use.
+// The mistakes of the bug zoo (zoo_test.cpp). Each mistake is made where it would really occur: in a gradient reducer, at
+// a shard boundary (where activations pass between shards), in the samples, or in a resumed run. Mistakes are put in
+// through the interfaces that strategies use.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -43,7 +43,7 @@ TEST_CASE("groups_of() covers every axis of the mesh, and lists the ranks of eac
   CHECK((has("tp", {0, 1}) && has("tp", {2, 3}) && has("dp", {0, 2}) && has("dp", {1, 3}) && has("world", {0, 1, 2, 3})));
 }
 
-TEST_CASE("an axis stays within hosts or crosses them") {
+TEST_CASE("stays_on_hosts() distinguishes axes within hosts from axes that cross hosts") {
   const Layout layout = parse_layout("dp2.tp2.pp2", 0);
   CHECK(stays_on_hosts(layout, "tp", by_slot(2, 4)));
   CHECK(stays_on_hosts(layout, "dp", by_slot(2, 4)));

@@ -86,7 +86,7 @@ TEST_CASE("measured calls and bytes equal the plan with every algorithm", "[thre
 }
 
 // In an f16 run whose first scale is too high, some steps are skipped.
-TEST_CASE("a run with skipped steps and evaluations sends what is planned", "[threads]") {
+TEST_CASE("a run with skipped steps and evaluations sends the planned bytes", "[threads]") {
   for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1})) {
     INFO(to_string(layout));
     PlanRequest request = request_for(layout, "auto", DType::f16);
@@ -110,7 +110,7 @@ TEST_CASE("a run with skipped steps and evaluations sends what is planned", "[th
   }
 }
 
-TEST_CASE("a difference between planned and sent traffic is named") {
+TEST_CASE("difference() names the axis and operation whose traffic differs from the plan") {
   Accounts planned{{"dp", {}}, {"tp", {}}};
   planned["tp"].entries[0] = {3, 100};
   Accounts made = planned;
@@ -220,8 +220,8 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
       }
 }
 
-// Returns the largest peak of any rank. It plans all micro-batches of the step, while shortage_of and has_room plan only a
-// few if more would not take more memory.
+// Returns the largest peak of any rank. All micro-batches of the step are planned here; shortage_of and has_room plan
+// only a few if more would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
   std::int64_t most = 0;
   for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
@@ -229,7 +229,7 @@ std::int64_t most_bytes(const PlanRequest& request) {
   return most;
 }
 
-TEST_CASE("a layout has room if and only if the limit reaches the peak of its fullest rank") {
+TEST_CASE("a layout has room if and only if the limit is at least the peak of its fullest rank") {
   std::vector<Layout> layouts = all_layouts({request_for({}, "ring").options.shape, 4, 24, 1});
   for (const char* word : {"dp1", "dp1.pp2", "dp2.pp2.gpipe", "dp1.pp4.zb-h1", "dp1.pp2.v2"})
     layouts.push_back(parse_layout(word, 0));
@@ -249,7 +249,7 @@ TEST_CASE("a layout has room if and only if the limit reaches the peak of its fu
   }
 }
 
-TEST_CASE("if no layout has room, the error names more ranks and their layouts") {
+TEST_CASE("if no layout has room, the error suggests more ranks and layouts for them") {
   TrainingOptions options = request_for({}, "ring").options;
   options.micro_batch = 1;
   const LayoutLimits one{options.shape, 1, options.global_batch, 1};
@@ -260,7 +260,7 @@ TEST_CASE("if no layout has room, the error names more ranks and their layouts")
 }
 
 // The vocabulary is chosen so that the head is as much work as a block. Then all stages have two layers of equal work.
-TEST_CASE("the planned bubble of equal stages is the closed form") {
+TEST_CASE("the planned bubble of equal stages equals the closed form") {
   for (const std::int64_t stages : {2, 4})
     for (const std::int64_t micro_batches : {4, 8})
       for (const char* schedule : {"gpipe", "1f1b"}) {

@@ -1,6 +1,6 @@
 // Trains ten steps of every preset whose name begins with "tiny" and writes the results, which torch_test.py compares with
-// PyTorch's. Each preset has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in Hugging Face's
-// format), a `gradient-N` for each step N from 0, and numbers.json with the batches, losses and logits.
+// PyTorch's. Each preset has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in Hugging
+// Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and logits).
 #include <fmt/format.h>
 
 #include <filesystem>

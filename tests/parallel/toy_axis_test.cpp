@@ -98,7 +98,7 @@ const char* const words[] = {"dp1.toy2",    "dp1.toy3",           "dp2.toy2",   
                              "dp2.toy2.z2", "dp2.toy2.z3",        "dp1.toy2.pp2",   "dp1.tp2.toy2.sp",
                              "dp3.toy2.z3", "dp2.tp2.toy2.z3.sp", "dp2.pp2.toy2.z1"};
 
-TEST_CASE("training with an axis added by one row has the bits of one rank", "[threads]") {
+TEST_CASE("training with an axis added by one row has the same bits as training on one rank", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   for (const char* word : words) {
     INFO(word);

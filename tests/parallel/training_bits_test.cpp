@@ -17,7 +17,7 @@ void same_losses(const std::vector<StepResult>& a, const std::vector<StepResult>
 
 }  // namespace
 
-TEST_CASE("two runs with the same seed have the same bits, and two seeds differ") {
+TEST_CASE("two runs with the same seed have the same bits, and runs with different seeds differ") {
   for (const auto& [numerics, compute] : modes) {
     SmallRun one(small(numerics, compute)), two(small(numerics, compute));
     same_losses(one.steps(5), two.steps(5));
@@ -29,13 +29,13 @@ TEST_CASE("two runs with the same seed have the same bits, and two seeds differ"
   }
 }
 
-TEST_CASE("a run that stops and resumes has the bits of a run that did not") {
+TEST_CASE("a run that stops and resumes has the same bits as an uninterrupted run") {
   for (const auto& [numerics, compute] : modes)
     for (const char* optimizer : {"adamw", "sgd"}) {
       TrainingOptions options = small(numerics, compute);
       options.optimizer = optimizer;
       if (compute == DType::f16)
-        options.scaler = {.dynamic = true, .scale = 0x1p30, .growth_interval = 4};  // overflows, recovers
+        options.scaler = {.dynamic = true, .scale = 0x1p30, .growth_interval = 4};  // overflows at first, then recovers
       const TemporaryFolder folder;
       Log log({.level = "off"});
       SmallRun whole(options), first(options), second(options);
@@ -66,7 +66,7 @@ TEST_CASE("exact numerics give the same bits with any micro-batch size, on one t
     }
 }
 
-TEST_CASE("fast numerics give nearly the same result for every micro-batch") {
+TEST_CASE("fast numerics give nearly the same result for every micro-batch size") {
   SmallRun whole(small());
   const auto expected = whole.steps(4);
   TrainingOptions options = small();
@@ -77,7 +77,7 @@ TEST_CASE("fast numerics give nearly the same result for every micro-batch") {
   CHECK(seen[0].gradient_norm == Approx(expected[0].gradient_norm).epsilon(1e-5));
 }
 
-TEST_CASE("a run that resumes a run of another compute type uses its own loss scale") {
+TEST_CASE("a run that resumes a checkpoint of another compute type uses its own loss scale") {
   const TemporaryFolder folder;
   Log log({.level = "off"});
   TrainingOptions half = small("fast", DType::f16);

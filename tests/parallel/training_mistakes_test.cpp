@@ -39,11 +39,11 @@ TEST_CASE("the error for a NaN names its origin") {
           CHECK(what.find("step 3") != std::string::npos);
           CHECK(what.find(layer) != std::string::npos);
         }
-        if (compute == DType::bf16) CHECK(run.state() == before);  // the masters are unchanged
+        if (compute == DType::bf16) CHECK(run.state() == before);  // the failed step has not changed the masters
       }
 }
 
-TEST_CASE("an evaluation does not hide NaN") {
+TEST_CASE("an evaluation with NaN throws in exact numerics and returns NaN in fast numerics") {
   SmallRun exact(small("exact")), fast(small("fast"));
   for (SmallRun* run : {&exact, &fast}) spoil(*run, "block.1.mlp.down.weight");
   CHECK_THROWS_AS(exact.training.evaluate(exact.read(), 8), Error);

@@ -22,7 +22,10 @@ struct Mistake {
 const Mistake mistakes[] = {
     {"a gradient N times too large", {"dp3", "dp3.z1", "dp3.z2", "dp3.z3"}, "step 1: norm", reduce_by<TooLarge>},
     {"a gradient m times too large under a pipeline", {"dp1.pp3", "dp2.pp2.z2"}, "step 1: norm", reduce_by<TooLarge>},
-    {"means over a replica's own tokens", {"dp2", "dp3", "dp3.z1", "dp2.tp2"}, "step 1: norm", reduce_by<LocalMeans>},
+    {"each replica takes the mean over its own tokens",
+     {"dp2", "dp3", "dp3.z1", "dp2.tp2"},
+     "step 1: norm",
+     reduce_by<LocalMeans>},
     {"one shard or stage skips a step, the others do not",
      {"dp2.z1", "dp2.z3", "dp1.tp2", "dp1.pp2"},
      "differs",
@@ -40,26 +43,26 @@ const Mistake mistakes[] = {
      {"dp1.pp2", "dp2.pp2.z1", "dp2.pp3.z3"},
      "step 1: norm",
      reduce_by<CountedTwice>},
-    {"gains and shifts are not added under sequence parallelism",
+    {"the ranks' gradients of gains and shifts are not summed under sequence parallelism",
      {"dp1.tp2.sp", "dp2.tp2.z1.sp", "dp2.tp3.z3.sp", "dp1.tp2.pp2.sp"},
      "step 1: norm",
      [](Run& run) {
        for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
-    {"gains and shifts are not added under sequence parallelism by the naive reducer",
+    {"the naive reducer does not sum the ranks' gradients of gains and shifts under sequence parallelism",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: norm",
      [](Run& run) {
        run.training.reducer() = naive_reducer(run.training.buckets());
        for (Bucket& bucket : run.training.buckets().all()) bucket.sums.clear();
      }},
-    {"the tied copies' sum never reaches the shards",
+    {"the two stages' gradients of a tied table are not summed",
      {"dp1.pp2", "dp2.pp2.z1", "dp2.pp2.z2", "dp2.pp2.z3"},
      "step 1: norm",
      [](Run& run) {
        for (Bucket& bucket : run.training.buckets().all()) bucket.stages = nullptr;
      }},
-    {"only the last micro-batch is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
+    {"only the last micro-batch's gradient is reduced", {"dp2", "dp2.tp2", "dp2.pp2"}, "step 1: norm", reduce_by<LastAlone>},
     {"updated shards are not gathered", {"dp2.z1", "dp3.z2", "dp2.tp2.z1"}, "step 2: loss", reduce_by<Unpublished>},
     {"each replica draws different masks",
      {"dp2", "dp3.z3"},
@@ -78,7 +81,7 @@ const Mistake mistakes[] = {
        Axis& axis = run.training.mesh().tensor();
        run.training.boundary() = std::make_unique<OwnSeed<TensorParallel>>(axis.rank(), axis);
      }},
-    {"shards of the stream draw the same masks",
+    {"shards of the residual stream draw the same masks",
      {"dp1.tp2.sp", "dp2.tp3.sp"},
      "step 1: loss",
      [](Run& run) { run.training.boundary() = std::make_unique<LocalRows>(run.training.mesh().tensor()); }},
@@ -116,7 +119,7 @@ std::string trouble_of(const char* word, const test::Seen& expected, void (*make
   });
 }
 
-TEST_CASE("mistakes that others have shipped are caught", "[threads]") {
+TEST_CASE("comparing a run with a one-rank run catches mistakes that other projects have shipped", "[threads]") {
   HostMemory host;
   const test::Seen expected = Run(test::options_for("exact", {}), Mesh(), host).steps(3).seen;
   for (const Mistake& mistake : mistakes)
@@ -128,7 +131,7 @@ TEST_CASE("mistakes that others have shipped are caught", "[threads]") {
 }
 
 // This test shows why gradients and their norms are compared, not only losses.
-TEST_CASE("Adam hides a gradient that is too large from the loss, not from the norm", "[threads]") {
+TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in the loss", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
           HostMemory host;
           TrainingOptions options = options_in("dp3");
@@ -200,7 +203,7 @@ TEST_CASE("all ranks skip a step in which one rank overflows", "[threads]") {
 
 // An account that computes bytes with the size of the world instead of the group is wrong by a factor. The bytes must be
 // those of a ring on the group's ranks.
-TEST_CASE("an axis accounts for its own ranks, not for the world's", "[threads]") {
+TEST_CASE("an axis counts the bytes that a ring of its own ranks sends, not a ring of the world", "[threads]") {
   for (const char* word : {"dp4.tp2", "dp2.tp2", "dp2.tp2.z1", "dp3.pp2.z1", "dp2.tp2.pp2"}) {
     INFO(word);
     const Layout layout = parse_layout(word, 0);

@@ -1,4 +1,4 @@
-// Programs for the Python tests: one writes a record with every kind of table, the other writes rows until it is killed.
+// Programs for the Python tests. One writes a record with every kind of table; the other writes rows until it is killed.
 #include <cstdio>
 
 #include "src/base/signals.hpp"

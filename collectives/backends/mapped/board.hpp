@@ -1,6 +1,6 @@
 // A rank's board is memory in which it shows the other ranks of a group its progress in the current collectives. Only the
-// owner writes to its board, except that each member writes a farewell to all boards when it leaves. There is no atomic
-// read-modify-write. Eight collectives may be in flight; call number s uses slot s modulo 8:
+// owner writes to its board, except that each member writes a farewell to all boards when it leaves. So no atomic
+// read-modify-write is needed. Eight collectives may be in flight; call number s uses slot s modulo 8:
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step has happened, its data may be read
 //           history     hash of all calls up to this one: shows a peer whether it has made the same calls
@@ -8,10 +8,10 @@
 //                       word 0. Otherwise holds the locations of this rank's buffers
 //           more words  | tag | steps 32 … 63 | …
 //
-// The tag counts the uses of a slot, so that bits of an earlier use are never taken for bits of this use. A use is a call or
-// one slice of a call (slices.hpp): a rank may already be at the next slice while a peer still waits for the end of this
-// one. A rank uses a slot for a new call only once `finished` on all boards shows that all members are done with the old
-// call.
+// The tag counts the uses of a slot, so that bits of an earlier use are never mistaken for bits of this use. A use is a call
+// or one slice of a call (slices.hpp). A rank may already be at the next slice while a peer still waits for the end of this
+// slice. A rank uses a slot for a new call only after all members have finished the slot's previous call, as `finished` on
+// their boards shows.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -43,8 +43,8 @@ struct alignas(128) Board {
 // A board is followed by one Member for each member of the group. `to` and `from` are the locations of the owner's boards
 // for point-to-point messages to and from this member (0: not created yet). `gone` is this member's farewell. A member that
 // leaves writes its farewell to the boards of all others; a board is freed once all farewells are there. On its own board, a
-// member writes `leaving` before it writes to the other boards, and `left` afterwards: then it touches no other board any
-// more.
+// member writes `leaving` before it writes to the other boards, and `left` afterwards. From then on it touches no other
+// board.
 constexpr std::uint64_t leaving = 1, left = 2;
 struct Member {
   std::uint64_t to = 0, from = 0;
@@ -55,8 +55,8 @@ inline std::int64_t board_bytes(int members) {
   return static_cast<std::int64_t>(sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Member));
 }
 
-// A rank that gives up shows this instead of the call's history. A peer that reaches the call later must not touch the
-// buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
+// A rank that gives up writes this value instead of the call's history. A peer that reaches the call later must not touch
+// the buffers whose locations are in the slot. Real histories are odd, or 0 if calls are not compared.
 constexpr std::uint64_t abandoned = 2;
 
 inline std::uint64_t look(const std::uint64_t& word) {

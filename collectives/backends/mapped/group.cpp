@@ -19,8 +19,8 @@ MappedGroup::MappedGroup(std::shared_ptr<Boards> boards, Membership membership, 
                     : reach().map(world_rank(r), static_cast<Location>(membership_.offers[static_cast<std::size_t>(r)]))));
 }
 
-// A pair is a group of two ranks for point-to-point messages in one direction. Each of its ranks creates its own side at
-// first use, and shows the location of its new board on its board of the parent group.
+// A pair is a group of two ranks for point-to-point messages in one direction. Each of the two ranks creates its own side at
+// first use. It shows the location of its new board on its board of the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), board_(site_->put_up(2)), boards_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -36,9 +36,9 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
 
 // Peers may still read sent data on this rank's board, so the board stays allocated until all other members have left too.
 // The farewell is this rank's last access to another board, because that board may be freed afterwards. The other rank of a
-// pair may have left before this rank created its side; then the other rank's own board says so. Only `left`, not `leaving`,
-// says that a rank will never touch this rank's board again. If the other rank of a pair is still `leaving` when this rank
-// looks, or never creates its side, this board stays allocated.
+// pair may have left before this rank created its side. Then the other rank's own board says that it has left. Only `left`,
+// not `leaving`, says that a rank will never touch this rank's board again. If the other rank of a pair is still `leaving`
+// when this rank looks, or never creates its side, this board stays allocated.
 MappedGroup::~MappedGroup() {
   show(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -145,7 +145,7 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
 }
 
 // A member that has left has finished all its calls, and its board stays allocated until this rank leaves too. The other
-// rank of a pair may have left the parent without creating its side of the pair: then it has made no calls there.
+// rank of a pair may have left the parent without creating its side of the pair. Then it has made no calls on the pair.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(look(member(own(), r).gone) || (left_parent_ && look(*left_parent_)))) continue;

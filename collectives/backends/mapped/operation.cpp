@@ -109,8 +109,8 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// Begins a part. flush() shows this to the others later, after the input has been copied: then others may write to this
-// rank's buffers.
+// Begins a part. flush() shows this to the other ranks only after the input has been copied, because from then on they may
+// write to this rank's buffers.
 void MappedOperation::begin(const Part& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
@@ -226,8 +226,8 @@ void MappedOperation::take(const Action& action) {
 
 // If all sources are mapped, sums them in one pass. Otherwise sums in pieces: the kernel reads a piece of each unmapped
 // source, then the pieces are added. If the vectors exceed the caches, also sums in pieces: each piece is summed in the
-// caches, then written to its targets by non-temporal stores. In place this does not pay: a target is also a source, so it
-// is in the caches already.
+// caches, then written to its targets by non-temporal stores. In place this does not pay, because a target is also a source
+// and so is in the caches already.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -274,7 +274,7 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Copies the output out of a stand-in, then waits until no other rank reads this rank's memory. True once that is so.
+// Copies the output out of a stand-in, if there is one. Returns true once no other rank reads this rank's memory.
 bool MappedOperation::finish() {
   const Program& program = part_->program;
   if (!given_back_) places_.give_back(first_, part_->problem);

@@ -1,7 +1,7 @@
 // One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on boards
 // (board.hpp).
 //
-// A first run may allocate, later runs do not. With ordinary buffers, which peers cannot map, it allocates stand-ins in
+// Only an operation's first run may allocate. With ordinary buffers, which peers cannot map, it allocates stand-ins in
 // symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel reads. For sums of
 // vectors that exceed the caches, it allocates space for one piece.
 //
@@ -28,7 +28,7 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // the last call, and the last part, in which this rank has seen the peer begin
+    std::uint64_t known = 0, met = 0;  // the newest call, and the newest part, that the peer is known to have begun
     const Slot* slot = nullptr;        // the slot of the current call on the peer's board
     Whereabouts where = {};
     std::byte* mapped[3] = {};  // by Place: where the peer's buffer is mapped in this process; null if it is not
@@ -66,7 +66,7 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
-  const bool streams_;  // use non-temporal stores: the data of all ranks together exceed the last-level cache
+  const bool streams_;  // use non-temporal stores, because the data of all ranks together exceed the last-level cache
   const Part whole_;
   Slices slices_;
   Places places_;

@@ -1,12 +1,12 @@
-// Where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not mapped: either
-// they are copied to and from a stand-in, a buffer in symmetric memory that the first such call allocates, or the kernel
-// reads them for a peer:
+// Where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not mapped. Either
+// the kernel reads them for a peer, or they are copied to and from a stand-in. A stand-in is a buffer in symmetric memory,
+// which the first such call allocates.
 //
 //   buffer                                         peers access
 //   mapped                                         the buffer
 //   ordinary, in a call that is cut into slices    a stand-in of one slice (so all ranks run the call in slices)
 //   ordinary, other calls, up to copied_up_to      a stand-in of the whole vector
-//   ordinary, other calls, larger                  the buffer, through the kernel; if it may not read, a stand-in
+//   ordinary, other calls, larger                  the buffer, through the kernel; a stand-in if such reads are forbidden
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/backends/transport.hpp"
@@ -28,8 +28,8 @@ class Places {
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
   const Whereabouts& find();  // decides where peers find this rank's buffers in the run
-  // take_in: a part begins at element `first`; copies its input into the stand-in, if there is one. give_back: the part is
-  // over; copies its output out of the stand-in, if there is one.
+  // Call take_in when a part begins at element `first`, and give_back when it is over. If there are stand-ins, these
+  // functions copy the part's input in and its output out.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
       if (!where_.stays[which]) place_[which] = at(which, first);

@@ -110,8 +110,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // The receiver's earlier steps use the target. Writing is safe if only the maker still reads these data: it reads each
-    // element before it writes it.
+    // The receiver's earlier steps use the target. Writing is safe if only the maker still reads the data there, because it
+    // reads each element before it writes the element.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];

@@ -6,10 +6,10 @@
 //   recv                     waits for the sender's step, then copies the data
 //   recv_reduce              waits for all senders, then reduces directly from their memory
 //   recv_reduce, then send   writes the sum also to the next receivers, in the same pass; their recv only waits
-//   put                      writes to the receiver's memory, whose recv only waits; for senders that would otherwise idle
+//   put                      writes to the receiver's memory; the recv only waits. For senders that would otherwise be idle
 //
-// If a step of this rank waits for a send of this rank, it waits until the send's receivers have read the data, unless the
-// data were staged: copied to the board.
+// A step that waits for a send of its own rank waits until the receivers have read the data. If the data were staged (copied
+// to the board), the step need not wait.
 #pragma once
 #include <vector>
 

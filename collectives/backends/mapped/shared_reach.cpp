@@ -22,8 +22,8 @@
 namespace chorale::mapped {
 namespace {
 
-// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary: only the kernel can read it
-// for a peer.
+// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary. Only the kernel can read
+// such memory for a peer.
 class SharedReach final : public Reach {
  public:
   // Reserves as much address space as the machine has memory; untouched pages cost nothing.
@@ -82,7 +82,8 @@ class SharedReach final : public Reach {
 
 }  // namespace
 
-// With ptrace_scope 1, only a parent may read its child processes, unless the target allows more by prctl. Our ranks do.
+// With ptrace_scope 1, only a parent may read its child processes, unless the target process allows more by prctl. Our ranks
+// do so.
 DirectReads direct_reads() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};
@@ -95,7 +96,7 @@ DirectReads direct_reads() {
 }
 
 std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) {
-  // All ranks must act alike: if one rank may not read its peers' memory, no rank does.
+  // All ranks must act alike. So if one rank may not read its peers' memory, no rank does.
   const bool all_can = mpi::ranks_where(host.world(), !direct_reads().work).empty();
   return std::make_unique<SharedReach>(host, all_can);
 }

@@ -61,7 +61,8 @@ void CallBook::examine() {
     throw Error(Exit::runtime, gave_up_, "", "fix that error first; this group cannot be used any more");
 }
 
-// Reads only the letters that say that a peer closed or left. The caller only waits for that, so no calls are compared.
+// Reads only the letters that say that a peer closed or left. The caller waits only for these letters, so no calls are
+// compared.
 void CallBook::hear_out() noexcept try {
   line_.listen();
   line_.inbox().remove_if([&](const Letter& letter) {
@@ -124,8 +125,9 @@ void CallBook::close() noexcept {
 }
 
 // Throws if a peer left the group before it made call `sequence`. A farewell alone is no error, because it may overtake the
-// sender's last messages; so this compares the numbers of calls. A pair's farewell always comes before its parent's. So if a
-// peer left the parent and no farewell came for the pair, the peer never created the pair and sent nothing on it.
+// sender's last messages; so this function compares the numbers of calls. The farewell on a pair always comes before the one
+// on its parent group. So if a peer left the parent and no farewell came for the pair, the peer never created the pair and
+// sent nothing on it.
 void CallBook::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);

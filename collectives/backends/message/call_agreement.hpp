@@ -6,9 +6,9 @@
 //   rank 1 gives up too; both stop receiving           closed ──→  ←── closed
 //
 // A rank that leaves a group sends a farewell to each other member. The farewell carries the number of calls that the rank
-// made, and their history: a hash that is equal on ranks whose calls are the same. A rank that waits in a later call throws
-// at once. The histories are compared too, because the last calls of two ranks may differ although neither waits for the
-// other: two broadcasts from different roots, for example.
+// made, and their history. A history is a hash that is equal on ranks whose calls are the same. A rank that waits in a call
+// which the leaver never makes throws at once. The histories are compared too, because the last calls of two ranks may
+// differ although neither rank waits for the other. An example is two broadcasts from different roots.
 //
 // A CallBook belongs to a group. It holds the newest calls that this rank made there (history.hpp), and what it has learned
 // from letters. A CallWatch belongs to an operation and watches its current call.
@@ -47,8 +47,8 @@ class CallBook {
   const Membership& group() const { return group_; }
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
-  // A hash of a call's history and of this group's incarnation: the members and their numbers, which no other group with the
-  // same id has. Equal on all ranks.
+  // A hash of a call's history and of this group's incarnation. The incarnation is a hash of the members and their group
+  // numbers. No other group with the same id has the same members and numbers. Equal on all ranks.
   std::uint64_t mark(std::uint64_t history) const { return (history ^ incarnation_) * 0x9e3779b97f4a7c15u; }
 
   void enter(const Plan& plan) { calls_.enter(plan); }
@@ -56,11 +56,12 @@ class CallBook {
   void examine();  // throws if a letter says that a peer gave up or made a different call
   void refuse_after_farewell(std::uint64_t sequence) const;  // throws if a member left before that call
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  // Whether a letter of this peer asked about this call or a later one. If so, the peer's call equals ours: otherwise read()
-  // would have thrown.
+  // Whether a letter of this peer asked about this call or a later one. If so, the peer's call equals ours, because
+  // otherwise read() would have thrown.
   bool was_asked(int peer, std::uint64_t sequence) const;
 
-  // Tells all members that this rank gives up, unless a member that gave up told this rank: that member told all others too.
+  // Tells all members that this rank gives up. Sends nothing if another member gave up first and told this rank, because
+  // that member told all others too.
   void poison(const std::string& why) noexcept;
   void close() noexcept;  // tells all members that this rank receives nothing more on this group
   bool has_closed(int world_rank) { return hear_out(), closed_.contains(world_rank) || left_.contains(world_rank); }
@@ -72,7 +73,7 @@ class CallBook {
   void tell(std::span<const char> news) noexcept;
   bool heard(std::span<char> news);
 
-  // Throw errors. `sequence` and `words` describe our own call, `theirs` the peer's.
+  // These two throw. `sequence` and `words` describe our own call, `theirs` the peer's.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
     calls_.differs(peer, sequence, theirs);
   }
@@ -93,7 +94,7 @@ class CallBook {
   const std::uint64_t incarnation_;
   CallHistory calls_;
   std::map<int, std::uint64_t> asked_;  // by world rank: the newest call that the rank asked about
-  std::string gave_up_;                 // which peer gave up, and why: every later wait on this group throws this
+  std::string gave_up_;                 // which peer gave up, and why; every later wait on this group throws this text
   std::set<int> closed_;                // world ranks that have sent `closed`
   std::map<int, Letter> left_;          // by world rank: the farewells that have arrived
   bool has_poisoned_ = false, has_closed_ = false, has_left_ = false;

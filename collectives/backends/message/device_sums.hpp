@@ -1,5 +1,5 @@
-// The reductions and copies of a schedule whose buffers are on a device, with a library that accepts device pointers. All
-// are enqueued on one separate stream and polled through events. A message that carries a sum is posted once the sum is
+// The reductions and copies of a schedule whose buffers are on a device, with a library that accepts device pointers. All of
+// them are enqueued on one separate stream and polled through events. A message that carries a sum is posted once the sum is
 // complete; the host never blocks.
 //
 //   caller's stream       … [ kernel ]──event              once completed, caller_is_through(): messages may use the buffers

@@ -100,7 +100,7 @@ class Grouping {
     return moved;
   }
 
-  // A step is over when its last message is.
+  // A step is over when its last message is over.
   void finish(int rank, int step, int group) {
     int& latest = latest_[{rank, step}];
     latest = std::max(latest, group);

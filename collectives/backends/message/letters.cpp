@@ -17,7 +17,7 @@ class MpiMail final : public Mail {
   // MPI may still be sending some letters, so their memory is never freed. A letter that no rank receives stays in MPI, and
   // MPICH would deliver it to a later communicator with the same context id. MPICH reuses a context id only once no rank has
   // the old communicator. So a rank that has sent letters does not free the communicator, unless it has received all letters
-  // sent to it: then all groups ended without an error, and no letter is left.
+  // sent to it. In that case all groups ended without an error, and no letter is left.
   ~MpiMail() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -106,8 +106,8 @@ void ServiceLine::listen() {
   for (Letter letter; mail_->receive(letter);) take_in(letter);
 }
 
-// Keeps a letter for an open group. Of the letters for a group that this rank has left, only two kinds matter: a farewell,
-// and `closed`, because a rank that gave up sends `closed` instead of a farewell.
+// Keeps a letter for an open group. If this rank has left the group, only two kinds of letters matter: a farewell, and
+// `closed`, which a rank that gave up sends instead of a farewell.
 void ServiceLine::take_in(const Letter& letter) {
   const std::uint64_t number = letter.to.number;
   const bool is_farewell = letter.kind == Letter::Kind::farewell, is_of_pair = letter.to.from >= 0;

@@ -1,7 +1,6 @@
-// Letters are control messages that ranks exchange beside the data of their collectives. A letter asks a peer about a call
-// that takes long, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or takes
-// long, ranks send only farewells. (The backend nccl also sends a letter with each call, and one with each communicator's
-// id.)
+// Letters are control messages that ranks exchange beside the data of their collectives. A letter asks a peer about a slow
+// call, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or takes long, ranks
+// send only farewells. (The backend nccl also sends a letter with each call, and one with each communicator's id.)
 //
 //   rank 0   group 7 ─┐  "in your group 4: which call is your 12th?"    ┌─ group 4   rank 1
 //                     └──────────────── letter ────────────────────────▶┘

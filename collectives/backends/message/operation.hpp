@@ -4,7 +4,8 @@
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
 // A run allocates nothing, and progress() costs O(messages in flight). With a CUDA-aware library, reductions of device
-// buffers run on the GPU and are polled (device_sums.hpp). A reducing step is then over when its reduction on the GPU is.
+// buffers run on the GPU and are polled (device_sums.hpp). A reducing step is then over only when its reduction on the GPU
+// has completed.
 #pragma once
 #include <array>
 #include <memory>
@@ -28,7 +29,7 @@ class Messenger {
   virtual std::span<const int> progress() = 0;      // the messages completed since the last call
   virtual void examine() {}                         // called when nothing has moved for a while; throws if it sees an error
 
-  // Called after an error, as in Operation.
+  // These three are called after an error, like their counterparts in Operation.
   virtual void cancel() noexcept {}                       // cancels unmatched receives; a send cannot be canceled
   virtual bool is_receiving() noexcept { return false; }  // whether a receive is still in flight
   virtual bool is_sending() noexcept { return false; }    // whether a send is still in flight
@@ -77,7 +78,7 @@ class MessageOperation final : public Operation {
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // by step: number of releases, and of messages, that it still waits for
+  std::vector<int> waits_, under_way_;  // by step: number of releases, and of messages, that the step still waits for
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;

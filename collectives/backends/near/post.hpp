@@ -2,8 +2,8 @@
 // copies the data from the sender's buffer. An arena is memory of one rank that all ranks of the host map.
 //
 //   rank 0's arena                                       rank 1
-//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, even before it posts their receives
-//   the data                                       ──▶   copies the data once their receive is posted …
+//   outbox to rank 1: a ring of 64 notices         ──▶   takes all notices in order, even if their receive is not posted yet
+//   the data                                       ──▶   copies the data once the receive is posted …
 //   the message's `taken` word                     ◀──   … then writes the notice's `run` there: the send is over
 //
 // A message of up to 448 bytes is carried in its notice; such a send is over once the notice is in the ring.

@@ -21,8 +21,8 @@ struct Series {
   std::vector<const BenchRow*> rows;  // by size
 };
 
-// The series of an operation, the best first. A series' score is its time relative to the best series' time at the same
-// size, averaged (geometric mean) over the sizes that the series has.
+// The series of an operation, the best first. The score of a series is the geometric mean of time ratios over its sizes: its
+// own time divided by the shortest time of any series at that size.
 std::vector<Series> series_of(const std::vector<BenchRow>& rows, const std::string& op) {
   std::vector<Series> all;
   std::map<double, double> best;

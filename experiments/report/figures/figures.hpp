@@ -21,7 +21,7 @@ struct Figure {
 struct FigureRow {
   const char* name;
   const char* title;
-  const char* wants;  // the data it needs; the page says so if they are missing and the figure is left out
+  const char* wants;  // the data that the figure needs; if they are missing, the page names them instead of the figure
   std::optional<Figure> (*make)(const RecordSet& records);
 };
 

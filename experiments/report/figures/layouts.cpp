@@ -41,8 +41,8 @@ std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4);
 
 std::string interval(const Summary& speed) { return tokens(speed.ci_low) + " to " + tokens(speed.ci_high); }
 
-// Says which run is fastest (the first row), and whether the others can be distinguished from it. `alike` of them cannot.
-// For `unknown` of them there are too few `blocks` to tell.
+// Says which run is fastest (the first row), and whether the other rows can be distinguished from it. `alike` is the number
+// of rows that cannot. `unknown` is the number of rows with too few `blocks` to tell.
 std::string finding_of(const std::vector<Row>& rows, std::size_t alike, std::size_t unknown, std::size_t blocks) {
   const Row &best = rows.front(), &worst = rows.back();
   if (rows.size() == 1)

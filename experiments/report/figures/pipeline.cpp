@@ -47,7 +47,7 @@ PipelineTimeline measured_by(const Group& group) {
   return timeline;
 }
 
-// Which part of the model each chunk was: a property of the schedule, which the layout's word names.
+// Which part of the model each chunk holds. This depends on the schedule, which is named in the layout.
 const Placement* placement_of(const std::string& layout) {
   for (const std::string& part : split(layout, '.'))
     if (const PipelineAlgorithm* const row = find_pipeline_schedule(part)) return row->placement;

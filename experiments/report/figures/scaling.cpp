@@ -1,9 +1,9 @@
 // Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. Within
 // a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form a line. Each point is
-// relative to the point of the line with the fewest ranks:
+// relative to the base of its line, the point with the fewest ranks:
 //
-//   strong    the whole batch is the same          y: the speed divided by that point's; ideal: the ratio of the ranks
-//   weak      the batch per rank is the same       y: the speed per rank divided by that point's; ideal: 100 %
+//   strong    the whole batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
+//   weak      the batch per rank is the same       y: the speed per rank divided by the base's; ideal: 100 %
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,8 +107,8 @@ struct Kind {
   bool strong;
 };
 
-// The line of a strategy: speeds relative to its point with the fewest ranks. A point is left out if its batch differs from
-// that point's batch (for weak scaling: its batch per rank).
+// The line of a strategy: speeds relative to its base. Omits points whose batch differs from the base's batch (for weak
+// scaling: the batch per rank).
 Line line_of(const Strategy& strategy, const Kind& kind, std::size_t look) {
   const Measured& base = strategy.points.front();
   Line line{strategy.name, {}, look};

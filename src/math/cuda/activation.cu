@@ -43,7 +43,7 @@ struct GeluGradient {
   }
 };
 
-// A thread takes one pack of gates and the matching pack of ups, which lies `block` elements further on.
+// A thread takes one pack (16 bytes) of gates and the matching pack of ups, which lies `block` elements further on.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;

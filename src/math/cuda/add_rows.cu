@@ -1,5 +1,5 @@
 // Adds each row of dy to the table row that its id names, on a device, without atomics. The rows of dy are sorted by id;
-// then one block adds all rows with the same id in their order in dy, as the host does.
+// then one thread block adds all rows with the same id, in their order in dy, as the host does.
 //
 //   ids     7 3 7 5 3        key = row of the table, row of dy (the small digit)
 //   sorted  3₁ 3₄ 5₃ 7₀ 7₂   one block per key; the blocks of 3₁, 5₃ and 7₀ add rows, the others exit at once

@@ -5,10 +5,10 @@
 //
 // In the last step each lane sums some columns of out.
 //
-// The backward pass has two kernels, without atomics. In the first, a warp loops over the keys of one query for dq; in the
-// second, over the queries of one key for dk and dv. The warp's own row has the vectors own₀ and own₁ (q and do, or k and
-// v); each row of the loop has other₀ and other₁ (k and v, or q and do). Queries are scaled by 1/√width. f is the dropout
-// factor of a probability, and D = Σ do·o per query.
+// The backward pass has two kernels, without atomics. In the first kernel, a warp loops over the keys of one query for
+// dq. In the second, a warp loops over the queries of one key for dk and dv. The warp's own row has the vectors own₀ and
+// own₁ (q and do, or k and v); each row of the loop has other₀ and other₁ (k and v, or q and do). Queries are scaled by
+// 1/√width. f is the dropout factor of a probability, and D = Σ do·o per query.
 //
 //   s = own₀·other₀    dp = own₁·other₁    p = exp(s − lse)    ds = p·(f·dp − D)
 //   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own row is a key)
@@ -16,9 +16,9 @@
 // Every sum runs in the order of the host's tiles (attention_tiles.hpp), so f32 results equal the host's bits, as exact
 // numerics requires.
 //
-// 2·rows·tokens·heads·width operations forward, 7/2 times as many backward. For each pair of query and key, 2·width numbers
-// of the key and its value are read from the caches; this limits the kernels to about 10 TFLOP/s. 16-bit models use
-// attention_tiles.cu instead.
+// 2·rows·tokens·heads·width operations forward, 7/2 times as many backward. For each pair of query and key, 2·width
+// numbers of the key and its value are read from the caches. These reads limit the kernels to about 10 TFLOP/s. 16-bit
+// models use attention_tiles.cu instead.
 #include "src/math/cuda/attention.cuh"
 
 #include <algorithm>

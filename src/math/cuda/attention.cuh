@@ -1,6 +1,6 @@
-// Where attention's vectors lie in memory. There are two implementations: one warp per row, for any width and type
-// (attention.cu), and tiles on tensor cores, for 16-bit heads of width 64 or 128 (attention_tiles.cu,
-// attention_gradient_tiles.cu).
+// Where attention's vectors lie in memory. There are two implementations. attention.cu has one warp per row, for any
+// width and type. attention_tiles.cu and attention_gradient_tiles.cu have tiles on tensor cores, for 16-bit heads of
+// width 64 or 128.
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"
@@ -44,7 +44,7 @@ __device__ inline std::uint64_t place_of(const Dropout& dropout, const Attention
   return static_cast<std::uint64_t>((whole * n + dropout.tokens.position(row)) * n);
 }
 
-// The factors use 1/(1 − p) in W: f64 must not use the f32 value of Dropout::scale.
+// The factors use 1/(1 − p) in W, because f64 must not use the f32 value of Dropout::scale.
 template <class W>
 __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};

@@ -1,7 +1,7 @@
-// The backward pass of attention_tiles.cu. Like attention.cu, it has two kernels: dq loops over tiles of keys (3 matrix
-// products), dkv loops over tiles of queries for dk and dv (4 products). A block keeps its own rows own₀, own₁ (q, do; or
-// k, v) in shared memory. In each step of the loop it loads a tile of the other rows other₀, other₁ (k, v; or q, do). f is
-// the dropout factor, and D = Σ do·o per query:
+// The backward pass of attention_tiles.cu. As in attention.cu, there are two kernels. dq loops over tiles of keys (3
+// matrix products). dkv loops over tiles of queries, for dk and dv (4 products). A block keeps its own rows own₀, own₁
+// (q, do; or k, v) in shared memory. In each step of the loop it loads a tile of the other rows other₀, other₁ (k, v; or
+// q, do). f is the dropout factor, and D = Σ do·o per query:
 //
 //   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)
 //   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own rows are keys)

@@ -13,9 +13,9 @@
 // ldmatrix takes 4 cycles of shared memory, so an mma needs 1.25 cycles on average, plus 0.25 for copies. The mma itself
 // takes the tensor cores about 1.6 cycles.
 //
-// One barrier per tile suffices. It comes after the wait for this tile's copies, so that all warps see them. It comes
-// before the copies into the previous tile's buffer, so that no warp still reads that buffer. The queries arrive with the
-// first tile.
+// One barrier per tile suffices. The barrier comes after the wait for this tile's copies, so that all warps see them. It
+// comes before the copies into the previous tile's buffer, so that no warp still reads that buffer. The queries arrive
+// with the first tile.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"

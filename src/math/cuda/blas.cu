@@ -116,7 +116,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  // The key is the product and whether all operands are 16-byte aligned; slices of a tensor may not be aligned.
+  // The key: the product, and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
   std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 

@@ -74,7 +74,8 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   meet(sums, inside, [&](int, W sum) { out[column] += sum; });
 }
 
-// The number of rows per chunk: 64, or more if there would be more than 512 chunks. It depends on the number of rows alone.
+// The number of rows per chunk: 64, or more if there would be more than 512 chunks. This number depends on the number of
+// rows alone.
 std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
 
 template <bool normal, class T>

@@ -17,7 +17,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 512, few = 256;  // per block: in kernels with one block per row; in kernels with one thread per row
+constexpr int threads = 512, few = 256;  // threads of a block: with one block per row; with one thread per row
 
 template <int width, class T, class F>
 __device__ void each_of_row(const T* row, std::int64_t columns, F f) {

@@ -1,5 +1,5 @@
-// What the host does for every launch: it turns CUDA errors into exceptions, finds a queue's stream, checks that tensors are
-// on the current device, and allocates workspaces.
+// The host's part of every launch: turning CUDA errors into exceptions, finding a queue's stream, checking that tensors
+// are on the current device, and allocating workspaces.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@ namespace chorale::cuda {
 
 inline void check(cudaError_t error, std::source_location where = std::source_location::current()) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // clear the error: it is reported here
+  cudaGetLastError();  // clears the error, because it is reported here
   throw Error(Exit::runtime, "a CUDA call failed", cudaGetErrorString(error),
               "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it", where);
 }

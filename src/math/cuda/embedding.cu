@@ -1,5 +1,5 @@
-// Token embeddings, learned positions and rotary positions on a device. A block takes one row. A block that gathers rows of
-// a table takes four: it must first read the ids from memory, and with four rows these waits overlap.
+// Token embeddings, learned positions and rotary positions on a device. A block takes one row. Only a block that gathers
+// rows of a table takes four rows, because it must first read their ids from memory, and the waits for four ids overlap.
 //
 // Memory-bound: gathering reads and writes a row; positions read y and the table too; rotary reads and writes its heads
 // in place. The first threads of a block compute a row's rotations once for all heads, in f64, about two hundred

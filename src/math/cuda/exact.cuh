@@ -1,5 +1,6 @@
-// The loops of exact numerics on a device. They give the same bits as the loops on the host (src/math/exact): chains of f32
-// and rounding to integer units are the same. The order of integer sums does not matter, so they use atomics.
+// The loops of exact numerics on a device. They give the same bits as the loops on the host (src/math/exact), because
+// chains of f32 and rounding to integer units are the same. The order of integer sums does not matter, so these sums use
+// atomics.
 #pragma once
 #include <optional>
 #include <vector>

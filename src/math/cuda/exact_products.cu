@@ -1,6 +1,6 @@
 // Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending
-// k, from zero. The sequence is never split, so an element's bits depend only on its row of a and its column of b. They
-// equal the bits on the host (src/math/exact/chains.hpp).
+// k, from zero. The sequence is never split, so an element's bits depend only on its row of a and its column of b. These
+// bits equal those on the host (src/math/exact/chains.hpp).
 //
 //             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers.
 //   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 of k at a time: 16 multiply-adds

@@ -1,10 +1,10 @@
-// LayerNorm and RMSNorm on a device, one warp per row. A row is read from global memory once, by packs, and kept in
-// shared memory: the variance needs the mean, and y needs both.
+// LayerNorm and RMSNorm on a device, one warp per row. A row is read from global memory once, in packs of 16 bytes, and
+// kept in shared memory, because the variance needs the mean, and y needs both.
 //
 //   row   ──▶ shared ──▶ Σ, each lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
 //
 // The lanes and the order of the sums are those of the host's lane_sums (src/math/kernel.hpp), so the bits are equal.
-// 16-bit types are an exception: there each lane sums packs.
+// 16-bit types are an exception, because there each lane sums packs.
 //
 // Memory-bound: forward reads x and writes y; backward reads dy, x and the added gradient and writes dx. [16384, 4096] in
 // bf16 at 4.8 TB/s: 56 µs forward, 112 µs backward.

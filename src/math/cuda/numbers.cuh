@@ -2,8 +2,8 @@
 // once.
 //
 // f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order gets the host's bits.
-// 16-bit types use the GPU's instructions for 2^x and 1/x, a quarter of the work; their error vanishes when the result is
-// rounded to 16 bits.
+// 16-bit types use the GPU's instructions for 2^x and 1/x, which take a quarter of the work. The error of these
+// instructions vanishes when the result is rounded to 16 bits.
 #pragma once
 #include <numbers>
 

@@ -6,8 +6,7 @@
 
 namespace chorale::cuda {
 
-// Returns the random 32-bit word of a place. Places may be requested in any order. Ascending order is fastest, because four
-// neighboring places share a Philox block.
+// Returns the random 32-bit word of a place. Places may be requested in any order; ascending order is fastest.
 class Draws {
  public:
   __host__ __device__ explicit Draws(const Random& random) : random_(random) {}

@@ -3,7 +3,7 @@
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// Arguments have at most 4 KiB, so a long list takes several launches: five for GPT-2's 148 parameters.
+// Arguments have at most 4 KiB, so a long list takes several launches. GPT-2's 148 parameters take five.
 #pragma once
 #include <algorithm>
 #include <span>

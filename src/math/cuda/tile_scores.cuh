@@ -1,6 +1,6 @@
 // Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The 32 rows of the
 // scores belong to the warp's own tokens, the n columns to other tokens, which start `ahead` tokens later. The own tokens
-// are queries and the others keys; with of_keys, the own tokens are keys and the others queries.
+// are queries and the other tokens keys; with of_keys, the own tokens are keys and the other tokens queries.
 //
 //   ahead           −32     0     32        for n = 32, without of_keys
 //   visible keys    all   some   none

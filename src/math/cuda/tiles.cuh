@@ -1,5 +1,6 @@
 // Tiles of a head's rows in shared memory, and the two matrix products of attention on tensor cores. A warp has 32 rows:
-// two fragments of 16. It processes n rows of another tile at a time, so that each load of these serves both fragments:
+// two fragments of 16. The warp processes n rows of another tile at a time, so that each load of these rows serves both
+// fragments:
 //
 //                others, n rows      scores   s[32,n] += own[32,width]·othersᵀ             own and others from shared memory
 //              ┌──────────────┐      pack     s in 16 bits, as a left operand              without data from other lanes

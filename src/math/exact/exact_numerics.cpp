@@ -151,7 +151,7 @@ double ExactNumerics::unit(const SumSite& site) const { return exact::unit(site)
 void ExactNumerics::check(SumSite& site) const {
   kernels_->collect(site);
   const double highest = std::bit_cast<float>(site.highest), limit = greatest_addend(site);
-  if (highest <= limit) return;  // false for NaN
+  if (highest <= limit) return;  // not taken for NaN
   const char* what = std::isfinite(highest) ? "numbers have grown too large to be summed exactly"
                                             : "numbers are not finite and cannot be summed exactly";
   throw Error(Exit::runtime, fmt::format("{}: {}", site.name, what),

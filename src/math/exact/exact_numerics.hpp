@@ -4,12 +4,12 @@
 //   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
 //     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
 //     integers (fixed_point.hpp), also by the collectives.
-//   - If every rank that computes a sum has all its addends, the sum is one chain.
+//   - If every rank that computes a sum has all addends of the sum, the sum is one chain.
 //
 // This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give the same bits on both.
 //
-// Compared with f32 sums, exact sums are slightly more accurate (chains are shorter), 20 to 33 % slower, and double the
-// bytes of partial sums and gradients.
+// Compared with f32 sums, exact sums are slightly more accurate (chains are shorter) and 20 to 33 % slower. Partial sums
+// and gradients take twice the bytes.
 #pragma once
 #include "src/math/exact/kernels.hpp"
 

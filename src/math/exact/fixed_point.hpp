@@ -3,10 +3,10 @@
 //
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
-// e follows from the configuration alone: the kind of the sum and the largest possible number n of addends. e = min(cap,
-// 62 − ⌈log₂ n⌉ − R), where addends are expected below 2^R. No addend may exceed 2^62/n units; then no partial sum
-// overflows, in any order. Each site (SumSite, a place in the model where sums are made) records the bits of its largest
-// |y|. These bits compare like the numbers, with Inf and NaN on top.
+// The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) follows from the configuration alone: n is the largest possible number of
+// addends, and the kind of the sum gives `cap` and R. Addends are expected below 2^R. No addend may exceed 2^62/n units;
+// then no partial sum overflows, in any order. Each site (SumSite, a place in the model where sums are made) records the
+// bits of its largest |y|. These bits compare like the numbers, with Inf and NaN on top.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30

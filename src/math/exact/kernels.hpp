@@ -1,6 +1,6 @@
 // The loops of exact numerics on one processor: the host (host_kernels.hpp) or a device (src/math/cuda/exact.cuh).
-// ExactNumerics has already checked that shapes and types fit, that nothing is phantom, and that all tensors of a call
-// are on one device.
+// ExactNumerics has already checked that shapes and types fit, that no tensor is phantom (without storage), and that all
+// tensors of a call are on one device.
 //
 // All implementations compute the same addends by the same operations in the same order and round them to integer units
 // (fixed_point.hpp). The order in which the integers are added does not matter, so all implementations agree to the bit.
@@ -44,7 +44,8 @@ class Kernels {
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
   virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
-  // Raises the site's `highest` to the largest addend seen. Does nothing on the host, where the loops raise it at once.
+  // Raises the site's `highest` to the largest addend seen. Does nothing on the host, where the loops themselves raise
+  // `highest`.
   virtual void collect(SumSite& site) = 0;
 };
 

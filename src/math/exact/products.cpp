@@ -12,7 +12,8 @@
 namespace chorale::exact {
 namespace {
 
-// Threads split the rows of the tiles. If there are few rows, as when one token is generated, they split the columns.
+// Threads split the rows of the tiles. If there are few rows, as when one token is generated, the threads split the
+// columns instead.
 struct Cut {
   const Operands& whole;
   bool by_rows;

@@ -149,7 +149,7 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
   }
 }
 
-TEST_CASE("no step of the timeline begins before the steps that it waits for end, and no port sends two messages at once") {
+TEST_CASE("no step begins before the steps that it waits for have ended, and no port sends two messages at once") {
   const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6, 36);
   const Timeline timeline = simulate(ranks, element_bytes, price);
   for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -184,7 +184,7 @@ TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
   }
 }
 
-TEST_CASE("the cost of a schedule with a message that is never received is refused") {
+TEST_CASE("predict refuses a schedule with a message that is never received") {
   auto ranks = plans(Collective::all_reduce, "ring", 3, 6);
   ranks[0].steps.pop_back();
   CHECK_THROWS_WITH(predict(ranks, 4, price), says("rank 2: 1 messages to rank 0 are never received"));

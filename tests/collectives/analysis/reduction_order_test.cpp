@@ -66,7 +66,7 @@ TEST_CASE("the order of additions is that of the algorithm") {
   }
 }
 
-TEST_CASE("one-shot and direct add in rank order, whatever the number of ranks; a ring does not") {
+TEST_CASE("one-shot and direct add in rank order for any number of ranks; a ring does only for two") {
   for (int size = 2; size <= 12; ++size) {
     Expressions sums;
     const Problem problem = Problem::even(Collective::all_reduce, 2 * size, size);

@@ -5,7 +5,7 @@
 using namespace chorale;
 using bench::Observed;
 
-TEST_CASE("the fit recovers the prices from the times that they produce") {
+TEST_CASE("the fit recovers the cost model's parameters from times that the model predicts") {
   std::vector<Observed> samples;
   for (const double messages : {1.0, 2.0, 6.0})
     for (double bytes = 8; bytes < 1e8; bytes *= 10)
@@ -20,7 +20,7 @@ TEST_CASE("the fit recovers the prices from the times that they produce") {
   CHECK(bench::fit({}, usual).price.alpha == 0);
 }
 
-TEST_CASE("sums are never free: a gamma that the samples do not show keeps its usual ratio to beta") {
+TEST_CASE("gamma keeps its usual ratio to beta if the samples do not show that sums cost anything") {
   const Price usual{1e-6, 4e-10, 2e-10};
   std::vector<Observed> samples;
   for (const double messages : {1.0, 2.0, 6.0})

@@ -32,7 +32,7 @@ struct Measured {
 
 }  // namespace
 
-TEST_CASE("a row takes about half a second, also when its warm-up was quicker than the rest") {
+TEST_CASE("a row takes about half a second, even if its warm-up was faster than its other calls") {
   Measured busy({.ceiling = false});
   const bench::Series series = busy.row();
   CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // not 2000, as on a quiet machine
@@ -40,7 +40,7 @@ TEST_CASE("a row takes about half a second, also when its warm-up was quicker th
   CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number that the user gave
 }
 
-TEST_CASE("a row that is told to stop ends within a tenth of a second") {
+TEST_CASE("a row ends within a tenth of a second if it is told to stop") {
   const Clock* clock = nullptr;
   Measured busy({.repetitions = 1000, .ceiling = false, .told_to_stop = [&] { return clock->seconds() > 3; }});
   clock = &busy.clock;

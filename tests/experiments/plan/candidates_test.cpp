@@ -29,7 +29,7 @@ const Candidate& row_of(const Choices& choices, const std::string& word) {
   return *std::ranges::find_if(choices.rows, [&](const Candidate& c) { return to_string(c.layout) == word; });
 }
 
-TEST_CASE("the cost of a long step follows from two short ones") {
+TEST_CASE("the cost of a long step is extrapolated exactly from two short steps") {
   for (const Layout& layout : layouts_of(4)) {
     const PlanRequest request{.options = options_on(layout), .layout = layout};
     std::int64_t memory = 0, sent = 0;
@@ -48,7 +48,7 @@ TEST_CASE("the cost of a long step follows from two short ones") {
   }
 }
 
-TEST_CASE("every strategy and every schedule is among the legal layouts, once") {
+TEST_CASE("the legal layouts cover every strategy and every schedule, each layout once") {
   std::set<std::string> words;
   const std::vector<Layout> layouts = layouts_of(4);
   for (const Layout& layout : layouts) words.insert(to_string(layout));
@@ -104,7 +104,7 @@ TEST_CASE("on real layouts, a rival is at least as good") {
       CHECK((rival.no_worse(c) && rival.rival.empty()));
     }
     for (const Candidate& other : choices.rows)
-      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // only one of equal cost
+      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // of equal layouts, only one names the other
   }
 }
 

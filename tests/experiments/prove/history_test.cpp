@@ -36,7 +36,7 @@ TEST_CASE("an incomplete history keeps its failure, and is compared up to its la
   CHECK(!first_difference(history(), there, shape()));
 }
 
-TEST_CASE("a difference is named by its first step and its first tensor in the backward pass") {
+TEST_CASE("a difference is named by its first step and by its first tensor in the order of computation") {
   const auto named = [](auto change) {
     History other = history();
     change(other.steps[1]);

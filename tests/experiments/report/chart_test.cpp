@@ -90,7 +90,7 @@ TEST_CASE("the length of a bar is the sum of its parts") {
   require_well_drawn(draw(chart));
 }
 
-TEST_CASE("cells show a choice or an amount, as text if it fits") {
+TEST_CASE("cells show a choice or an amount, and a chart without cells is well drawn") {
   CellChart chart{.title = "cells",
                   .description = "which",
                   .row_name = "row",

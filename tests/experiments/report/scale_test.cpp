@@ -32,7 +32,7 @@ TEST_CASE("linear ticks are 1, 2 or 5 times a power of ten, or of the unit's pre
   }
 }
 
-TEST_CASE("logarithmic ticks are powers of ten, for bytes powers of two, and denser if there are few") {
+TEST_CASE("logarithmic ticks are powers of ten (of two for bytes), with ticks between if there are few powers") {
   CHECK(labels(Scale(logarithmic, Unit::seconds, {2e-6, 0.5}), 6) == Words{"10 µs", "100 µs", "1 ms", "10 ms", "100 ms"});
   CHECK(labels(Scale(logarithmic, Unit::bytes, {1024, 0x1p20}), 6) ==
         Words{"1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"});
@@ -42,7 +42,7 @@ TEST_CASE("logarithmic ticks are powers of ten, for bytes powers of two, and den
   CHECK((!scale.holds(0) && !scale.holds(-1) && !scale.holds(nothing)));
 }
 
-TEST_CASE("axes of one value, of equal values and of no values") {
+TEST_CASE("axes can have one value, equal values or no values") {
   const Scale one(linear, Unit::plain, {5});
   CHECK((one.low() < 5 && one.high() > 5 && one.place(5) == Approx(0.5)));
   const Scale equal(logarithmic, Unit::seconds, {1e-3, 1e-3, nothing, 0});

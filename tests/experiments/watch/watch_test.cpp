@@ -78,7 +78,7 @@ TEST_CASE("a replaced or truncated file is read as another run") {
   CHECK(file.metrics().steps.size() == 1);
 }
 
-TEST_CASE("in a folder of several runs the one written last is shown, and the suite's file tells when all have ended") {
+TEST_CASE("in a folder of several runs, the run written last is shown; the suite's file says whether all runs have ended") {
   const TemporaryFolder folder;
   CHECK(watch::find_metrics(folder).shown.empty());
   const fs::path own = run_in(folder, ".", "", 0);

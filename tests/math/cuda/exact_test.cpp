@@ -1,5 +1,5 @@
-// Exact numerics on a device have the host's bits in every sum. The largest addend, which is noted for every SumSite (a
-// place in the model where a sum is formed), is the same, too.
+// Exact numerics on a device have the host's bits in every sum. The largest addend that each SumSite records (a place in
+// the model where a sum is formed) is the same, too.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -8,8 +8,8 @@ using namespace chorale;
 
 namespace {
 
-// Like gpu.compare(), for calls that raise `highest`, the site's largest addend. It must be the same on the host and the
-// device.
+// Like gpu.compare(), for calls that raise `highest`, the site's largest addend. `highest` must be the same on the host
+// and the device.
 template <class Call>
 void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call call) {
   const auto host = exact_numerics();

@@ -58,7 +58,7 @@ TEST_CASE("−0 adds nothing and never appears in a result") {
   for (const float v : y.values<float>()) CHECK(std::bit_cast<std::uint32_t>(v) == 0);
 }
 
-TEST_CASE("a sum whose addends are all at the limit does not overflow; the error for a greater addend names the site") {
+TEST_CASE("a sum of addends at the limit does not overflow, and the error for a greater addend names the site") {
   Desk desk;
   const auto exact = exact_numerics();
   for (const std::int64_t addends : {1, 3, 7, 64, 100, 1023}) {

@@ -169,7 +169,8 @@ struct Spoken {
   }
 };
 
-TEST_CASE("every layout gives the same tokens and logits in exact numerics, nearly the same logits in fast", "[threads]") {
+TEST_CASE("every layout gives the same tokens and logits in exact numerics, and nearly the same logits in fast",
+          "[threads]") {
   for (const ModelShape& shape : shapes_of_layouts())
     for (const char* numerics : {"exact", "fast"}) {
       const Spoken spoken(shape, numerics);
@@ -183,7 +184,7 @@ TEST_CASE("every layout gives the same tokens and logits in exact numerics, near
     }
 }
 
-TEST_CASE("in exact numerics every layout generates the same tokens between processes, on every backend", "[spmd]") {
+TEST_CASE("in exact numerics, ranks in separate processes generate the same tokens on every layout and backend", "[spmd]") {
   const Spoken spoken(test::small_shape(), "exact");
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
@@ -196,7 +197,7 @@ TEST_CASE("in exact numerics every layout generates the same tokens between proc
   }
 }
 
-TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "[threads]") {
+TEST_CASE("under ZeRO-3, all replicas together hold one model; otherwise each replica holds its own", "[threads]") {
   const GenerationOptions options{.shape = test::small_shape()};
   for (const char* word : {"dp4.z3", "dp4.z2"}) {
     const Layout layout = parse_layout(word, 4);
@@ -212,7 +213,7 @@ TEST_CASE("under ZeRO-3 replicas share one model, otherwise each has its own", "
   }
 }
 
-TEST_CASE("a generation takes the planned memory", "[threads]") {
+TEST_CASE("the peak memory of a generation equals the plan", "[threads]") {
   for (const ModelShape& shape : shapes_of_layouts())
     for (const int world : {1, 2, 4})
       for (const Layout& layout : generating_layouts(world)) {

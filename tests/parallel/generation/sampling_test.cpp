@@ -28,7 +28,7 @@ TEST_CASE("tokens are drawn in proportion to their probabilities") {
   CHECK(count.at(1) / 4000.0 == Approx(std::exp(3.0) / all).margin(0.03));
   CHECK(count.at(2) / 4000.0 == Approx(std::exp(2.0) / all).margin(0.03));
   CHECK(count.count(4) == 0);
-  CHECK(drawn({.temperature = 100}).at(0) / 4000.0 == Approx(0.25).margin(0.06));  // nearly even
+  CHECK(drawn({.temperature = 100}).at(0) / 4000.0 == Approx(0.25).margin(0.06));  // the probabilities are nearly equal
   CHECK(drawn({.seed = 1}) != drawn({.seed = 2}));
   CHECK(drawn({.seed = 1}) == drawn({.seed = 1}));
 }
@@ -37,7 +37,7 @@ TEST_CASE("top-k and top-p exclude the other tokens") {
   CHECK(drawn({.top_k = 2}).size() == 2);
   CHECK(drawn({.top_k = 2}).count(2) == 0);
   CHECK(drawn({.top_k = 1}) == std::map<std::int32_t, int>{{1, 4000}});
-  CHECK(drawn({.top_p = 0.3}) == std::map<std::int32_t, int>{{1, 4000}});  // token 1 alone has 0.39
+  CHECK(drawn({.top_p = 0.3}) == std::map<std::int32_t, int>{{1, 4000}});  // the probability of token 1 is 0.39
   CHECK(drawn({.top_p = 0.5}).size() == 2);
   CHECK(drawn({.top_p = 0.9}).size() == 3);
 }

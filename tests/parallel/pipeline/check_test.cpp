@@ -9,7 +9,7 @@ using namespace chorale;
 using test::each_pipeline;
 using test::planned;
 
-TEST_CASE("every pipeline schedule is proved") {
+TEST_CASE("find_flaw finds no flaw in any pipeline schedule") {
   int proved = 0;
   each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
     CHECK(find_flaw(schedule) == "");
@@ -18,7 +18,7 @@ TEST_CASE("every pipeline schedule is proved") {
   CHECK(proved == 5 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: 2 or 3 chunks, p divides m
 }
 
-TEST_CASE("the most activations in flight on each stage match the papers") {
+TEST_CASE("the largest number of activations in flight on each stage matches the papers") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const std::int64_t p = schedule.stages, m = schedule.micro_batches, v = schedule.chunks;
     const auto most = most_in_flight(schedule);
@@ -30,12 +30,12 @@ TEST_CASE("the most activations in flight on each stage match the papers") {
       if (name == "1f1b") CHECK(found == std::min(m, p - r));
       if (name == "interleaved") CHECK(found == std::min(2 * (p - r - 1) + (v - 1) * p + 1, m * v));
       if (name == "zb-h1") CHECK(found == std::min(m, p));
-      if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // chunks are halves
+      if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // a chunk is half of a stage
     }
   });
 }
 
-TEST_CASE("any missing or doubled action of a pipeline is found") {
+TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {
   each_pipeline(3, 6, [&](const std::string&, const PipelineSchedule& schedule) {
     for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
       for (std::size_t i = 0; i < schedule.actions[stage].size(); ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("any missing or doubled action of a pipeline is found") {
 // Two neighboring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
 // messages go in different directions. Two actions that receive from the same stage, or send to the same stage, may not
 // swap: their messages would arrive in the wrong order.
-TEST_CASE("swapping two neighboring actions that depend on each other or share a peer is found") {
+TEST_CASE("find_flaw reports two swapped neighboring actions if one needs the other or both have the same peer") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;
     for (std::size_t stage = 0; stage < schedule.actions.size(); ++stage)
@@ -73,7 +73,7 @@ TEST_CASE("swapping two neighboring actions that depend on each other or share a
   });
 }
 
-TEST_CASE("flaws of a pipeline are named") {
+TEST_CASE("find_flaw names the stage and the action of a flaw") {
   PipelineSchedule late = planned("1f1b", {2, 3});
   std::swap(late.actions[1][0], late.actions[1][1]);
   CHECK(find_flaw(late) == "stage 1, B0: comes before F0, which it needs");
@@ -96,7 +96,7 @@ TEST_CASE("flaws of a pipeline are named") {
   CHECK(find_flaw(strange) == "1 of 2 stages have a list of actions");
 }
 
-TEST_CASE("neighboring stages that exchange messages need buffers") {
+TEST_CASE("a schedule needs buffers if neighboring stages send to each other at the same time") {
   each_pipeline(8, 16, [&](const std::string& name, const PipelineSchedule& schedule) {
     const bool in_turn = name != "naive" && name != "gpipe" && schedule.stages > 1 && schedule.micro_batches > 1;
     CHECK(needs_buffers(schedule) == in_turn);
@@ -105,7 +105,7 @@ TEST_CASE("neighboring stages that exchange messages need buffers") {
 
 // If the model passes through the stages more than once, each of two neighboring stages sends activations to the other.
 // Then some activations and gradients go in the same direction.
-TEST_CASE("a gradient that is expected before an earlier activation is found") {
+TEST_CASE("find_flaw reports a stage that expects a gradient before an activation that was sent earlier") {
   PipelineSchedule crossing({2, 2, 2});
   crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},
                          {Pass::backward, 0, 1}, {Pass::backward, 0, 0}, {Pass::backward, 1, 1}, {Pass::backward, 1, 0}};
@@ -114,7 +114,7 @@ TEST_CASE("a gradient that is expected before an earlier activation is found") {
   CHECK(find_flaw(crossing) == "stage 1, B0a: expects its message from stage 0, which sends the one for F1b first");
 }
 
-TEST_CASE("a stage sends one message per pass and part that continues on another stage") {
+TEST_CASE("a stage sends one message per pass whose result is needed on another stage") {
   each_pipeline(6, 12, [&](const std::string&, const PipelineSchedule& schedule) {
     std::vector<std::int64_t> expected(static_cast<std::size_t>(schedule.stages), 0);
     for (std::int64_t part = 0; part + 1 < schedule.parts(); ++part) {

@@ -84,7 +84,7 @@ TEST_CASE("a measured timeline begins with its first event") {
   CHECK(PipelineTimeline{}.seconds() == 0);
 }
 
-TEST_CASE("a schedule that deadlocks is not simulated") {
+TEST_CASE("simulating a schedule that deadlocks throws") {
   PipelineSchedule schedule = planned("1f1b", {2, 2});
   schedule.actions[0].erase(schedule.actions[0].begin());
   CHECK_THROWS_WITH(equal(schedule), says("waits forever"));

@@ -45,7 +45,7 @@ TEST_CASE("layers are split by cost") {
   CHECK_THROWS_WITH(split_layers(std::vector<double>{1, 1}, 3), says("cannot be cut"));
 }
 
-TEST_CASE("no cut of the layers is better than the one found") {
+TEST_CASE("split_layers finds a cut whose most expensive part is as cheap as possible") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::vector<double> costs;
     for (std::uint64_t i = 0; i < 4 + seed % 6; ++i)

@@ -33,7 +33,7 @@ void forge(const fs::path& manifest, const std::string& what, const std::string&
 
 }  // namespace
 
-TEST_CASE("if the newest set of files is damaged the previous one is loaded; if both are, the error says why") {
+TEST_CASE("if the newest set of files is damaged, the previous one is loaded; if both are damaged, the error says why") {
   const TemporaryFolder folder;
   for (const std::int64_t step : {10, 20}) save_step(folder, step);
   const fs::path newest = folder / "step-20", file = newest / "rank-0.safetensors", manifest = newest / "manifest.json";
@@ -53,7 +53,7 @@ TEST_CASE("if the newest set of files is damaged the previous one is loaded; if 
   put(file, ""), expect_fallback();
   put(manifest, text.substr(0, 20)), expect_fallback();
   fs::copy_file(folder / "step-10" / "rank-0.safetensors", file, fs::copy_options::overwrite_existing), expect_fallback();
-  fs::rename(newest, folder / "elsewhere");  // now `latest` points nowhere
+  fs::rename(newest, folder / "elsewhere");  // now the link `latest` is dangling
   CHECK(step_loaded(folder) == 10);
   fs::rename(folder / "elsewhere", newest);
   fs::rename(file, folder / "away"), fs::create_symlink("../away", file);
@@ -91,7 +91,7 @@ TEST_CASE("every flipped bit of a checkpoint is detected") {
   CHECK(step_loaded(folder) == 1);
 }
 
-TEST_CASE("a manifest that lies is refused even with the right checksum") {
+TEST_CASE("a manifest with a false entry is refused even if its checksum is right") {
   const TemporaryFolder folder;
   const fs::path manifest = folder / "step-1" / "manifest.json";
   const auto lie = [&](const std::string& what, const std::string& by) -> std::string {

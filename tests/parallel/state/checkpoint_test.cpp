@@ -143,7 +143,7 @@ TEST_CASE("a checkpoint of another model is refused, and the error names the fir
   CHECK_THROWS_WITH(step_loaded(folder / "none"), says("there is no checkpoint"));
 }
 
-TEST_CASE("a rank that cannot write makes the save fail on all, and the old set stays") {
+TEST_CASE("if one rank cannot write, saving fails on all ranks and the old set remains") {
   const TemporaryFolder folder;
   save_step(folder, 1);
   rlimit before;

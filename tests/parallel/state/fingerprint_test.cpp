@@ -30,7 +30,7 @@ std::string drifted(const std::string& word, const std::string& tensor, const st
   });
 }
 
-TEST_CASE("a copy that differs is named at the step in which it changed", "[threads]") {
+TEST_CASE("the fingerprint names a differing copy in the step in which the copy changed", "[threads]") {
   CHECK(drifted("dp2", "block.0.attention.qkv.weight", "dp1") == "");
   CHECK(drifted("dp2.tp2", "moment1/norm.gain", "dp1.tp1") == "");
   CHECK(drifted("dp1.tp2", "norm.gain", "tp1") == "");

@@ -220,7 +220,7 @@ TEST_CASE("a folder whose configuration contradicts its weights is refused") {
   CHECK(promise() == 2 * 6 + 2);
 }
 
-TEST_CASE("pickled weights are refused with a hint what to do") {
+TEST_CASE("pickled weights are refused, and the error says what to do instead") {
   Host host;
   const TemporaryFolder folder;
   const ModelShape shape = small("gpt2");
@@ -275,7 +275,7 @@ TEST_CASE("any part of a tensor is read without the rest") {
   }
 }
 
-TEST_CASE("weights are read a mebibyte at a time into any type") {
+TEST_CASE("weights are read one MiB at a time and converted to any type") {
   Host host;
   const TemporaryFolder folder;
   ModelShape shape = small("gpt2");
