@@ -24,16 +24,18 @@
 // `counts`, blocks are equal, or the first blocks are one element longer if n is not a multiple of the number of ranks. But
 // gather, scatter and all_to_all without `counts` accept only equal blocks.
 //
-// In place. `input` and `output` may be the same vector, on all ranks or on none. A block is then passed as a part of that
-// vector: rank r's input of all_gather, and its output of reduce_scatter, begin after the blocks of ranks 0 to r−1. (An
-// all_to_all with counts may be in place on some ranks only.) For an in-place reduce, every rank passes the vector as input
-// and output. Buffers that overlap in another way give undefined results. gather and scatter have no in-place form.
+// In place. `input` and `output` may be the same vector, either on all ranks or on none. An argument that is one block is
+// then a part of that vector: rank r's `input` of all_gather and its `output` of reduce_scatter begin after the blocks of
+// ranks 0 to r−1. (An all_to_all with counts may be in place on some ranks only.) For an in-place reduce, every rank passes
+// the vector as input and output. Buffers that overlap in another way give undefined results. gather and scatter have no
+// in-place form.
 //
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If one of them waits for
 // this rank in a later call, that call throws and names the rank that left. The destructor does not wait for other ranks,
 // except when this rank destroys its last communicator of a world. Then the destructor waits at most 2 s for the other ranks
 // to leave too. If it learns meanwhile that another rank's last call differed from this rank's, it prints both calls and
-// ends the process. Otherwise it returns; over ucx only after every rank has left the world, even if that takes longer.
+// ends the process. Otherwise it returns. Over ucx it returns only after every rank has left the world, even if that takes
+// longer than 2 s.
 //
 // Lifetimes. Buffers must stay valid until the call is over: for a started call, until wait() has returned or test() has
 // returned true. `counts` are read before the call returns, also by the start_ functions. Memory of allocator() must be
@@ -112,11 +114,12 @@ class Communicator {
   const Traffic& traffic() const;
 
   // `algorithm` is "auto", "native" or an algorithm's name. The first form chooses the algorithm of one collective, and cuts
-  // its schedule into `chunks`. The second form does so for every collective that has an algorithm of that name.
+  // its schedule into `chunks`. The second form chooses for every collective that has an algorithm of that name, and does
+  // not cut schedules.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
-  // Runs the caller's own algorithm, which must be the same on all ranks. It must outlive this communicator and the groups
-  // that split() makes from it. Prove it first (find_flaw): it runs here unchecked.
+  // Makes calls of this collective use the caller's own algorithm, which must be the same on all ranks. The algorithm must
+  // outlive this communicator and the groups that split() makes from it. Prove it first (find_flaw): it runs here unchecked.
   void choose(const Algorithm& own, int chunks = 1);
   void check_calls(bool on);  // whether calls are compared between ranks; on by default
   // For benchmarks. If on, run() of a native collective uses the blocking function of the backend's library (MPI_Allreduce),

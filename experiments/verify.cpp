@@ -1,8 +1,8 @@
-// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). It tries vectors with about
-// as many elements as ranks, and blocks of unequal sizes. It tries calls in place and out of place, schedules with and
-// without chunks, and several numbers of ranks per node. It prints one line per algorithm, and a total. If a proof fails, it
-// names rank, step and element, and exits with 3. Pipeline schedules are proved likewise, for many numbers of stages,
-// micro-batches and chunks.
+// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). With p ranks, it tries
+// vectors of 0, 1, p−1, p and 2p+1 elements, for p up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in
+// place and out of place, schedules with and without chunks, and several numbers of ranks per node. It prints one line per
+// algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved
+// likewise, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,8 +110,8 @@ struct Verdict {
   double seconds = 0;
 };
 
-// The proof of one algorithm or pipeline schedule (a row of their tables). A task proves all its problems for one number of
-// ranks or stages.
+// The proof of one algorithm or pipeline schedule (a row of their tables). Each of a row's tasks proves all problems of one
+// size (number of ranks or stages).
 struct Row {
   const char* what;
   const char* name;
@@ -149,7 +149,9 @@ Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
 
 class Verify final : public Command {
  public:
-  void declare(Options& options) override { options.add("ranks", ranks_, "prove for 1 to this many ranks").range(1, 256); }
+  void declare(Options& options) override {
+    options.add("ranks", ranks_, "prove for every number of ranks up to this").range(1, 256);
+  }
 
   // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
   // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of

@@ -44,8 +44,8 @@ Tensor Linear::backward(const Tensor& dy, Context& context) {
   return cut_ == Cut::rows ? backward_rows(x, dy, context) : backward_columns(x, dy, context);
 }
 
-// The sum of dx over ranks is in flight while dW and db are computed. If the pipeline schedule splits backward passes
-// (such as ZB-H1), weight_gradient() computes dW and db later, and nothing hides the sum.
+// The sum of dx over ranks is in flight while dW and db are computed. If the pipeline schedule splits backward passes, as
+// ZB-H1 does, weight_gradient() computes dW and db later, and nothing overlaps the sum.
 Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& context) {
   const auto dx = start_block_product(dy, weight_->value, true, block_, sum_, context);
   context.weight_gradient([this, x, dy, &context] {

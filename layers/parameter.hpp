@@ -20,8 +20,8 @@ struct Slab {
   std::int64_t first = 0, length = 0;
 };
 
-// Maps the elements of a slab to their indices in the whole tensor, beginning with the slab's element number `first`. All
-// elements are numbered row by row.
+// Maps the elements of a slab, from the slab's element number `first` on, to their indices in the whole tensor. Both are
+// numbered row by row.
 Places places_of(const Shape& shape, const Slab& slab, std::int64_t first);
 
 struct Parameter {
@@ -31,15 +31,17 @@ struct Parameter {
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // weight decay: matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // true: its gradient is a sum over rows of the residual stream
+  bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream: norms, residual
+                                 // biases, position table
   bool tied = false;             // true: the embedding table, which the head reads too
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
-  bool after_attention = false;  // for counting flops: attention's own products are counted with this parameter
+  bool after_attention = false;  // for counting flops: true for attention's output matrix, with which attention's own
+                                 // products are counted
 
   // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, those with equal coordinates on
   // all axes in `cut_by` hold copies of the same slab. The gradient is summed over the axes in `summed_over`, which never
-  // contains the pipeline axis. If two stages hold the parameter (a tied table), the gradient is then also summed over
-  // these stages.
+  // contains the pipeline axis. If two stages hold the parameter (a tied table), the gradient is in that case also summed
+  // over these stages.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different slabs
   std::vector<std::string> summed_over = {};  // axes of the mesh
   std::vector<std::int64_t> stages = {0};     // pipeline stages
@@ -61,7 +63,7 @@ struct Parameter {
 using ParameterPointer = std::shared_ptr<Parameter>;
 
 // This rank's index among the ranks that share a layer. The ranks differ in their coordinates on `axes` of the mesh. A
-// dimension of a parameter is split between them as evenly as whole units (groups of rows or columns) allow.
+// dimension of a parameter is split between them as evenly as possible, but only between units (groups of rows or columns).
 struct Share {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};

@@ -7,10 +7,10 @@
 //   pp          dp          tp
 //   depth 0     depth 1     depth 2
 //
-// The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs
-// to one grid or to both; in either grid, the product of the axis sizes is the number of ranks. Example: the expert grid has
-// two axes edp and ep instead of dp, with dp = edp · ep. Then ranks that hold copies of a dense layer may hold different
-// experts.
+// The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. No layer uses
+// the second grid yet. An axis belongs to one grid or to both; in either grid, the product of the axis sizes is the
+// number of ranks. Example: the expert grid has two axes edp and ep instead of dp, with dp = edp · ep. Then ranks that hold
+// copies of a dense layer may hold different experts.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace chorale {
 
-// The quantity that the ranks along an axis divide among themselves.
+// The quantity that the ranks along an axis divide among themselves. No row divides tokens or experts yet.
 enum class Divides : std::uint8_t { batch, tokens, width, layers, experts };
 
 enum Grids : unsigned { dense_grid = 1, expert_grid = 2, both_grids = 3 };
@@ -54,8 +54,8 @@ AxisSet axes_of(const AxisTable& table, unsigned grids);  // the axes that belon
 AxisSet dividing(const AxisTable& table, Divides what, unsigned grids = dense_grid);  // the axes that divide `what`
 // The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
 unsigned grid_of(const AxisTable& table, AxisSet cut);
-// The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a parameter and sum its
-// gradient, unless the axis cuts the parameter.
+// The axes that divide the batch or its tokens (no row does the latter yet). Along such an axis, the ranks hold copies of a
+// parameter and sum its gradient, unless the axis cuts the parameter.
 AxisSet holding_copies(const AxisTable& table, unsigned grids);
 AxisSet sharding(const AxisTable& table);  // the axes along which ZeRO shards
 std::vector<std::string> names_of(const AxisTable& table, AxisSet set);

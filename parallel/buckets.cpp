@@ -13,8 +13,8 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
 
 AxisSet summed_over(const Parameter& p, const Layout& layout) { return set_of(*layout.axes, p.summed_over); }
 
-// The axes of the batch over which a gradient is summed, and the parameter's stages. Parameters with equal keys may share a
-// bucket.
+// The axes, among those that divide the batch, over which a gradient is summed; and the parameter's stages. Parameters with
+// equal keys may share a bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & holding_copies(*layout.axes, both_grids), p.stages};

@@ -1,7 +1,7 @@
 // A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one
-// collective call reduces or gathers many of them. Buckets are filled in the order of the backward pass, in which
-// gradients become ready. Within a bucket, the parameters that act on rows of the residual stream (`of_stream`) come
-// first. Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes of
+// collective call reduces or gathers many of them. At construction, parameters are assigned to buckets in the order of the
+// backward pass, in which gradients become ready. Within a bucket, the parameters `of_stream` (parameter.hpp) come first.
+// Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes that divide
 // the batch.
 //
 // The ranks that sum a bucket's gradients are its group. The bucket is padded to a multiple of the group's size. Each
@@ -28,8 +28,9 @@ struct Bucket {
   struct Place {
     ParameterPointer parameter;
     std::int64_t first;  // index of the parameter's first element in the bucket
-    // Whether this rank counts its shard of the parameter in the gradient norm. False only for copies that another rank
-    // counts: uncut parameters on all tensor-parallel ranks but the first, and the second copy of a tied table.
+    // Whether this rank counts the parameter's elements in its shard of the bucket in the gradient norm. False only for
+    // copies that another rank counts: uncut parameters on all tensor-parallel ranks but the first, and the second copy of a
+    // tied table.
     bool counts;
   };
   // Elements whose gradients are first summed over other ranks, before the sum over Bucket::group. Under sequence
@@ -43,14 +44,15 @@ struct Bucket {
   AxisSet cut_among = 0;      // the axes of `group`
   Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO each of them owns a shard
   std::vector<Sum> sums;
-  // Further sums of this rank's shard, after the sum over `group`. Null: not needed.
+  // Further sums of this rank's shard, after the sum over `group`. Null: not needed. `other_shards` is for tables in which
+  // ZeRO shards along only some of the axes that divide the batch.
   Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard; null with today's axes
   Axis* stages = nullptr;        // over the two stages that hold a tied table
 
   Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
-  Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or storage of its own
-  // The number of gradients that are not ready yet. ZeRO-0 and 1 count one per parameter and micro-batch of the step;
-  // ZeRO-2 and 3 count one per parameter for the current micro-batch.
+  Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or separate storage
+  // The number of gradients that are not ready yet. With ZeRO-0 and 1, it starts at parameters × micro-batches in each step;
+  // with ZeRO-2 and 3, at parameters in each micro-batch.
   std::int64_t waits_for = 0;
 
   // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until
@@ -80,8 +82,8 @@ class Buckets {
   void clear_gradients();
   // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO those in its shards.
   std::vector<Owned> owned() const;
-  // If several ranks hold the same part of a parameter, the first of them owns the part and saves it. Returns the axes along
-  // which this rank's coordinates differ from the owner's; empty on the owner.
+  // If several ranks hold copies of the same part of a parameter, the first of them is the part's owner and saves it in
+  // checkpoints. Returns the axes along which this rank's coordinates differ from the owner's; empty on the owner.
   AxisSet copied_along(const Parameter& parameter) const;
   // Calls visit(parameter, gradients) for the elements that this rank counts. Over all ranks, each element is counted once.
   void each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const;

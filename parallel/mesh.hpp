@@ -47,7 +47,7 @@ class Worlds {
  private:
   Worlds() = default;
   const Communicator& whole() const;    // a communicator that contains all ranks
-  const Communicator* nearest() const;  // the communicator whose memory tensors use; null: no backend provides memory
+  const Communicator* nearest() const;  // the communicator whose backend provides memory for tensors; null: none does
   ByAxis backends_;
   Topology topology_;
   std::map<std::string, Communicator> worlds_;  // the key is the backend
@@ -80,9 +80,9 @@ class Mesh {
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
-  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The
-  // remaining axes must be a single axis, any axes that divide the batch or its tokens, all axes of the width, or all
-  // axes of the layers. Other sets have no group.
+  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The remaining
+  // axes must be a single axis, any axes that divide the batch or its tokens, all axes that divide the width, or all axes
+  // that divide the layers. Throws for any other set.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(set_of(*layout_.axes, axes)); }
   Axis& data() const { return *data_; }          // divides the batch

@@ -19,7 +19,7 @@ class Stage {
 
   std::vector<Sequence>& chunks() { return chunks_; }
   // The parameters of each unit, in the order of the forward pass. Every parameter is in exactly one unit. A tied embedding
-  // table gets a unit of its own; otherwise ZeRO-3 would gather the position table together with the head.
+  // table gets its own unit; otherwise ZeRO-3 would gather the position table together with the head.
   const std::vector<std::vector<ParameterPointer>>& units() const { return units_; }
   std::vector<ParameterPointer> parameters() const;
   bool begins() const { return begins_; }                  // whether this stage has the model's first part: the embedding

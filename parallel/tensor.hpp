@@ -4,11 +4,11 @@
 //   tensor      x ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y         forward:  f nothing, g all-reduce
 //                                                            backward: g nothing, f all-reduce
 //   sequence    x/t ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y/t     forward:  f all-gather, g reduce-scatter
-//                                                            backward: g all-gather (and x again, for dW), f reduce-scatter
+//                                                            backward: g all-gather, f reduce-scatter
 //
 // A micro-batch has b sequences of s tokens; the model has width h. With ring algorithms and t ranks, a rank sends
-// 8·b·s·h·(t−1)/t elements per block and micro-batch; with sequence parallelism, 10 instead of 8. The sum of dx over ranks
-// overlaps the computation of dW.
+// 8·b·s·h·(t−1)/t elements per block and micro-batch; with sequence parallelism, 10 instead of 8, because the ranks gather x
+// again for dW. The sum of dx over ranks overlaps the computation of dW.
 //
 // Each row of the embedding table is on one rank; the other ranks contribute zeros. The ranks add the rows' bit patterns
 // as integers, so that even a −0 keeps its bits. For the loss, the ranks exchange three numbers per token instead of the

@@ -113,8 +113,8 @@ StepResult Training::step(const ReadSamples& read) {
       read, [&](MicroBatch& batch) { batch.context.on_gradient_ready = [this](Parameter& p) { reducer_->ready(p); }; });
   account_.mark(StepAccount::passed);
   reducer_->finish();
-  // Only add_up() tells how many tokens counted, and the host waits for the device there. If the norm were computed after
-  // that, the host would have to wait twice. So the norm is computed as if all tokens counted, and corrected below.
+  // Only add_up() tells how many tokens count, and the host waits for the device there. If the norm were computed after
+  // that, the host would have to wait twice. So the norm is computed as if all tokens count, and corrected below.
   const std::int64_t most_tokens = options_.global_batch * options_.shape.sequence;
   const SquareSum squares = squares_of_gradients(1 / (static_cast<double>(most_tokens) * options_.scaler.scale));
   account_.mark(StepAccount::reduced);
@@ -192,11 +192,12 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
   if (!outcome)
     throw Error(Exit::runtime, "evaluation produced Inf or NaN",
                 fmt::format("after step {}, on rank {} or another rank", steps_, mesh_.world().rank()),
-                "train one more step: its error names the layer");
+                "train one more step: if it fails too, its error names the layer");
   return outcome->loss;
 }
 
-// Casts the optimizer's weights to the parameters' values, then gathers the values as at the end of step().
+// Casts the optimizer's weights to the parameters' values where their types differ. Then gathers the values as at the end of
+// step().
 void Training::publish() {
   optimizer_->publish(options_.queue());
   reducer_->publish();

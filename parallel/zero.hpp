@@ -8,10 +8,10 @@
 //
 // The next unit's values are gathered while this unit computes. After the reduce-scatter, a rank adds the sum to its shard.
 //
-// With N ranks, Ψ parameters and ring algorithms, one pass over all parameters costs a rank (N−1)/N·Ψ elements sent. ZeRO-2
-// pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times per micro-batch.
-// Weights, gradients and Adam's moments in f32 take 4Ψ + 12Ψ/N bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole
-// tensors of the units that compute.
+// With N ranks, Ψ parameters and ring algorithms, a rank sends (N−1)/N·Ψ elements in one gather or reduce-scatter of all
+// parameters. ZeRO-2 pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times
+// per micro-batch. In f32, weights take 4 bytes per parameter, gradients 4 and Adam's two moments 8. This makes 4Ψ + 12Ψ/N
+// bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole tensors of the units that compute.
 #pragma once
 #include "layers/wrapping.hpp"
 #include "parallel/reducer.hpp"

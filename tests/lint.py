@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The rules for our sources, checked by `make lint`.
 
-   tests/lint.py [ROOT]     prints each complaint on one line, file:line: what; exits with 1 if there are any
+   tests/lint.py [ROOT]     prints one line per complaint, `file:line: what`; exits with 1 if there are any
 
-   order      a file includes only from the folders that its own folder may use (docs/architecture.md)
-   size       no file over 400 lines, no function over 80
-   root       only the names listed below are allowed beside the Makefile
+   order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md)
+   size       no C++ or CUDA file over 400 lines, no function in it over 80
+   root       the root of the repository holds only the names listed below (its complaint has no line number)
    one        no type or inline function is defined by two files (one_definition.py)
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
-   columns    lines of C++, CUDA and Python, comments among them, have at most 125 columns
+   columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
-   text       no tabs, no spaces at the end of a line, one newline at the end of the file
+   text       no tabs (except in the Makefile), no spaces at the end of a line, one newline at the end of the file
    format     C++ and CUDA are as clang-format 14 formats them (Debian 12's version; others differ slightly and are not used)
 """
 import os
@@ -49,7 +49,7 @@ most_file_lines, most_function_lines, most_columns = 400, 80, 125
 
 
 def sources(root):
-    """Returns the files that git tracks or would add; without git, every file that is not hidden or built."""
+    """Returns the files that git tracks or would add; without git, every file outside the folders .git, build and runs."""
     git = ["git", "-C", root, "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(git, capture_output=True, text=True) if shutil.which("git") else None
     if listed and listed.returncode == 0:
@@ -87,7 +87,7 @@ def order(file, lines):
 
 def size(file, lines):
     if len(lines) > most_file_lines:
-        yield len(lines), f"{len(lines)} lines; {most_file_lines} at most: is it two ideas?"
+        yield len(lines), f"{len(lines)} lines; at most {most_file_lines} are allowed: does the file hold two ideas?"
     # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an
     # indent of 0, or of 2 inside a class, and a parenthesis in their signature. Namespaces, classes and enums may be long.
     for number, line in enumerate(lines, 1):
@@ -101,7 +101,7 @@ def size(file, lines):
         if start is None or re.match(r"\s*(namespace|struct|class|enum|union)\b", lines[start - 1]):
             continue
         if "(" in lines[start - 1] and number - start + 1 > most_function_lines:
-            yield start, f"a function of {number - start + 1} lines; {most_function_lines} at most"
+            yield start, f"a function of {number - start + 1} lines; at most {most_function_lines} are allowed"
 
 
 def opening(file, lines):
@@ -117,7 +117,7 @@ def columns(file, lines):
         return
     for number, line in enumerate(lines, 1):
         if len(line) > most_columns:
-            yield number, f"{len(line)} columns; {most_columns} at most"
+            yield number, f"{len(line)} columns; at most {most_columns} are allowed"
 
 
 def text(file, lines):

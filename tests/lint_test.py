@@ -73,7 +73,7 @@ class Lint(unittest.TestCase):
         for name, comment in [("cpp", "// "), ("hpp", "// "), ("cu", "// "), ("h", "// "), ("py", '"""x"""  # ')]:
             longest = comment.ljust(124, "x") + "µ"  # 125 columns, 126 bytes
             found = self.complaints(**{f"src__base__a.{name}": f"{longest}\n{longest}x\n"})
-            self.assertEqual(found, f"src/base/a.{name}:2: 126 columns; 125 at most")
+            self.assertEqual(found, f"src/base/a.{name}:2: 126 columns; at most 125 are allowed")
         self.assertEqual(self.complaints(docs__a_md="x" * 126 + "\n"), "")
 
     def test_nothing_unknown_stands_at_the_root(self):

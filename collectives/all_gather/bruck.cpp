@@ -1,6 +1,6 @@
 // Bruck's all-gather (1997): before round d (d = 1, 2, 4, …), rank r has blocks r … r+d−1. It sends up to d of them to rank
 // r−d, and receives as many new blocks from rank r+d. Takes ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received
-// in their final places, so the vector is not rotated at the end, as it is in Bruck's paper.
+// in their final places. So the vector needs no rotation at the end; in Bruck's paper it does.
 #include "collectives/phases.hpp"
 
 namespace chorale::all_gather {

@@ -20,8 +20,8 @@ void one_shot_all_reduce(Schedule& s) {
     s.recv_reduce(others, own, whole);
     return;
   }
-  // In place, the sum cannot overwrite the vector while the vector is being sent. Otherwise every rank would wait for its
-  // sends before it receives, and no send would complete.
+  // In place, the sum needs a separate buffer. If it overwrote the vector being sent, every rank would have to finish its
+  // sends before it could receive, and no send would complete.
   const Range sum = s.scratch(whole.count);
   s.recv_reduce(others, own, sum);
   s.copy(sum, whole);

@@ -1,7 +1,7 @@
-// Recursive doubling: in round k, ranks 2^k apart exchange whole vectors, and each adds the two. Takes ⌊log₂ p⌋ rounds for p
-// ranks; good for small vectors. If p is not a power of two, the first 2·(p − 2^⌊log₂ p⌋) ranks form pairs, and there are
-// two more rounds. In the first, the even rank of a pair sends its vector to the odd rank, which adds it (fold). In the
-// last, the odd rank returns the result (unfold).
+// Recursive doubling: in round k, ranks at places 2^k apart exchange whole vectors and add them. Takes ⌊log₂ p⌋ rounds for p
+// ranks; good for small vectors. If p is a power of two, a rank's place is its number. Otherwise the first 2·(p − 2^⌊log₂
+// p⌋) ranks form pairs with one place each, and there are two more rounds. In the first, the even rank of a pair sends its
+// vector to the odd rank, which adds it (fold). In the last, the odd rank returns the result (unfold).
 //
 //   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
 #include <bit>
@@ -33,8 +33,8 @@ Schedule recursive_doubling(const Problem& p) {
   }
   const int place = in_a_pair ? p.rank / 2 : p.rank - folded;
   for (int bit = 1; bit < power; bit *= 2) {
-    // The sum cannot overwrite a vector that is still being sent, because both partners would wait for their sends before
-    // they receive.
+    // A sum needs another buffer than the vector being sent. If it overwrote that vector, both partners would have to finish
+    // their sends before they could receive, and no send would complete.
     const bool may_end = 2 * bit == power && !(p.in_place && have.place == Place::input);
     const Range sum = may_end ? whole : s.scratch(n);
     const int partner = rank_of(place ^ bit);

@@ -1,9 +1,9 @@
-// Bruck's all-to-all (1997): a block for the rank i ahead travels 2^k ranks ahead for each set bit k of i. In round k, a
-// rank sends all its blocks with bit k of i set to the rank 2^k ahead, in one message. Takes ⌈log₂ p⌉ rounds with about p/2
-// blocks each; good for small blocks. All blocks must have the same size, because ranks pass on blocks whose sizes they do
-// not know.
+// Bruck's all-to-all (1997): a block whose destination is i ranks ahead takes one hop of 2^k ranks for each bit k set in i.
+// In round k, a rank collects all its blocks whose i has bit k, and sends them in one message to the rank 2^k ahead. Takes
+// ⌈log₂ p⌉ rounds with about p/2 blocks each; good for small blocks. All blocks must have the same size, because ranks pass
+// on blocks whose sizes they do not know.
 //
-//   p = 4, the way of rank 0's blocks     i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
+//   p = 4, the path of rank 0's blocks    i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
 #include "collectives/phases.hpp"
 
 namespace chorale::all_to_all {
@@ -20,7 +20,7 @@ Schedule bruck(const Problem& p) {
   Schedule s(p);
   const std::int64_t count = p.blocks.count(0);
   const Home given = in_input(p), taken = in_taken(p);
-  std::vector<Range> at;  // by i: where this rank now has a block that goes i ranks ahead of its first sender
+  std::vector<Range> at;  // at[i]: where this rank now keeps the block whose destination is i ranks ahead of its origin
   for (int i = 0; i < p.size; ++i) at.push_back(given(modulo(p.rank + i, p.size)));
   for (int bit = 1; bit < p.size; bit *= 2) {
     std::vector<std::size_t> moved;

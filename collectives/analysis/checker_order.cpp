@@ -1,5 +1,5 @@
 // The part of the checker that examines order: hazards (conflicting steps of a rank that are not ordered), and deadlock
-// between ranks.
+// between ranks. It also checks that steps stay within their buffers.
 #include <fmt/format.h>
 
 #include "collectives/analysis/checker.hpp"
@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// Holds for each step the set of earlier steps that are over before it begins: one bit per step, 64 per word.
+// For each step, stores the set of earlier steps that are over before it begins: one bit per step, 64 per word.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -41,8 +41,8 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 
 }  // namespace
 
-// If two steps of a rank access the same element and one of them writes it, `after` must order them. This check examines
-// single elements, while planning works with ranges (last_access.hpp), so it does not repeat an error of the planning.
+// If two steps of a rank access the same element and one of them writes it, `after` must order them. Planning works with
+// ranges (last_access.hpp). This check looks at single elements instead, so that a bug in planning is not repeated here.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());

@@ -18,7 +18,7 @@ std::int64_t addends(const Step& step) {
   return step.kind == Kind::reduce ? static_cast<std::int64_t>(step.src.size()) - 1 : 0;
 }
 
-// Simultaneous events are handled in this order, so that ports and ranks are freed before they are taken.
+// Events at the same time are handled in this order: all arrivals and ends, and only then the beginnings of steps.
 enum class What { arrives, is_in, over, may_begin };
 
 struct Event {

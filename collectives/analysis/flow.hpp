@@ -1,5 +1,5 @@
-// Numbers the elements of a rank's buffers (Lineup). Matches sends with receives, and runs the steps of all ranks in a
-// possible order (Flow). The checker, the rounds and the symbolic run use these classes.
+// Numbers the elements of a rank's buffers (Lineup). Matches sends with receives, and runs the steps of all ranks in one of
+// the orders that their dependencies allow (Flow). The checker, the rounds and the symbolic run use these classes.
 #pragma once
 #include <functional>
 #include <string>
@@ -26,9 +26,10 @@ class Lineup {
   std::int64_t start_[3], count_[3], size_;
 };
 
-// Matches the sends and receives of all ranks, and runs the steps in a possible order. A step begins when the steps in its
-// `after` are over, and earlier steps with the same peer and direction have begun. A receive is over when the matching sends
-// have begun. A send is over at once if messages are buffered, otherwise when the matching receives have begun.
+// Matches the sends and receives of all ranks, and runs the steps in one of the orders that their dependencies allow. A step
+// begins when the steps in its `after` are over, and earlier steps with the same peer and direction have begun. A receive is
+// over when the matching sends have begun. A send is over at once if messages are buffered, otherwise when the matching
+// receives have begun.
 class Flow {
  public:
   struct Meeting {     // the other end of a message
@@ -41,8 +42,8 @@ class Flow {
   // The other ends of a step's messages, by peer. The rank is −1 if no message matches.
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
   const std::string& unmatched() const { return unmatched_; }  // a message that is sent but never received; "" if none
-  // Runs all steps, and calls `begins` and `ends` for each. Returns (rank, step) of a step that cannot end; (−1, −1) if all
-  // can.
+  // Runs all steps, and calls `begins` and `ends` for each. Returns the rank and the index of a step that cannot end, or
+  // {−1, −1}.
   std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
 
  private:

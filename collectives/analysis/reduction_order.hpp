@@ -1,5 +1,5 @@
-// The order and the parentheses in which an algorithm adds the ranks' contributions to each element of its output. Floats
-// are rounded, so algorithms with different trees of additions differ in the last bits. Algorithms with the same tree agree
+// For each output element: the order and the grouping in which an algorithm sums the ranks' contributions. Floats are
+// rounded, so algorithms with different trees of additions may differ in the last bits. Algorithms with the same tree agree
 // in every bit.
 //
 //   ring, p = 4                  element of block 0     (r0 + ((r1 + r2) + r3))

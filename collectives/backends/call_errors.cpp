@@ -9,13 +9,13 @@ namespace chorale {
 void throw_calls_differ(const CallOf& ours, const CallOf& theirs) {
   throw Error(Exit::runtime, "ranks of one group made different calls",
               fmt::format("rank {} called {}, rank {} called {}", ours.rank, ours.words, theirs.rank, theirs.words),
-              "all ranks of a group make the same calls in the same order");
+              "make the same calls in the same order on all ranks of a group");
 }
 
 void throw_left(int peer, std::uint64_t calls, int rank, std::uint64_t sequence, const std::string& words) {
-  throw Error(Exit::runtime, fmt::format("rank {} has left a group that others still call", peer),
+  throw Error(Exit::runtime, fmt::format("rank {} has left a group in which other ranks still make calls", peer),
               fmt::format("its calls there: {}; rank {} waits in call {}, {}", calls, rank, sequence, words),
-              fmt::format("all ranks of a group make the same calls: did rank {} return early, or fail?", peer));
+              fmt::format("all ranks of a group must make the same calls: did rank {} return early or fail?", peer));
 }
 
 }  // namespace chorale

@@ -24,7 +24,8 @@ bool is_cuda_aware(const std::string& backend, bool says_the_library) {
   for (const std::string& name : names)
     if (std::ranges::count(known, name) == 0 && (name != "none" || names.size() > 1))
       usage_error("CHORALE_CUDA_AWARE: unknown backend", fmt::format("\"{}\" in \"{}\"", name, said),
-                  fmt::format("set it to {}, {} or none", join(known, ", "), join(known, ",")));
+                  fmt::format("set it to none, or to a comma-separated list of {}, such as {}", join(known, ", "),
+                              join(known, ",")));
   return std::ranges::count(names, backend) > 0;
 }
 

@@ -203,7 +203,7 @@ Availability probe_nccl() {
 }
 
 // NCCL rejects two ranks of the same host on the same device. So if ranks must share a device, each rank claims to be on a
-// host of its own. NCCL then connects the ranks over the loopback interface.
+// different host. NCCL then connects the ranks over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t piece = 1024;  // elements per pass: they fit the L1 cache
 
-// Two rounds of multiply and shift mix every bit of (rank, index, round) into the upper bits. Compilers vectorize loops over
-// this function.
+// Two rounds of multiply and shift mix every bit of rank, index and round into the upper bits. Compilers vectorize loops
+// over this function.
 std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   auto x = static_cast<std::uint32_t>(index) * 0x9E3779B1u + static_cast<std::uint32_t>(index >> 32) + salt;
   x = (x ^ x >> 15) * 0x2C1B3C6Du;

@@ -1,5 +1,6 @@
 // The inputs of a benchmarked call and its expected results, exact to the last bit. Inputs are small integers hashed from
-// (rank, element, round). Every type represents every partial result exactly, whatever the order of the ranks.
+// the rank, the element's index and the round. Every type represents every partial result exactly, whatever the order of the
+// ranks.
 //
 //   sum, avg     |value| ≤ 7, less on many ranks: partial sums stay below 256, so 8 significant bits (bf16) suffice
 //   prod         ±1, and ±2 on at most four ranks; u8 wraps, and has 3 instead of −1

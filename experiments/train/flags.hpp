@@ -1,4 +1,4 @@
-// The options of training, under names that users of Megatron-LM know: model, batch, learning rate and optimizer. `Flags`
+// The training options (model, batch, learning rate, optimizer). Their names are those that Megatron-LM users know. `Flags`
 // turns them into TrainingOptions.
 #pragma once
 #include <filesystem>
@@ -13,18 +13,18 @@ namespace chorale::train {
 
 // Each model preset, as values of these options.
 std::vector<Preset> presets();
-// Read the shape of a stored model as values of these options: from a checkpoint (empty if none can be read), or from a
-// Hugging Face model folder.
+// Return a stored model's shape as values of these options. The first reads a checkpoint, and is empty if there is no
+// readable one. The second reads a Hugging Face model folder.
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
 class Flags {
  public:
   void declare(Options& options);
-  // `threads`: per rank, unless --threads is given. Throws a usage error if options contradict each other.
+  // `threads`: the threads per rank if --threads is not given. Throws a usage error if options contradict each other.
   TrainingOptions training(int threads, const Layout& layout) const;
-  // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. A micro-batch size that was
-  // not given stays 0. So layouts that an error recommends get their own default sizes.
+  // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch size was
+  // given, it stays 0 here, so that each layout that an error recommends gets its own default.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.global_batch, micro_batch_};
   }
@@ -33,7 +33,8 @@ class Flags {
   LayoutLimits limits(std::int64_t world) const { return {shape(), world, global_batch_, micro_batch_}; }
   std::int64_t steps() const { return steps_; }
   // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape
-  // allows a shorter sequence, but refuses all other shape options that the command line, the environment or a preset sets.
+  // allows a shorter sequence. It refuses any other shape option that the command line, the environment or a preset sets,
+  // even if the value agrees.
   void require_shape(const ModelShape& model, const std::string& path) const;
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 

@@ -1,7 +1,7 @@
 // `--trace-steps 10:13`: writes what every rank did in steps 10 to 13, on rank 0's clock, to trace.json and to the record.
 //
 //   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing: one process per rank, with tracks for the
-//                steps, the passes, the pipeline's messages and each other axis; calls in flight have tracks of their own
+//                steps, the passes, the pipeline's messages and each other axis; calls in flight have separate tracks
 //   /comm        only the calls, one row each
 //
 // A trace costs one gather at the end of the run. Rank 0 then holds the events of all ranks in memory, so the number of

@@ -3,7 +3,7 @@
 // hashes. Integer sums do not depend on order, so each rank adds the hashes of the elements that it owns.
 //
 // Other ranks may hold copies: replicas, tensor-parallel ranks, the last stage with a tied table. If a copy differs from
-// the owner's bits, which is always an error, it gets an entry of its own, such as "norm.gain@dp1".
+// the owner's bits, which is always an error, it gets a separate entry, such as "norm.gain@dp1".
 #pragma once
 #include <map>
 

@@ -1,5 +1,6 @@
 // Sources of settings: the command line (CLI11), CHORALE_* variables, TOML and JSON files, presets. Each reader turns its
-// source into plain (key, text, origin); `resolve` applies them to a command's options in rising precedence.
+// source into settings: triples of key, text and origin. `resolve` applies them to a command's options, lowest precedence
+// first.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,7 +18,7 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
                                       const std::vector<std::string>& variables);
 
 std::vector<Setting> read_config(const std::filesystem::path& file);               // .toml or .json, flat: key = value
-std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // `name` goes into the origins
+std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // `name`: the file name in the origins
 
 // The contents of another program's config file, translated into our options.
 struct Foreign {
@@ -31,15 +32,16 @@ struct ForeignConfig {
   bool below_preset = false;  // true: a preset overrides the file; false: the file overrides the preset
 };
 
-std::string config_text(const std::filesystem::path& file, const std::string& asker);  // the file that option `asker` names
-std::size_t line_at(const std::string& text, std::size_t position);                    // from 1
+// The file's text. If it cannot be read, the error says to check the path given to `asker`.
+std::string config_text(const std::filesystem::path& file, const std::string& asker);
+std::size_t line_at(const std::string& text, std::size_t position);  // from 1
 
-// Applies settings in rising precedence, on top of the preset and of other programs' files that the settings name.
+// Applies `settings`, lowest precedence first. The preset and other programs' files that they name are applied before them.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign = {});
 
-// Collects settings from all sources and applies them. Other programs' config files rank between preset and our config
-// file, or below the preset (below_preset).
+// Collects settings from all sources and applies them. Other programs' config files rank below our config file: above the
+// preset, or below it if `below_preset` is set.
 void resolve(Options& options, const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
              const std::vector<std::string>& known, const std::vector<Preset>& presets,
              const std::vector<ForeignConfig>& foreign = {});

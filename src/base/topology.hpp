@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-// Two ranks share a host if they can map each other's memory. Containers with process numbers of their own are different
+// Two ranks share a host if they can map each other's memory. Containers with their own process numbers are different
 // hosts, even on one machine.
 struct Topology {
   std::vector<int> host_of;        // by rank; hosts are numbered in the order of their first rank

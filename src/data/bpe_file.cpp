@@ -19,7 +19,8 @@ std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path))
     usage_error("there is no such tokenizer", fmt::format("\"{}\" is not a readable file", path.string()),
-                "--tokenizer takes \"bytes\", a file from chorale data train-bpe, or a folder with tokenizer.json");
+                "--tokenizer takes \"bytes\", a file from train-bpe, a tokenizer.json, or a folder with "
+                "tokenizer.json or with vocab.json and merges.txt");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -27,9 +28,10 @@ std::string text_of(const fs::path& path) {
 
 std::string Tokenizer::json() const {
   require(parts_.added.empty() && parts_.opening.empty() && parts_.bytes.size() == 256 + parts_.merges.size(),
-          "a vocabulary of {} tokens from another program cannot be written", parts_.bytes.size());
+          "this vocabulary of {} tokens comes from another program; only vocabularies made by train-bpe can be written",
+          parts_.bytes.size());
   Json vocabulary = Json::object(), merges = Json::array();
-  // GPT-2 orders the 256 bytes differently; the file states our ids.
+  // GPT-2 numbers the 256 bytes differently. That does no harm, because the file states the id of each token.
   for (std::size_t token = 0; token < parts_.bytes.size(); ++token) vocabulary[readable(parts_.bytes[token])] = token;
   for (const auto& [left, right] : parts_.merges)
     merges.push_back(readable(bytes_of(left)) + " " + readable(bytes_of(right)));

@@ -29,8 +29,8 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
 }
 
 // The length of the match of \s+(?!\S)|\s+ in a text that starts with white space. The match is the text's first run of
-// white space. If other text follows the run, its last character belongs to the next piece and is not matched, unless the
-// run has only this character.
+// white space. If other text follows the run, the run's last character is not matched, because it belongs to the next piece.
+// A run of a single character is always matched.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {

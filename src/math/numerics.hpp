@@ -1,15 +1,15 @@
-// Sums that cross tokens, shards or ranks: fast and exact numerics differ only in how they compute these. Both use the same
-// code for operations within one token (norms, activations, an attention head).
+// Fast and exact numerics differ only in how they compute sums over tokens, shards or ranks. Both use the same code for
+// operations within one token (norms, activations, an attention head).
 //
 //   fast    products by oneDNN (on the host); gradients accumulate in f32; a partial product has the type of the activations
-//   exact   the same bits on every layout: chains of FMAs over canonical blocks, rounded to fixed point, added as int64
+//   exact   the same bits on every layout: FMA chains over uncut blocks, rounded to fixed point, added as int64
 //
 // With M tokens, K inputs, N outputs:
 //
 //   product           y[M,N] = x[M,K]·w            every rank has the whole K
 //   partial_product   y[M,N] = x·w over this rank's part of K only; the caller then adds the partial products of all ranks
 //   settle            converts that sum over ranks from partial_type to the compute type
-//   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens, one leaf (a fixed group of tokens) after another
+//   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens; in exact numerics by leaves (fixed groups of tokens)
 //   add_columns       db[N] += Σ over tokens of dy
 //
 // A tensor may be phantom: it then has a shape but no storage, and nothing is computed.
@@ -24,16 +24,17 @@
 namespace chorale {
 
 // The kind of numbers that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
+// token_gradients are gradients summed token by token: of biases, norms and embedding tables.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
-// One place in the model where sums are made. `addends` is the largest number of addends on any layout; it follows from
+// One place in the model where sums are made. `addends` is the largest number of addends over all layouts; it follows from
 // the configuration. `highest` records the largest addend seen.
 struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
-  std::uint32_t highest = 0;  // the float bits of the largest scaled magnitude; Inf and NaN compare above all numbers
-  std::int32_t word = -1;     // index of this site's `highest` in an array on the device; −1: the array has none yet
+  std::uint32_t highest = 0;  // float bits of the largest |addend| / unit(site); Inf and NaN compare above all numbers
+  std::int32_t word = -1;     // index of this site's `highest` in an array on the device; −1: no index yet
 };
 
 // A gradient whose elements enter the gradient norm, and the factor that they are multiplied by.

@@ -1,5 +1,5 @@
 // An Arena is one rank's symmetric memory: a large, sparse address range that the other ranks of the host can map too.
-// So these ranks read and write the arena without a copy. Allocation is local; a peer names a location by (rank, offset).
+// So these ranks read and write the arena without a copy. Allocation is local; a peer names a location by rank and offset.
 //
 //   rank 0   [ a ··· b ····················· ]        only touched pages cost memory
 //   rank 1   [ ··· c ······· ]  maps rank 0's arena as  [ a ··· b ···· ]

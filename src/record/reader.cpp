@@ -17,7 +17,8 @@ namespace {
 using h5::check;
 using h5::own;
 
-constexpr std::int64_t most_cells = 20'000'000;  // sizes come from the file, so they are limited
+// The file states its sizes and may be wrong, so at most this many cells of a variable are read.
+constexpr std::int64_t most_cells = 20'000'000;
 
 }  // namespace
 
@@ -146,7 +147,8 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
 
 namespace {
 
-// Refuses a dataset that stores its values in other files, because its author may have no right to show these files.
+// Refuses a dataset that stores its values in other files. Otherwise a record from someone else could make chorale print any
+// file that this user can read.
 void refuse_foreign_storage(hid_t dataset, const std::string& name) {
   const auto properties = own<h5::Properties>(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0)
@@ -154,7 +156,7 @@ void refuse_foreign_storage(hid_t dataset, const std::string& name) {
                 "chorale never writes such records: do not trust this one");
 }
 
-// Reads the newest `most` of the first `committed` rows. A negative `most` or `committed` sets no limit.
+// Of the first `committed` rows, reads only the last `most`. A negative `most` or `committed` sets no limit.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);

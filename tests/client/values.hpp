@@ -1,4 +1,4 @@
-// The input values of random_calls.cpp, and the expected results. An input element is a hash of (call, rank, index), so any
+// The input values of random_calls.cpp, and the expected results. An input element is a hash of call, rank and index, so any
 // rank can compute another's input. Integers take their whole range, since sums wrap. Floats are small whole numbers, so
 // every partial sum and product is exact. For min and max there are also NaN, infinities and zeros of both signs.
 #pragma once

@@ -99,7 +99,7 @@ TEST_CASE("a rank that waits for one that has left gets an error, in every order
   all_are_told({.groups = {{0, 1}, {1, 0}}, .scripts = {receiver, {join(0), leave(0)}}, .parents = {-1, 0}}, 1);
 }
 
-TEST_CASE("last calls that differ are detected in every order, even if no rank waited in them", "[letters]") {
+TEST_CASE("last calls that differ are detected in every order, even if no rank waited in these calls", "[letters]") {
   const std::vector<Act> one{join(0), call(0, 5), call(0, 6, 0), leave(0)},
       two{join(0), call(0, 5), call(0, 7, 1), leave(0)};
   // The same calls, but then both ranks continue in another group.

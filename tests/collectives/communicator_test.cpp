@@ -150,7 +150,7 @@ TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
   });
 }
 
-TEST_CASE("the first ranks of a launch can form a world of their own on every backend", "[spmd]") {
+TEST_CASE("the first ranks of a launch can form a separate world on every backend", "[spmd]") {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
     if (!joins_hosts(backend)) continue;

@@ -1,5 +1,5 @@
-// The expected results of collectives. Inputs are small whole numbers hashed from (rank, index). So sums and products are
-// exact in every type and order, and any rank can compute another's expected output.
+// The expected results of collectives. Inputs are small whole numbers hashed from the rank and the index. So sums and
+// products are exact in every type and order, and any rank can compute another's expected output.
 #pragma once
 #include <fmt/format.h>
 

@@ -22,7 +22,8 @@ std::string without_the_last(Communicator& group, int leaver, Make&& call) {
     group = Communicator(nullptr);
     return "";
   }
-  const std::string said = thrown_by(call), words = fmt::format("rank {} has left a group that others still call", leaver);
+  const std::string said = thrown_by(call),
+                    words = fmt::format("rank {} has left a group in which other ranks still make calls", leaver);
   return said.find(words) != std::string::npos || said.find("gave up") != std::string::npos ? "" : said;
 }
 

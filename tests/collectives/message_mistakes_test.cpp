@@ -1,5 +1,5 @@
-// On backends that send messages, ranks get errors when calls differ or a rank gives up. No message or letter of such a
-// call reaches a later world.
+// On backends that send messages, ranks get errors when calls differ or a rank gives up. What such a call leaves unread,
+// messages or letters (control messages), never reaches a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/messages.hpp"
 
@@ -22,8 +22,8 @@ std::string thrown_by(Group& group, const Plan& plan) {
   return "nothing";
 }
 
-// Reads letters for `seconds`, and so finds all letters sent before a barrier. Returns the error that they cause, or
-// "nothing".
+// Reads letters for `seconds`: long enough to receive every letter sent before a preceding barrier. Returns the error that
+// they cause, or "nothing".
 std::string heard(CallBook& book, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
@@ -37,7 +37,8 @@ std::string heard(CallBook& book, double seconds) {
 
 }  // namespace
 
-TEST_CASE("calls that differ between ranks end in an error that names both calls, on every rank", "[spmd][messages]") {
+TEST_CASE("if calls differ between ranks, every rank gets an error that names a rank and the call or size",
+          "[spmd][messages]") {
   const int size = world().size(), rank = world().rank();
   if (size == 1) return;
   const auto all_reduce = [&](Redop op) {
@@ -90,7 +91,7 @@ TEST_CASE("the receiver detects a different call even if the sender has moved on
   }
 }
 
-TEST_CASE("ranks that give up because rank 0 gave up pass on rank 0's reason unchanged", "[spmd][messages]") {
+TEST_CASE("if rank 0 gives up and the others follow, they report rank 0's reason unchanged", "[spmd][messages]") {
   const bool is_first = world().rank() == 0;
   ServiceLine line(world().world());
   CallBook book(line, everybody(line));

@@ -104,7 +104,7 @@ std::string memory_is_registered_once(Communicator& c) {
 }
 
 // Ranks pass buffers of different sizes. The allocator might put the smaller ones into a shared block and the larger one
-// into a block of its own.
+// into its own block.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);

@@ -1,5 +1,5 @@
-// A user's algorithm, which is not in the table of algorithms. A group runs it once it is chosen, passes it on to groups
-// that are split off, and can switch to another algorithm.
+// A user's algorithm, which is not in the table of algorithms. Once it is chosen, a group and the groups split from it run
+// it. The group can switch to another algorithm.
 #include <atomic>
 
 #include "collectives/algorithms.hpp"

@@ -34,7 +34,7 @@ constexpr Check checks[] = {{"messages to a rank that is late", reaches_a_late_r
 
 }  // namespace
 
-TEST_CASE("what was sent reaches a rank that is late, while its sender waits for something else", "[spmd]") {
+TEST_CASE("a message reaches a late rank while the message's sender waits for something else", "[spmd]") {
   on_every_backend(checks);
 }
 

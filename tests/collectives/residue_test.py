@@ -8,7 +8,7 @@ from programs import backends, ranks, tests_run
 class Residue(unittest.TestCase):
     @unittest.skipUnless("ucx" in backends(), "UCX does not work here")
     def test_ucx_is_moved_while_its_sender_waits_in_mpi(self):
-        done = ranks(2, tests_run, "what was sent reaches a rank that is late*", BACKENDS="ucx", TEST_LIMIT="60",
+        done = ranks(2, tests_run, "a message reaches a late rank*", BACKENDS="ucx", TEST_LIMIT="60",
                      UCX_TLS="tcp,self", UCX_TCP_SNDBUF="64k", UCX_TCP_RCVBUF="64k")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -133,7 +133,7 @@ TEST_CASE("each kind of mistake has its own message") {
   CHECK_THAT(find_flaw({twice, again}), says("adds a rank's contribution to element 0 twice"));
 }
 
-TEST_CASE("a step that no backend can run is refused; the error names its rank, number and element") {
+TEST_CASE("a step that no backend can run is refused; the error names the step's rank, number and element") {
   const Problem p = even(Collective::all_reduce, 4, 2);
   const auto ring = plan_all_ranks(named(Collective::all_reduce, "ring"), p);
   const auto broken = [&](std::size_t step, auto change) {

@@ -84,7 +84,8 @@ class Device(unittest.TestCase):
                 self.assertIn("device buffers: staged through pinned memory", details["ucx"])
 
     def test_libraries_that_are_said_to_take_device_buffers_have_a_name_that_is_known(self):
-        said = 'error: CHORALE_CUDA_AWARE: unknown backend\n  "shm" in "shm"\n  set it to mpi, ucx, mpi,ucx or none\n'
+        said = ('error: CHORALE_CUDA_AWARE: unknown backend\n  "shm" in "shm"\n'
+                '  set it to none, or to a comma-separated list of mpi, ucx, such as mpi,ucx\n')
         train = ["train", *small, "--no-save", "--run-dir", self.folder, "--backend"]
         for words in (["info"], *([*train, backend] for backend in backends() if backend != "shm")):
             result = ranks(1 if words == ["info"] else 2, chorale, *words, CHORALE_CUDA_AWARE="shm")

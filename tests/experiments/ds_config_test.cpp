@@ -111,7 +111,7 @@ TEST_CASE("without an optimizer in the DeepSpeed file our own options apply") {
   CHECK_THAT(f.notes(), says("chorale's optimizer options apply"));
 }
 
-TEST_CASE("the schedulers have DeepSpeed's formulas and defaults, and their rate overrides the optimizer's") {
+TEST_CASE("the schedulers have DeepSpeed's formulas and defaults; a scheduler's rate overrides the optimizer's") {
   const auto rate = [](const std::string& scheduler, const Words& arguments = {}) {
     return Fields(
                fmt::format(R"({{"optimizer": {{"type": "AdamW", "params": {{"lr": 0.02}}}}, "scheduler": {}}})", scheduler),
@@ -161,7 +161,7 @@ TEST_CASE("keys for the reduction of gradients apply where they have an effect")
   CHECK(o.reducer == "naive");
 }
 
-TEST_CASE("environment, command line and config file override the DeepSpeed file; its defaults override a preset") {
+TEST_CASE("environment, command line and config file override the DeepSpeed file; DeepSpeed's defaults override a preset") {
   const char* json = R"({"gradient_clipping": 3, "train_batch_size": 6, "zero_optimization": {"stage": 2}})";
   CHECK(Fields(json, {"--preset", "nano"}).training().global_batch == 6);
   CHECK(Fields(json, {"--clip-grad", "4"}).training().clip == 4);

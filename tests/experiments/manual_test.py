@@ -46,11 +46,11 @@ class Manual(unittest.TestCase):
             for option in words_of(command):
                 self.assertRegex(section.group(1), rf"\\fB{re.escape(option.replace('-', chr(92) + '-'))}[ \\]", command)
 
-    def test_the_manuals_examples_are_as_one_types_them_once_installed(self):
+    def test_the_manuals_examples_call_the_installed_program(self):
         self.assertIn("\nmpirun \\-np 2 chorale compare experiments/suites/small.toml\n", self.page)
         self.assertNotIn("build/", self.page)
 
-    def test_the_manual_is_set_without_warnings(self):
+    def test_groff_formats_the_manual_without_warnings(self):
         if not shutil.which("groff"):
             self.skipTest("no groff here")
         result = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8"], input=self.page, capture_output=True, text=True)
@@ -78,13 +78,13 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "train", "--run-dir", ""), ["runs"])
         self.assertEqual(self.complete("chorale", "train", "--data", "n"), ["notes.txt"])
 
-    def test_a_commands_own_words_are_completed(self):
+    def test_positional_arguments_are_completed(self):
         self.assertEqual(self.complete("chorale", "show", "all_r"), ["all_reduce"])
         self.assertEqual(self.complete("chorale", "data", "tok"), ["tokenize"])
         self.assertEqual(self.complete("chorale", "report", "no"), ["notes.txt"])
         self.assertEqual(self.complete("chorale", "watch", "r"), ["runs"])
 
-    def test_another_shell_is_refused(self):
+    def test_zsh_is_supported_and_tcsh_refused(self):
         self.assertIn("compdef", start([chorale, "completion", "zsh"]).stdout)
         self.assertEqual(start([chorale, "completion", "tcsh"]).returncode, 2)
 

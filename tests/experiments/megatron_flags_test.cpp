@@ -68,7 +68,7 @@ TEST_CASE("two names of one option cannot have different values in one source") 
   CHECK_THAT(refused({"--hidden-dropout", "0.1", "--attention-dropout", "0"}), says("two values for dropout"));
 }
 
-TEST_CASE("Megatron's flags that describe the model must agree with it") {
+TEST_CASE("Megatron's flags that describe the model must agree with the model") {
   CHECK_THAT(refused({"--swiglu"}), says("requires family = llama, but family = gpt2 (default)") && says("--family llama"));
   CHECK_THAT(refused({"--family", "llama", "--normalization", "LayerNorm"}), says("requires family = gpt2"));
   CHECK_THAT(refused({"--position-embedding-type", "none"}), says("rope or learned_absolute is accepted"));
@@ -90,7 +90,7 @@ TEST_CASE("all unsupported Megatron flags are refused together, with replacement
   CHECK_THAT(refused({}, {"CHORALE_TOKENIZER_TYPE=GPT2BPETokenizer"}), says("CHORALE_TOKENIZER_TYPE"));
 }
 
-TEST_CASE("every row of Megatron's table is valid, and the documentation has it") {
+TEST_CASE("every row of Megatron's table is valid and documented") {
   const DeclaredCommand train(find_command("train"));
   std::set<std::string> seen;
   for (const Word& word : train::megatron_flags()) {

@@ -102,7 +102,7 @@ struct SmallModel {
   }
 };
 
-// Shapes that use every feature and are small enough for the plain loops in double.
+// Small shapes, because products in f64 run in plain loops (src/math/reference).
 inline ModelShape small_gpt() { return {"gpt2", 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
   ModelShape s{"llama", 2, 4, 2, 32, 96, 12, 61};

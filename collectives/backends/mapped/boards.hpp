@@ -1,5 +1,5 @@
 // One rank's boards (board.hpp) in all its groups. After this rank has left a group, its board stays allocated until all
-// other members have left too.
+// other members have left too. It is freed by the first put_up() after that, or with Boards.
 #pragma once
 #include <memory>
 #include <vector>

@@ -183,7 +183,7 @@ void CallBook::wrong_length(int peer, const std::string& words, std::int64_t cam
   throw Error(Exit::runtime, "a message has the wrong length",
               fmt::format("rank {} expected {} bytes from rank {} in {}, but {} arrived", line_.rank(), expected, peer,
                           words, came < 0 ? "more" : std::to_string(came)),
-              "all ranks of a group make the same calls in the same order");
+              "make the same calls in the same order on all ranks of a group");
 }
 
 // Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is no error, and must not be flooded with

@@ -183,7 +183,7 @@ bool emulation::is_at_work(ncclComm_t comm) { return comm->is_at_work(); }
 
 namespace {
 
-// Adds a call to the current group, or makes it a group of its own.
+// Adds a call to the current group. Without one, the call is a group by itself.
 template <class Add>
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   ncclGroupStart();

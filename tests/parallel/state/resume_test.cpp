@@ -1,5 +1,5 @@
-// In exact numerics, every layout loads the checkpoint of every other layout and continues with the bits of an
-// uninterrupted run. 16-bit runs do so in the layout that saved them.
+// In exact numerics, each of ten layouts loads the checkpoints of all ten and continues with the bits of an uninterrupted
+// run. 16-bit runs, in fast numerics, do so in the layout that saved the checkpoint.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"
@@ -34,7 +34,7 @@ test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory)
   return seen;
 }
 
-TEST_CASE("any layout resumes the checkpoint of any other with the same bits", "[threads]") {
+TEST_CASE("ten layouts resume each other's checkpoints with the same bits", "[threads]") {
   HostMemory host;
   const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
   for (const char* saver : layouts) {
@@ -54,8 +54,8 @@ TEST_CASE("any layout resumes the checkpoint of any other with the same bits", "
   }
 }
 
-// In 16-bit types, a checkpoint stores the f32 masters, if there are any, and for f16 the loss scale.
-TEST_CASE("16-bit runs resume with the same bits in the layout that saved them", "[threads]") {
+// The checkpoint of a 16-bit run stores the f32 masters, if the run has them. For f16 it also stores the loss scale.
+TEST_CASE("16-bit runs resume with the same bits if loaded in the layout that saved the checkpoint", "[threads]") {
   for (const auto& [compute, masters] : {std::pair{DType::bf16, true}, {DType::bf16, false}, {DType::f16, true}})
     for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.z3", "dp2.pp2.z2", "dp1.tp3"}) {
       const test::TemporaryFolder folder;
