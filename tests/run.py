@@ -154,6 +154,19 @@ class Runner:
             self.change.notify_all()
 
 
+def groups_on_hosts(tests, environment, launch):
+    """The cases tagged [hosts], with the ranks on several emulated hosts, if the machine can emulate any."""
+    tried = subprocess.run(["experiments/hosts", "with", "1", "none", "mpirun", "--version"], capture_output=True, text=True)
+    if tried.returncode or "Open MPI" not in tried.stdout:
+        print("several hosts: left out; " + (tried.stderr.strip() or "they need Open MPI's mpirun"), flush=True)
+        return
+    thorough = os.environ.get("TEST_ALL") == "1"
+    for hosts, each in [(2, 2), (4, 1), (2, 1), (4, 2)] if thorough else [(2, 2), (4, 1)]:
+        where = ",".join(f"n{host}:{each}" for host in range(hosts))
+        launcher = ["experiments/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
+        yield Group(f"{hosts} hosts, {each} rank{'s' * (each > 1)} each", [tests, "[hosts]"], environment, launcher, hosts * each)
+
+
 def groups(build, launch, sanitizer):
     # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
     # libraries that are unloaded before the leak report could name them, so leaks are checked only in the group without
@@ -171,6 +184,8 @@ def groups(build, launch, sanitizer):
         yield Group(f"mpirun, {ranks} ranks", [tests, "[spmd]"], environment, launcher, ranks)
         yield Group(f"mpirun, {ranks} emulated devices", [tests, "[spmd][nccl],[spmd][device]"], emulation, launcher, ranks)
         yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
+    if not sanitizer:
+        yield from groups_on_hosts(tests, environment, launch)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, portions=0)
     yield Group("one process and threads", [tests, "~[spmd]~[.]"], {**environment, "ASAN_OPTIONS": "detect_leaks=1"},

@@ -175,7 +175,7 @@ TEST_CASE("a wait on one world makes progress on another world's calls: backends
   HastyClock clock;
   for (const Backend& one : all_backends())
     for (const Backend& other : all_backends()) {
-      if (!joins_hosts(one) || !joins_hosts(other)) continue;
+      if (!joins_all(one) || !joins_all(other)) continue;
       INFO("waiting on " << one.name << " with a call on " << other.name);
       Communicator here = open_world(one.name, world(), clock);
       Communicator there = open_world(other.name, world(), clock, {.beside = &here});
@@ -198,4 +198,4 @@ TEST_CASE("worlds that are open at the same time may end in any order", "[thread
 }
 
 TEST_CASE("calls in flight do not disturb other calls on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
-TEST_CASE("calls in flight do not disturb other calls on any backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("calls in flight do not disturb other calls on any backend", "[spmd][hosts]") { on_every_backend(checks); }

@@ -55,13 +55,13 @@ TEST_CASE("every algorithm gives the right result on threads", "[threads]") {
   }
 }
 
-TEST_CASE("every algorithm gives the right result on every backend", "[spmd]") {
+TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hosts]") {
   SystemClock clock;
   HostMemory heap;
   Ledger ledger;
   Allocator ordinary(heap, ledger);
   for (const Backend& backend : all_backends()) {
-    if (!joins_hosts(backend)) continue;
+    if (!joins_all(backend)) continue;
     INFO(backend.name);
     Communicator c = open_world(backend.name, world(), clock);
     const std::string symmetric = try_all(c, c.allocator(), c.size() > 4 ? 3 : 1);
@@ -91,7 +91,7 @@ template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!joins_hosts(backend)) continue;
+    if (!joins_all(backend)) continue;
     Communicator c = open_world(backend.name, world(), clock);
     std::vector<float> x(64, 1), y(64);
     std::string said = "nothing";
@@ -111,7 +111,7 @@ void every_rank_is_told(const char* words, Mistake&& mistake) {
 
 }  // namespace
 
-TEST_CASE("calls that differ between ranks are an error on every rank", "[spmd]") {
+TEST_CASE("calls that differ between ranks are an error on every rank", "[spmd][hosts]") {
   if (world().size() == 1) return;
   const bool odd_one = world().rank() == world().size() - 1;
   every_rank_is_told("all_reduce", [&](Communicator& c, Slice x, Slice y) {
@@ -137,7 +137,7 @@ TEST_CASE("calls that differ between ranks are an error on every rank", "[spmd]"
   });
 }
 
-TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
+TEST_CASE("a mistake of one rank is told to all", "[spmd][hosts]") {
   const bool odd_one = world().rank() == world().size() - 1;
   every_rank_is_told("root 99 is not one of", [&](Communicator& c, Slice x, Slice) { c.broadcast(x, odd_one ? 99 : 0); });
   every_rank_is_told("the output has 3 elements", [&](Communicator& c, Slice x, Slice y) {
@@ -153,7 +153,7 @@ TEST_CASE("a mistake of one rank is told to all", "[spmd]") {
 TEST_CASE("the first ranks of a launch can form a separate world on every backend", "[spmd]") {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!joins_hosts(backend)) continue;
+    if (!joins_all(backend)) continue;
     const int ranks = std::max(1, world().size() - 1);
     const mpi::Runtime part(world(), world().rank() < ranks ? 0 : -1);
     REQUIRE_ALL((part.rank() < 0) == (world().rank() >= ranks));

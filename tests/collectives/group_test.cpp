@@ -250,7 +250,7 @@ constexpr Check checks[] = {
 TEST_CASE("groups, messages, requests and counted traffic are right on threads", "[threads]") {
   on_thread_worlds(checks, {1, 2, 3, 4, 7});
 }
-TEST_CASE("groups, messages, requests and counted traffic are right on every backend", "[spmd]") {
+TEST_CASE("groups, messages, requests and counted traffic are right on every backend", "[spmd][hosts]") {
   on_every_backend(checks);
 }
 

@@ -64,12 +64,12 @@ TEST_CASE("random programs of collectives on threads", "[threads]") {
   }));
 }
 
-TEST_CASE("random programs of collectives on every backend", "[spmd]") {
+TEST_CASE("random programs of collectives on every backend", "[spmd][hosts]") {
   SystemClock clock;
   const MPI_Comm comm = world().world();
   for (const Backend& backend : all_backends()) {
     const std::vector<std::string> wanted = split(environment("BACKENDS", backend.name), ',');
-    if (!joins_hosts(backend) || std::find(wanted.begin(), wanted.end(), backend.name) == wanted.end()) continue;
+    if (!joins_all(backend) || std::find(wanted.begin(), wanted.end(), backend.name) == wanted.end()) continue;
     INFO(backend.name);
     // Rank 0 generates the programs and all ranks play them. An empty program ends the test.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));

@@ -177,4 +177,4 @@ constexpr Check checks[] = {
 TEST_CASE("collectives with blocks of any sizes are right on threads", "[threads]") {
   on_thread_worlds(checks, {1, 2, 3, 5, 8});
 }
-TEST_CASE("collectives with blocks of any sizes are right on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("collectives with blocks of any sizes are right on every backend", "[spmd][hosts]") { on_every_backend(checks); }

@@ -192,4 +192,4 @@ constexpr Check checks[] = {
 }  // namespace
 
 TEST_CASE("reductions give the right bits on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5, 8}); }
-TEST_CASE("reductions give the right bits on every backend", "[spmd]") { on_every_backend(checks); }
+TEST_CASE("reductions give the right bits on every backend", "[spmd][hosts]") { on_every_backend(checks); }

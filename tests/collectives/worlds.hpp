@@ -50,15 +50,18 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
     }
 }
 
-// Whether the backend connects processes, works here, and takes host memory. (nccl has only device memory; nccl_test.cpp
-// tests it.)
-inline bool joins_hosts(const Backend& backend) { return backend.open && !backend.devices_only && probe(backend).works; }
+// Whether the backend connects all ranks of this launch, and takes host memory. (nccl has only device memory; nccl_test.cpp
+// tests it.) Its first call is collective.
+inline bool joins_all(const Backend& backend) {
+  static const Topology topology = topology_of(world());
+  return joins_here(backend) && !backend.devices_only && (topology.hosts() == 1 || !backend.one_host);
+}
 
-// For [spmd] tests: runs the checks on every backend for which joins_hosts() is true.
+// For [spmd] tests: runs the checks on every backend for which joins_all() is true.
 inline void on_every_backend(std::span<const Check> checks) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!joins_hosts(backend)) continue;
+    if (!joins_all(backend)) continue;
     for (const Check& check : checks) {
       const std::string trouble = trouble_of(check, open_world(backend.name, world(), clock));
       INFO(check.name << " on " << backend.name);

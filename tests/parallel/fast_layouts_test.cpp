@@ -169,7 +169,7 @@ TEST_CASE("with fast numerics, processes on every fifth layout give nearly the r
   const std::size_t steps = test::world().size() <= 2 || test::thorough() ? many_steps : 4;
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
     for (std::size_t i = 0; i < layouts.size(); i += 5) {
       INFO(to_string(layouts[i]) << " on " << backend.name);

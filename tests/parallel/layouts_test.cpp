@@ -127,13 +127,13 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd]") {
+TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd][hosts]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   const std::vector<Layout> layouts = test::layouts_of(test::world().size());
   const std::size_t stride = test::world().size() > 4 ? 7 : 1;
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
     for (std::size_t i = 0; i < layouts.size(); i += stride) {
       INFO(to_string(layouts[i]) << " on " << backend.name);

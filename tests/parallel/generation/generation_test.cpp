@@ -184,11 +184,12 @@ TEST_CASE("every layout gives the same tokens and logits in exact numerics, and 
     }
 }
 
-TEST_CASE("in exact numerics, ranks in separate processes generate the same tokens on every layout and backend", "[spmd]") {
+TEST_CASE("in exact numerics, ranks in separate processes generate the same tokens on every layout and backend",
+          "[spmd][hosts]") {
   const Spoken spoken(test::small_shape(), "exact");
   SystemClock clock;
   for (const Backend& backend : all_backends()) {
-    if (!backend.open || !probe(backend).works) continue;
+    if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
     for (const Layout& layout : generating_layouts(test::world().size())) {
       INFO(to_string(layout) << " on " << backend.name);
