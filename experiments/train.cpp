@@ -309,12 +309,18 @@ class Train final : public Command {
                  data.floor() > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / data.floor() - 1)) : "");
   }
 
-  void save(Session& session, RunRecord& run, Training& training) const {
+  void save(Session& session, RunRecord& run, Training& training) {
     if (run.recorder) run.recorder->flush();
-    save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()), state_to_save(training),
-                    peers_of(training.mesh()));
-    if (run.recorder)
-      run.log.info("saved {}", (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string());
+    const int file_systems = save_checkpoint(run.folder / "checkpoints", metadata_of(training, session.options.toml()),
+                                             state_to_save(training), peers_of(training.mesh()));
+    if (!run.recorder) return;
+    const std::string set = (run.folder / "checkpoints" / fmt::format("step-{}", training.steps())).string();
+    run.log.info("saved {}", set);
+    if (file_systems > 1 && !std::exchange(said_not_shared_, true))
+      run.log.warn(
+          "the hosts do not share {}: checkpoints lie in parts on {} file systems, and can be loaded once every host "
+          "has all files",
+          run.folder.string(), file_systems);
   }
 
   train::Flags flags_;
@@ -325,7 +331,7 @@ class Train final : public Command {
   std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
   std::int64_t save_interval_ = 0, eval_interval_ = 0, eval_samples_ = 256, log_interval_ = 10;
-  bool no_save_ = false;
+  bool no_save_ = false, said_not_shared_ = false;
   std::optional<Signals> signals_;
 };
 

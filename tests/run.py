@@ -164,7 +164,8 @@ def groups_on_hosts(tests, environment, launch):
     for hosts, each in [(2, 2), (4, 1), (2, 1), (4, 2)] if thorough else [(2, 2), (4, 1)]:
         where = ",".join(f"n{host}:{each}" for host in range(hosts))
         launcher = ["experiments/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
-        yield Group(f"{hosts} hosts, {each} rank{'s' * (each > 1)} each", [tests, "[hosts]"], environment, launcher, hosts * each)
+        name = f"{hosts} hosts, {each} rank{'s' * (each > 1)} each"
+        yield Group(name, [tests, "[hosts]"], environment, launcher, hosts * each)
 
 
 def groups(build, launch, sanitizer):

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "parallel/state/checkpoint_hosts.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
@@ -79,6 +80,7 @@ Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) 
   std::string first_trouble;
   for (const std::string& name : names) {
     const fs::path path_of_set = name == "." ? folder : folder / name;
+    require_on_all_hosts(path_of_set, peers);
     std::unique_ptr<const Set> set;
     std::string trouble;
     try {

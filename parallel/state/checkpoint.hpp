@@ -51,9 +51,10 @@ struct Peers {
 
 // Collective. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each tensor
 // exactly once. So only one of the ranks that have copies of a part passes it. On return, the set is on disk and `latest`
-// points to it. On failure every rank throws, and earlier sets are intact.
-void save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
-                     const Peers& peers = {});
+// points to it. On failure every rank throws, and earlier sets are intact. Returns the number of file systems that hold
+// files of the set: 1 if all ranks see the same folder (checkpoint_hosts.hpp).
+int save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
+                    const Peers& peers = {});
 
 class Checkpoint {
  public:

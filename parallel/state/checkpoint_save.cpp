@@ -1,8 +1,9 @@
-// Saving has three stages. Rank 0 creates the folder of the set, every rank writes its file, and rank 0 writes the manifest
-// and gives the folder its final name. After each stage the ranks tell each other whether they succeeded. So either all
-// ranks continue, or all throw.
+// Saving has three stages. First the folder of the set is created, on every file system; then every rank writes its file; at
+// the end the manifest is written and the folder gets its final name. After each stage the ranks tell each other whether
+// they succeeded. So either all ranks continue, or all throw.
 #include <fmt/format.h>
 
+#include "parallel/state/checkpoint_hosts.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
@@ -12,42 +13,6 @@
 namespace chorale {
 namespace fs = std::filesystem;
 namespace {
-
-// Runs one stage and returns the texts that stage() returned on all ranks. If stage() throws on a rank, that rank throws
-// the same error again. The other ranks throw an error that names that rank.
-template <class Stage>
-std::vector<std::string> together(const Peers& peers, const fs::path& partial, Stage&& stage) {
-  std::string mine = "+";
-  std::exception_ptr failure;
-  try {
-    mine += stage();
-  } catch (const std::exception& error) {
-    failure = std::current_exception();
-    mine = fmt::format("-{}", error.what());
-  }
-  std::vector<std::string> all = peers.exchange(std::move(mine));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].front() == '-') {
-      std::error_code ignored;  // if the folder cannot be removed now, the next save tries again
-      if (peers.rank == 0) fs::remove_all(partial, ignored);
-      if (failure) std::rethrow_exception(failure);
-      throw Error(Exit::runtime, "the checkpoint was not saved", fmt::format("rank {}: {}", rank, all[rank].substr(1)),
-                  "earlier checkpoints are intact");
-    }
-    all[rank].erase(0, 1);
-  }
-  return all;
-}
-
-void begin(const fs::path& folder, const fs::path& partial) {
-  if (!fs::exists(folder)) {
-    if (folder.has_parent_path()) fs::create_directories(folder.parent_path());
-    make_folder(folder);
-    sync_folder(folder.has_parent_path() ? folder.parent_path() : ".");
-  }
-  remove_partial_sets(folder);
-  make_folder(partial);
-}
 
 std::span<const std::byte> bytes_of(const Slice& data) {
   return {static_cast<const std::byte*>(data.data), static_cast<std::size_t>(data.bytes())};
@@ -96,21 +61,18 @@ void seal(const fs::path& folder, const fs::path& partial, const Metadata& metad
 
 }  // namespace
 
-void save_checkpoint(const fs::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
-                     const Peers& peers) {
+int save_checkpoint(const fs::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
+                    const Peers& peers) {
   require(metadata.step >= 0, "step {} cannot be saved", metadata.step);
-  const fs::path partial = folder / (set_name(metadata.step) + ".partial");
-  together(peers, partial, [&] {
-    if (peers.rank == 0) begin(folder, partial);
+  PartialSet set(folder, metadata.step, peers);
+  const int file_systems = set.make();
+  const auto shares = set.together(
+      [&] { return share_text(write_share(file_of(set.path(), static_cast<std::size_t>(peers.rank)), peers.rank, mine)); });
+  set.together([&] {
+    if (set.is_maker()) seal(folder, set.path(), metadata, shares);
     return "";
   });
-  const auto shares = together(peers, partial, [&] {
-    return share_text(write_share(file_of(partial, static_cast<std::size_t>(peers.rank)), peers.rank, mine));
-  });
-  together(peers, partial, [&] {
-    if (peers.rank == 0) seal(folder, partial, metadata, shares);
-    return "";
-  });
+  return file_systems;
 }
 
 }  // namespace chorale

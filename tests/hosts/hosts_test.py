@@ -71,6 +71,40 @@ class Hosts(unittest.TestCase):
                     self.assertIn(words, refused.stdout)
                 self.assertEqual(refused.stdout.count("error:"), 1, refused.stdout)
 
+    def test_checkpoints_of_hosts_that_share_a_folder_and_of_hosts_that_do_not(self):
+        # Temporary folders are shared; each host has its own /dev/shm.
+        saved = """
+            train() { mpirun --bind-to none --map-by slot -np 4 --host n0:2,n1:2 %s train --preset nano --layout dp2.tp2.z1 \
+                        --backend mpi --eval-samples 1 --threads 1 --run-dir $folder "$@" 2>&1; }
+            on() { %s --enter "$@"; }
+            for host in n0 n1; do on $host mkdir -p $folder; done
+            train --train-iters 1 || exit
+            run=$(on n0 ls $folder | grep train)""" % (chorale, hosts)
+        load = "train --train-iters 2 --load $folder/$run"
+        # tar ends with an error if a host has no file to give.
+        copy = """
+            files="tar -C $folder/$run/checkpoints/step-1"
+            on n0 $files -c rank-0.safetensors rank-1.safetensors | on n1 $files -x &&
+            on n1 $files -c rank-2.safetensors rank-3.safetensors | on n0 $files -x || exit"""
+
+        def said(folder, *commands):
+            script = "\n".join([f"set -o pipefail; folder={folder}", saved, *commands])
+            done = start([hosts, "with", "2", "none", "bash", "-c", script], 300)
+            return done.returncode, done.stdout + done.stderr
+
+        with tempfile.TemporaryDirectory() as folder:
+            code, text = said(folder, load)
+            self.assertEqual(code, 0, text)
+            self.assertNotIn("do not share", text)
+        code, text = said("/dev/shm/runs", load)
+        self.assertEqual(code, 2, text)
+        self.assertRegex(text, r"warning: the hosts do not share /dev/shm/runs/\S+: checkpoints lie in parts on 2")
+        self.assertRegex(text, r"(?m)^error: hosts lack files of the checkpoint\n  \S+/step-1: n0 lacks rank-2.safetensors, "
+                               r"rank-3.safetensors; n1 lacks rank-0.safetensors, rank-1.safetensors$")
+        code, text = said("/dev/shm/runs", copy, load)
+        self.assertEqual(code, 0, text)
+        self.assertIn("step 2/2", text)
+
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):
         # Under UCX the kernel sends keepalive probes after 10 s, every 2 s, and gives up after tcp_keepalive_probes of them.

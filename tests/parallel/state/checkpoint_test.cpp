@@ -78,6 +78,55 @@ TEST_CASE("any layout loads what any layout saved") {
   }
 }
 
+TEST_CASE("ranks with file systems of their own save to each of them, and load once the files are copied together") {
+  const TemporaryFolder one, two;
+  const std::vector<fs::path> sees = {one, two, two, one, two};  // by rank
+  constexpr int ranks = 5;
+  const auto state_of_rank = [&](int rank) {
+    KnownState state;
+    for (std::size_t t = 0; t < known_tensors().size(); ++t)
+      if (static_cast<int>(t) % ranks == rank) state.add(t, {});
+    return state;
+  };
+  Exchange exchange(ranks);
+  for (const std::int64_t step : {3, 4})
+    REQUIRE(on_threads(ranks, [&](ThreadRank& me) {
+              KnownState mine = state_of_rank(me.rank());
+              mine.fill(step);
+              const int file_systems = save_checkpoint(sees[static_cast<std::size_t>(me.rank())] / "checkpoints",
+                                                       known_metadata(step), mine.tensors, exchange.peers(me.rank()));
+              me.check(file_systems == 2, "{} file systems were found", file_systems);
+            }) == "");
+  const std::vector<std::string> names = {"rank-0.safetensors", "rank-1.safetensors", "rank-2.safetensors",
+                                          "rank-3.safetensors", "rank-4.safetensors"};
+  const fs::path here = one.path() / "checkpoints/step-4", there = two.path() / "checkpoints/step-4";
+  CHECK(names_in(here) == std::vector<std::string>{"manifest.json", names[0], names[3]});
+  CHECK(names_in(there) == std::vector<std::string>{"manifest.json", names[1], names[2], names[4]});
+  CHECK(names_in(here.parent_path()) == std::vector<std::string>{"latest", "step-3", "step-4"});
+  CHECK(names_in(there.parent_path()) == std::vector<std::string>{"latest", "step-3", "step-4"});
+
+  const auto load = [&] {
+    return on_threads(ranks, [&](ThreadRank& me) {
+      KnownState mine = state_of_rank(me.rank());
+      Log log = quiet();
+      Checkpoint::open(sees[static_cast<std::size_t>(me.rank())], log, exchange.peers(me.rank())).read(mine.tensors);
+      me.check(mine.wrong(4) == 0, "an element differs");
+    });
+  };
+  for (const std::string& name : {names[0], names[3], std::string()}) {
+    const std::string refused = load();
+    INFO(refused);
+    CHECK(refused.find("hosts lack files of the checkpoint") != std::string::npos);
+    CHECK(refused.find(names[4]) != std::string::npos);
+    CHECK((refused.find(names[0]) == std::string::npos) == (name != names[0]));
+    if (!name.empty()) fs::copy(here / name, there / name);
+  }
+  for (const int rank : {1, 2, 4}) fs::copy(there / names[static_cast<std::size_t>(rank)], here);
+  CHECK(load() == "");
+  fs::remove(here / names[1]), fs::remove(there / names[1]);    // a file that nobody has is damage: the set before is loaded
+  CHECK(load().find("hosts lack files") != std::string::npos);  // step 3 still lies in parts
+}
+
 TEST_CASE("the umask sets the permissions of a checkpoint") {
   for (const mode_t mask : {027, 077}) {
     const TemporaryFolder folder;

@@ -1,0 +1,54 @@
+// Checkpoints of ranks on several hosts, which may have file systems of their own. Then a set has a folder on each file
+// system, with the files of the ranks that see this folder and a copy of the whole manifest. The first of these ranks is
+// the folder's maker: it creates the folder and gives it its final name.
+//
+//   n0: step-50/ manifest.json rank-0 rank-1     n1: step-50/ manifest.json rank-2 rank-3     the makers are ranks 0 and 2
+//
+// Every rank needs all files to load a set, so the files are then copied to each host by hand.
+#pragma once
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "parallel/state/checkpoint.hpp"
+
+namespace chorale {
+
+// The folder of a set while the ranks write it: step-50.partial.
+class PartialSet {
+ public:
+  PartialSet(std::filesystem::path folder, std::int64_t step, const Peers& peers);
+
+  // Runs one stage and returns the texts that stage() returned on all ranks. If stage() throws on a rank, that rank throws
+  // the same error again. The other ranks throw an error that names that rank.
+  template <class Stage>
+  std::vector<std::string> together(Stage&& stage) const {
+    std::string mine = "+";
+    std::exception_ptr failure;
+    try {
+      mine += stage();
+    } catch (const std::exception& error) {
+      failure = std::current_exception();
+      mine = std::string("-") + error.what();
+    }
+    return agreed(std::move(mine), failure);
+  }
+
+  int make();  // creates the folder on every file system, and returns their number
+  bool is_maker() const { return maker_ == peers_.rank; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::vector<std::string> agreed(std::string mine, const std::exception_ptr& failure) const;
+  std::string make_here() const;
+
+  const Peers& peers_;
+  const std::filesystem::path folder_, path_;
+  int maker_ = -1;
+};
+
+// Throws a usage error if a host lacks files of this set that another host has. Collective.
+void require_on_all_hosts(const std::filesystem::path& set, const Peers& peers);
+
+}  // namespace chorale
