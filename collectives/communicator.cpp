@@ -64,10 +64,14 @@ void Communicator::check_calls(bool on) {
 
 void Communicator::block_in_native(bool on) { state().native_blocks = on; }
 
-void Communicator::pretend_nodes(int ranks) {
-  state().routes.ranks_per_node = ranks;
+void Communicator::pretend_hosts(const std::vector<int>& hosts) {
+  require(hosts.empty() || std::ssize(hosts) == size(), "hosts of {} ranks were given to a group of {}", hosts.size(),
+          size());
+  state().routes.hosts = hosts_among(state().ranks(), hosts);
   forget_routes();
 }
+
+const std::vector<int>& Communicator::hosts() const { return state().routes.hosts; }
 
 void Communicator::go_by(std::shared_ptr<const Selector> selector) {
   state().world->selector = std::move(selector);

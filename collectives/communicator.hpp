@@ -57,6 +57,7 @@
 namespace chorale {
 
 class Transport;
+struct Topology;  // src/base/topology.hpp
 struct Algorithm;
 struct WorldOptions;
 using Counts = std::span<const std::int64_t>;
@@ -127,8 +128,10 @@ class Communicator {
   // for all ranks or for none. While it is on, call native collectives by run(), never by start(), because the library does
   // not match a blocking call with a nonblocking one.
   void block_in_native(bool on);
-  // Makes hierarchical algorithms treat every group of `ranks` consecutive ranks as a node; 0: all ranks are on one node.
-  void pretend_nodes(int ranks);
+  // Algorithms are then chosen and planned as if rank r were on host hosts[r]; empty: all ranks on one host. Messages still
+  // travel between the hosts where the ranks are. Groups that split() makes later pretend too.
+  void pretend_hosts(const std::vector<int>& hosts);
+  const std::vector<int>& hosts() const;  // the host of each rank, real or pretended; empty: all ranks are on one host
   void go_by(std::shared_ptr<const Selector> selector);  // what `auto` consults; must hold the same data on all ranks
   std::shared_ptr<const Selector> selector() const;
   Choice choice(const Call& call) const;  // what a call would run, and why
@@ -222,6 +225,8 @@ struct WorldOptions {
   // then makes progress in all of them. Otherwise a rank that waits in one world may block a peer in another world, because
   // the waiting rank does not send the rest of a message that the peer needs.
   const Communicator* beside = nullptr;
+  // Where the ranks are. Null: open_world(backend, …) detects it; over an existing transport, all ranks are on one host.
+  const Topology* topology = nullptr;
   // Set if the world has only some of a program's ranks: the runtime of those ranks. The world keeps a reference to it.
   std::shared_ptr<const mpi::Runtime> part = nullptr;
 };

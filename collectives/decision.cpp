@@ -86,8 +86,8 @@ Key key_of(const Call& call, int size, bool is_one_vector) {
   return key;
 }
 
-Problem problem_of(const Key& key, Counts counts, int rank, int size) {
-  Problem problem = Problem::even(key.what, key.count, size, key.root, key.in_place);
+Problem problem_of(const Key& key, Counts counts, int rank, int size, const std::vector<int>& hosts) {
+  Problem problem = Problem::even(key.what, key.count, size, key.root, key.in_place, hosts);
   problem.rank = rank;
   const auto half = static_cast<std::ptrdiff_t>(size);
   if (!counts.empty()) problem.blocks = Blocks({counts.begin(), counts.begin() + half});

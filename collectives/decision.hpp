@@ -35,8 +35,9 @@ Key key_of(const Call& call, int size, bool is_one_vector);
 bool is_one_vector(const Call& call, int rank, int size);  // compares the buffers' addresses
 
 // `counts` are key.counts. An uneven all_to_all is an exception if the transport needs the plans of all ranks. Then
-// key.counts has one row per rank, and `counts` is the row of `rank`.
-Problem problem_of(const Key& key, Counts counts, int rank, int size);
+// key.counts has one row per rank, and `counts` is the row of `rank`. `hosts`: the host of each
+// rank (Problem::hosts).
+Problem problem_of(const Key& key, Counts counts, int rank, int size, const std::vector<int>& hosts);
 
 using RequestedAlgorithms = std::map<Collective, Choice>;  // what users asked for, by collective
 // Requests this algorithm for all collectives that have it; a usage error if none has.

@@ -1,5 +1,8 @@
 #include "collectives/problem.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -18,14 +21,27 @@ Blocks::Blocks(const std::vector<std::int64_t>& counts) {
   }
 }
 
-Problem Problem::even(Collective what, std::int64_t count, int size, int root, bool in_place) {
-  Problem problem{what, 0, size, root, Blocks::even(what == Collective::barrier ? 1 : count, size), in_place};
+std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts) {
+  std::vector<int> seen, theirs;
+  for (const int rank : ranks) {
+    const int host = hosts.empty() ? 0 : hosts.at(static_cast<std::size_t>(rank));
+    const auto found = std::find(seen.begin(), seen.end(), host);
+    theirs.push_back(static_cast<int>(found - seen.begin()));
+    if (found == seen.end()) seen.push_back(host);
+  }
+  return seen.size() > 1 ? theirs : std::vector<int>{};
+}
+
+Problem Problem::even(Collective what, std::int64_t count, int size, int root, bool in_place, std::vector<int> hosts) {
+  Problem problem{
+      what, 0, size, root, Blocks::even(what == Collective::barrier ? 1 : count, size), in_place, {}, std::move(hosts)};
   if (what == Collective::all_to_all)
     problem.taken = problem.blocks = Blocks(std::vector<std::int64_t>(static_cast<std::size_t>(size), count / size));
   return problem;
 }
 
-std::vector<Problem> Problem::exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place) {
+std::vector<Problem> Problem::exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place,
+                                       const std::vector<int>& hosts) {
   const int size = static_cast<int>(counts.size());
   std::vector<Problem> problems;
   for (int rank = 0; rank < size; ++rank) {
@@ -34,7 +50,7 @@ std::vector<Problem> Problem::exchange(const std::vector<std::vector<std::int64_
             counts[index].size(), size);
     std::vector<std::int64_t> taken;
     for (const auto& row : counts) taken.push_back(row.at(index));
-    problems.push_back({Collective::all_to_all, rank, size, 0, Blocks(counts[index]), in_place, Blocks(taken)});
+    problems.push_back({Collective::all_to_all, rank, size, 0, Blocks(counts[index]), in_place, Blocks(taken), hosts});
   }
   return problems;
 }

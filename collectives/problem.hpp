@@ -13,6 +13,7 @@
 //   barrier          1 token            the sum of tokens  1 element
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace chorale {
@@ -55,21 +56,26 @@ class Blocks {
   std::vector<std::int64_t> starts_{0};
 };
 
+// The hosts of some of the ranks, numbered in the order of their first rank; empty if these ranks are on one host.
+std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
+
 struct Problem {
   Collective what;
   int rank = 0;
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;   // input and output share a vector: see input_home()
-  Blocks taken = {};       // all_to_all: the blocks this rank receives; `blocks` are those it sends
-  int ranks_per_node = 0;  // for hierarchical algorithms: number of consecutive ranks on a node; 0: one node for all ranks
+  bool in_place = false;        // input and output share a vector: see input_home()
+  Blocks taken = {};            // all_to_all: the blocks this rank receives; `blocks` are those it sends
+  std::vector<int> hosts = {};  // by rank: its host, in any numbering; empty: all ranks are on one host
 
   // Rank 0's problem, with `count` elements cut evenly, as in most calls. For an all_to_all, `count` is the length of one
   // rank's input, and all blocks have count / size elements.
-  static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false);
+  static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false,
+                      std::vector<int> hosts = {});
   // The problems of all ranks for an all_to_all where rank a sends counts[a][b] elements to rank b.
-  static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false);
+  static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false,
+                                       const std::vector<int>& hosts = {});
   std::int64_t input_count() const;
   std::int64_t output_count() const;
   Problem at(int other_rank) const;  // the same call on another rank; wrong for an uneven all_to_all: see exchange

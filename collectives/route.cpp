@@ -109,10 +109,10 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
   const bool all_known = counts_differ && world_.transport->plans_for_all();
   const std::size_t row = all_known ? 2 * static_cast<std::size_t>(size()) + 1 : 0;
   for (int r = 0; r < (all_known ? size() : 0); ++r)
-    plan.problems.push_back(problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size()));
-  plan.problem = all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size());
-  plan.problem.ranks_per_node = ranks_per_node;
-  for (Problem& problem : plan.problems) problem.ranks_per_node = ranks_per_node;
+    plan.problems.push_back(
+        problem_of(key, Counts(key.counts).subspan(static_cast<std::size_t>(r) * row, row), r, size(), hosts));
+  plan.problem =
+      all_known ? plan.problems[static_cast<std::size_t>(rank())] : problem_of(key, key.counts, rank(), size(), hosts);
 
   Decision decision = decide(key, plan.problem, plan.problems, {world_.transport->name(), *world_.selector, chosen});
   plan.algorithm = decision.algorithm;

@@ -30,8 +30,8 @@ class Routes {
 
   // Settings for new routes. Call `forget` after changing one.
   RequestedAlgorithms chosen;
-  bool check = true;  // whether calls are compared between ranks
-  int ranks_per_node = 0;
+  bool check = true;       // whether calls are compared between ranks
+  std::vector<int> hosts;  // of the group's ranks: Problem::hosts
   void forget();
 
  private:

@@ -31,6 +31,13 @@ double distance(std::int64_t a, std::int64_t b) {
   return std::abs(std::log2(static_cast<double>(a + 1) / static_cast<double>(b + 1)));
 }
 
+// The hosts of `size` ranks, spread evenly over the ranks of the problem.
+std::vector<int> thinned(const Problem& problem, int size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(rank * problem.size / size);
+  return hosts_among(ranks, problem.hosts);
+}
+
 }  // namespace
 
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
@@ -63,13 +70,12 @@ Price Selector::price(const std::string& backend) const {
 const std::vector<Choice>& Selector::priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
   const int magnitude = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes)));
   const int size = std::min(problem.size, most_ranks_priced);
-  auto [at, is_new] =
-      priced_.try_emplace({backend, problem.what, size, problem.ranks_per_node, problem.in_place, magnitude});
+  const std::vector<int> hosts = thinned(problem, size);
+  auto [at, is_new] = priced_.try_emplace({backend, problem.what, size, hosts, problem.in_place, magnitude});
   if (!is_new) return at->second;
 
   const std::int64_t round_bytes = bytes == 0 ? 0 : std::int64_t{1} << (magnitude - 1);
-  Problem even = Problem::even(problem.what, round_bytes, size, 0, problem.in_place);
-  even.ranks_per_node = problem.ranks_per_node;
+  const Problem even = Problem::even(problem.what, round_bytes, size, 0, problem.in_place, hosts);
   std::vector<std::pair<double, Choice>> all;
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != problem.what || !fits(algorithm, even)) continue;

@@ -54,8 +54,8 @@ class Selector {
   bool price_is_measured(const std::string& backend) const { return table_.prices.contains(backend); }
 
  private:
-  using Kind =
-      std::tuple<std::string, Collective, int, int, bool, int>;  // backend, …, ranks, ranks per node, in place, log₂ bytes
+  // backend, …, ranks, hosts, in place, log₂ bytes
+  using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 
   TuningTable table_;

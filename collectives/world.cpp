@@ -13,6 +13,7 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress_hook.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale {
 namespace {
@@ -95,12 +96,14 @@ Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const W
   std::iota(membership.members.begin(), membership.members.end(), 0);
   membership.offers = transport.exchange(transport.offer(transport.size()));
   auto state = std::make_shared<Communicator::State>(engine, world, std::move(membership));
+  if (options.topology) state->routes.hosts = hosts_among(state->ranks(), options.topology->host_of);
   state->group = transport.join(state->membership);
   return Communicator(std::move(state));
 }
 
 Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, Clock& clock, const WorldOptions& options) {
-  const std::string name = wanted == "auto" ? best_backend(runtime, topology_of(runtime)) : wanted;
+  const Topology topology = options.topology ? *options.topology : topology_of(runtime);
+  const std::string name = wanted == "auto" ? best_backend(runtime, topology) : wanted;
   const Backend& backend = backend_named(name);
   const Availability available = probe(backend);
   const auto without = mpi::ranks_where(runtime.world(), !available.works);
@@ -111,7 +114,9 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   if (!backend.open)
     throw Error(Exit::usage, fmt::format("backend {} does not connect processes", name), backend.about,
                 "use mpi, ucx or shm under mpirun");
-  Communicator world = open_world(backend.open(runtime), clock, options);
+  WorldOptions placed = options;
+  placed.topology = &topology;
+  Communicator world = open_world(backend.open(runtime), clock, placed);
   world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
   return world;
 }
@@ -149,6 +154,7 @@ Communicator Communicator::split(int color, int key) const {
   auto state = std::make_shared<State>(parent.engine, parent.world, std::move(membership));
   state->routes.chosen = parent.routes.chosen;
   state->routes.check = parent.routes.check;
+  state->routes.hosts = hosts_among(ranks, parent.routes.hosts);
   state->group = world.transport->join(state->membership);
   return Communicator(std::move(state));
 }

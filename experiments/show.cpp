@@ -18,9 +18,12 @@
 #include "experiments/show_pipeline.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale {
 namespace {
+
+constexpr std::int64_t most_ranks = 256;
 
 class Show final : public Command {
  public:
@@ -29,11 +32,11 @@ class Show final : public Command {
     options.add_positional("algorithm", words_, "a collective or `pipeline`, and an algorithm for it; default: all")
         .words("COLLECTIVE ALGORITHM")
         .suggest({std::begin(collective_names), std::end(collective_names)});
-    options.add("ranks", ranks_, "number of ranks").range(1, 256);
+    options.add("ranks", ranks_, "number of ranks").range(1, most_ranks);
     options.add("count", count_, "elements of the whole vector; 0: two per rank, or one per rank and chunk").range(0, 1e6);
     options.add("root", root_, "root of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
-    options.add("ranks-per-node", ranks_per_node_, "consecutive ranks that share a node; 0: all of them").range(0, 256);
+    options.add("hosts", hosts_, "the ranks of each host, such as 2,3,1; default: all on one host").words("N,N,…");
     options.add("stages", stages_, "stages of a pipeline").range(1, 64);
     options.add("micro-batches", micro_batches_, "micro-batches per step of a pipeline").range(1, 512);
     options
@@ -49,11 +52,10 @@ class Show final : public Command {
       usage_error("show takes a collective and an algorithm", fmt::format("{} words were given", words_.size()),
                   "for example: " + program() + " show all_reduce ring");
     if (of_pipeline())
-      refuse("a pipeline", {"ranks", "count", "root", "in-place", "ranks-per-node"},
-             "it has --stages, --micro-batches and --chunks");
+      refuse("a pipeline", {"ranks", "hosts", "count", "root", "in-place"}, "it has --stages, --micro-batches and --chunks");
     else
-      refuse("a collective", {"stages", "micro-batches"},
-             "it has --ranks, --count, --root, --in-place and --ranks-per-node");
+      refuse("a collective", {"stages", "micro-batches"}, "it has --ranks, --hosts, --count, --root and --in-place");
+    place_ranks();
     if (root_ >= ranks_)
       usage_error("the root is not a rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
     if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
@@ -91,6 +93,17 @@ class Show final : public Command {
                     fmt::format("--{} {} was given for \"{}\"", flag, options_->find(flag)->text, join(words_, " ")), fix);
   }
 
+  // --hosts implies the number of ranks, so --ranks may only repeat it.
+  void place_ranks() {
+    if (hosts_.empty()) return;
+    const bool counted = options_->find("ranks")->source != Source::other;
+    topology_ = Topology::parse(hosts_, counted ? static_cast<int>(ranks_) : 0);
+    ranks_ = std::ssize(topology_.host_of);
+    if (ranks_ > most_ranks)
+      usage_error("the hosts have too many ranks", fmt::format("--hosts {}: {} ranks", hosts_, ranks_),
+                  fmt::format("give hosts with at most {} ranks together", most_ranks));
+  }
+
   void find_algorithms() {
     std::vector<std::string> known;
     for (const Algorithm& algorithm : all_algorithms()) {
@@ -110,9 +123,7 @@ class Show final : public Command {
   std::int64_t count() const { return count_ ? count_ : std::max<std::int64_t>(2, chunks_) * ranks_; }
 
   Problem problem(Collective what) const {
-    Problem whole = Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_);
-    whole.ranks_per_node = static_cast<int>(ranks_per_node_);
-    return whole;
+    return Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_, topology_.host_of);
   }
 
   std::vector<Schedule> plan() const {
@@ -140,9 +151,10 @@ class Show final : public Command {
 
   const Options* options_ = nullptr;
   std::vector<std::string> words_;
-  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, ranks_per_node_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
+  std::int64_t ranks_ = 4, count_ = 0, root_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
   bool in_place_ = false, steps_ = false;
-  std::string svg_;
+  std::string svg_, hosts_;
+  Topology topology_;  // of --hosts
   std::vector<const Algorithm*> chosen_;
 };
 

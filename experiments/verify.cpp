@@ -1,6 +1,6 @@
 // `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). With p ranks, it tries
 // vectors of 0, 1, p−1, p and 2p+1 elements, for p up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in
-// place and out of place, schedules with and without chunks, and several numbers of ranks per node. It prints one line per
+// place and out of place, schedules with and without chunks, and several numbers of ranks per host. It prints one line per
 // algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved
 // likewise, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
@@ -33,13 +33,13 @@ struct Call {
   std::string words;
 };
 
-Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks = 1, int per_node = 0) {
-  Problem problem = Problem::even(what, count, size, size / 2, in_place);
-  problem.ranks_per_node = per_node;
+Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks = 1,
+               const std::vector<int>& hosts = {}) {
+  const Problem problem = Problem::even(what, count, size, size / 2, in_place, hosts);
   Call call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
   for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
   if (chunks > 1) call.words += fmt::format(" in {} chunks", chunks);
-  if (per_node > 0) call.words += fmt::format(", {} ranks a node", per_node);
+  if (!hosts.empty()) call.words += fmt::format(" on hosts {}", fmt::join(hosts, ","));
   return call;
 }
 
@@ -59,12 +59,19 @@ Call uneven_call(Collective what, int size, bool in_place) {
   return call;
 }
 
-// Whether an algorithm's schedule depends on the number of ranks per node. Schedules are data, so two can be compared.
-bool knows_nodes(const Algorithm& algorithm, int size) {
-  const auto text = [&](int per_node) {
-    return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, per_node).ranks[0]).describe();
+// Rank r is on host r / `each`.
+std::vector<int> hosts_of(int size, int each) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < size; ++rank) hosts.push_back(rank / std::max(each, 1));
+  return hosts;
+}
+
+// Whether an algorithm's schedule depends on where the ranks are. Schedules are data, so two can be compared.
+bool knows_hosts(const Algorithm& algorithm, int size) {
+  const auto text = [&](const std::vector<int>& hosts) {
+    return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, hosts).ranks[0]).describe();
   };
-  return text(0) != text(1);
+  return text({}) != text(hosts_of(size, 1));
 }
 
 std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
@@ -82,10 +89,11 @@ std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
     const bool small = size <= 16;  // on few ranks, longer vectors are tried as well, so that every block is cut
     for (const int chunks : {2, 4, 7})
       if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
-    if (knows_nodes(algorithm, size))
-      for (const int per_node : {1, 2, 3, 4, 8, size - 1})
+    if (knows_hosts(algorithm, size))
+      for (const int each : {1, 2, 3, 4, 8, size - 1})
         for (const int chunks : {1, 3})
-          if (chunks == 1 || small) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, per_node));
+          if (chunks == 1 || small)
+            calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, hosts_of(size, each)));
   }
   const auto does_not_fit = [&](const Call& call) {
     return !std::all_of(call.ranks.begin(), call.ranks.end(), [&](const Problem& p) { return fits(algorithm, p); });

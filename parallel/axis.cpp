@@ -46,11 +46,12 @@ bool Axis::Pending::test() {
 Axis::Axis(std::string name, Communicator group, CommunicationTime& time)
     : name_(std::move(name)), rank_(group.rank()), size_(group.size()), group_(std::move(group)), time_(&time) {}
 
-Axis::Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
+Axis::Axis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend, const std::string& algorithm,
            std::shared_ptr<const Selector> selector, CommunicationTime& time)
     : name_(std::move(name)),
       rank_(rank),
       size_(size),
+      hosts_(std::move(hosts)),
       backend_(std::move(backend)),
       asked_(requested_everywhere(algorithm.empty() ? "auto" : algorithm)),
       selector_(std::move(selector)),
@@ -66,7 +67,7 @@ std::int64_t Axis::foreseen(const TensorCall& call) {
   const Key key = key_of(call, size_, call.from.storage() == call.to.storage());
   const auto [place, is_new] = bytes_.try_emplace(key);
   if (is_new) {
-    const Problem problem = problem_of(key, {}, rank_, size_);
+    const Problem problem = problem_of(key, {}, rank_, size_, hosts_);
     place->second = decide(key, problem, {}, {backend_, *selector_, asked_}).bytes_sent;
   }
   return place->second;

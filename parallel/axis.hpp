@@ -56,8 +56,8 @@ class Axis {
 
   // `time` belongs to the rank and must outlive the axis.
   Axis(std::string name, Communicator group, CommunicationTime& time);
-  // An axis that pretends to be rank `rank` of `size`.
-  Axis(std::string name, int rank, int size, std::string backend, const std::string& algorithm,
+  // An axis that pretends to be rank `rank` of `size` ranks, which are on these hosts (Problem::hosts).
+  Axis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend, const std::string& algorithm,
        std::shared_ptr<const Selector> selector, CommunicationTime& time);
 
   const std::string& name() const { return name_; }
@@ -116,6 +116,7 @@ class Axis {
 
   std::string name_;
   int rank_, size_;
+  std::vector<int> hosts_;
   Communicator group_{nullptr};
   std::string backend_;
   RequestedAlgorithms asked_;

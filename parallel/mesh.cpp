@@ -88,7 +88,9 @@ std::vector<RankGroup> groups_of(const Layout& layout) {
       if (line.size == 1) continue;
       const auto [found, is_new] = known.try_emplace({line.name, line.group}, groups.size());
       if (is_new) groups.push_back({line.name, line.chosen_as, {}});
-      groups[found->second].ranks.push_back(rank);
+      std::vector<int>& ranks = groups[found->second].ranks;
+      ranks.resize(static_cast<std::size_t>(line.size));
+      ranks[static_cast<std::size_t>(line.rank)] = rank;
     }
   return groups;
 }
@@ -135,6 +137,7 @@ Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock
     WorldOptions options{.beside = worlds_.empty() ? nullptr : &worlds_.begin()->second};
     if (topology_.hosts() > 1 && backend_named(backend).one_host)
       options.part = std::make_shared<mpi::Runtime>(runtime, topology_.host_of[static_cast<std::size_t>(runtime.rank())]);
+    if (!options.part) options.topology = &topology_;
     Communicator& world =
         worlds_.emplace(backend, open_world(backend, options.part ? *options.part : runtime, clock, options)).first->second;
     if (!same_choices) same_choices = world.selector();
@@ -228,7 +231,7 @@ std::vector<Mesh::Line> Mesh::lines_of(const Layout& l, std::int64_t rank) {
 Mesh::Mesh(const Layout& layout, std::int64_t rank)
     : layout_(layout),
       place_(coordinates_of(layout, rank)),
-      alone_(std::make_unique<Axis>("alone", 0, 1, "", "", nullptr, *time_)) {}
+      alone_(std::make_unique<Axis>("alone", 0, 1, std::vector<int>{}, "", "", nullptr, *time_)) {}
 
 void Mesh::make(const MakeGroup& make_group) {
   for (const Line& line : lines_of(layout_, number_of(layout_, place_, axes_of(*layout_.axes, dense_grid)))) {
@@ -256,7 +259,9 @@ Axis& Mesh::along(AxisSet axes) const {
 
 Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
   require(layout.ranks() == 1, "{} has {} ranks, but a mesh without a world has one", to_string(layout), layout.ranks());
-  make([&](const Line& line) { return std::make_unique<Axis>(line.name, 0, 1, "", "", nullptr, *time_); });
+  make([&](const Line& line) {
+    return std::make_unique<Axis>(line.name, 0, 1, std::vector<int>{}, "", "", nullptr, *time_);
+  });
 }
 
 Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : Mesh(layout, worlds.rank()) {
@@ -273,10 +278,14 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
 }
 
 Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
-                     std::shared_ptr<const Selector> selector) {
+                     std::shared_ptr<const Selector> selector, const std::vector<int>& hosts) {
   Mesh mesh(layout, rank);
+  std::map<std::string, std::vector<int>> hosts_of;  // by the name of a group of this rank
+  if (!hosts.empty())
+    for (const RankGroup& group : groups_of(layout))
+      if (std::ranges::count(group.ranks, rank)) hosts_of[group.name] = hosts_among(group.ranks, hosts);
   mesh.make([&](const Line& line) {
-    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size),
+    return std::make_unique<Axis>(line.name, static_cast<int>(line.rank), static_cast<int>(line.size), hosts_of[line.name],
                                   choice_for(backends, line.chosen_as), choice_for(algorithms, line.chosen_as), selector,
                                   *mesh.time_);
   });

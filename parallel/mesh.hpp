@@ -61,7 +61,7 @@ Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
 // A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses.
 struct RankGroup {
   std::string name, chosen_as;
-  std::vector<int> ranks;
+  std::vector<int> ranks;  // in the order of the group
 };
 std::vector<RankGroup> groups_of(const Layout& layout);
 // The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
@@ -74,9 +74,9 @@ class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
-  // For plans: the mesh as `rank` would see it, without any peers.
+  // For plans: the mesh as `rank` would see it, without any peers. `hosts`: the host of each rank; empty: all on one host.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
-                        std::shared_ptr<const Selector> selector);
+                        std::shared_ptr<const Selector> selector, const std::vector<int>& hosts = {});
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }

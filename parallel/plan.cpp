@@ -34,7 +34,7 @@ class Pretence {
   Pretence(const PlanRequest& r, int rank)
       : training_(unlimited(r.options),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
-                                  r.selector ? r.selector : std::make_shared<const Selector>()),
+                                  r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
                   nothing_, still_) {}
 
   // Returns the traffic of act(training).

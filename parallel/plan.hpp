@@ -27,6 +27,7 @@ struct PlanRequest {
   Layout layout;
   ByAxis backends{{"", "shm"}}, algorithms{{"", "ring"}};
   std::shared_ptr<const Selector> selector = nullptr;  // chooses for `auto`; null: by the cost model alone
+  std::vector<int> hosts = {};                         // the host of each rank; empty: all ranks are on one host
 };
 
 struct RankPlan {

@@ -109,11 +109,7 @@ std::string why_not(const Case& row, const Stage& stage) {
 
 }  // namespace
 
-Problem Case::problem() const {
-  Problem problem = Problem::even(what, count, ranks, root, in_place);
-  problem.ranks_per_node = ranks_per_node;
-  return problem;
-}
+Problem Case::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }
 
 double Case::bus_factor() const {
   const double others = static_cast<double>(ranks - 1) / ranks;
@@ -226,7 +222,7 @@ Grid make_grid(const Wanted& wanted, const Stage& stage) {
     for (const std::string& algorithm : spelt(wanted.algorithms, algorithms))
       for (const std::string& chunks : algorithm == "native" || algorithm == "auto" ? Words{"1"} : wanted.chunks) {
         Case row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
-        row.ranks = stage.ranks, row.ranks_per_node = static_cast<int>(wanted.ranks_per_node), row.count = stage.ranks;
+        row.ranks = row.count = stage.ranks, row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;
         each_value(row);
       }
   }

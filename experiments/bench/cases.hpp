@@ -25,8 +25,8 @@ struct Case {
   int root = 0;           // root, if the collective has one
   bool in_place = false;
   int ranks = 1;
-  int ranks_per_node = 0;
-  std::int64_t count = 0;  // elements of the whole vector
+  std::vector<int> hosts = {};  // by rank: its host, real or pretended; empty: all ranks are on one host
+  std::int64_t count = 0;       // elements of the whole vector
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Problem problem() const;
@@ -40,7 +40,7 @@ struct Wanted {
   std::vector<std::string> ops{"all_reduce"}, algorithms{"auto"}, dtypes{"f32"}, redops{"sum"}, roots{"0"}, chunks{"1"};
   std::string in_place = "both";                                    // or yes, or no
   std::int64_t begin = 8, end = std::int64_t{1} << 26, factor = 8;  // bytes; factor 1: only `begin`
-  std::int64_t ranks_per_node = 0;
+  std::vector<int> hosts = {};                                      // pretended; empty: the hosts where the ranks are
 };
 
 void refuse_unknown(const Wanted& wanted);  // a usage error that names the unknown value
@@ -50,6 +50,7 @@ struct Stage {
   std::string backend;
   int ranks = 1;
   std::vector<bool> has_native;  // by collective
+  std::vector<int> hosts = {};   // where the ranks are
 };
 
 struct Grid {

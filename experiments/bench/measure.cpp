@@ -53,7 +53,7 @@ Communicator& Bench::communicator_for(const Case& row) {
   Communicator& communicator = row.algorithm == "native" ? apart_ : world_;
   communicator.choose(row.what, row.algorithm, row.chunks);
   communicator.check_calls(how_.compare_calls);
-  communicator.pretend_nodes(row.ranks_per_node);
+  communicator.pretend_hosts(row.hosts);
   return communicator;
 }
 

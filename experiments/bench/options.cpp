@@ -5,6 +5,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "src/base/text.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -47,13 +48,14 @@ void Asked::declare(Options& options) {
   options.add("memory", memory_, "symmetric: memory that peers can map; heap: ordinary memory")
       .one_of({"symmetric", "heap"});
   options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
-  options.add("ranks-per-node", wanted.ranks_per_node, "ranks that hierarchical algorithms treat as a node; 0: all")
-      .range(0, 1e6);
+  options.add("hosts", hosts_, "algorithms treat the ranks as if each host had so many; default: the hosts where they are")
+      .words("N,N,…");
   options.add("tuning", tuning_, "tuning table to use instead of the default one").words("FILE");
 }
 
 void Asked::check() {
   refuse_unknown(wanted);
+  wanted.hosts = hosts_.empty() ? std::vector<int>{} : Topology::parse(hosts_, 0).host_of;
   if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
   if (!tuning_.empty() && std::filesystem::exists(tuning_)) read_tuning(tuning_);
 }

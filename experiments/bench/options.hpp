@@ -25,7 +25,7 @@ class Asked {
 
  private:
   std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;
-  std::string cache_ = "hot", memory_ = "symmetric", tuning_;
+  std::string cache_ = "hot", memory_ = "symmetric", tuning_, hosts_;
 };
 
 }  // namespace chorale::bench

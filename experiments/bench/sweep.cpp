@@ -33,7 +33,7 @@ std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
 }
 
 Stage stage_of(const Communicator& world) {
-  Stage stage{world.backend(), world.size(), {}};
+  Stage stage{world.backend(), world.size(), {}, world.hosts()};
   for (std::size_t what = 0; what < std::size(collective_names); ++what)
     stage.has_native.push_back(world.transport().has_native(static_cast<Collective>(what)));
   return stage;

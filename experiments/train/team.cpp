@@ -32,7 +32,7 @@ Mesh Team::mesh() const { return worlds_ ? Mesh(choice_.layout, *worlds_, choice
 
 PlanRequest Team::plans(const TrainingOptions& options) const {
   PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
-  if (worlds_) request.selector = worlds_->selector();
+  if (worlds_) request.selector = worlds_->selector(), request.hosts = worlds_->topology().host_of;
   return request;
 }
 

@@ -5,6 +5,7 @@
 
 #include "collectives/analysis/checker.hpp"
 #include "collectives/trees.hpp"
+#include "src/base/topology.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/planning.hpp"
 
@@ -141,20 +142,20 @@ TEST_CASE("two complementary trees share no inner node, and both have minimal de
     }
 }
 
-TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector between nodes") {
+TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector between hosts") {
   const std::int64_t n = 240;
   Problem problem = even(Collective::all_reduce, n, 12);
-  problem.ranks_per_node = 4;
+  problem.hosts = Topology::of_counts({4, 4, 4}).host_of;
   for (const Schedule& rank : plan_all_ranks(named(Collective::all_reduce, "hierarchical"), problem)) {
-    const int own_node = rank.problem().rank / 4;
+    const int own_host = rank.problem().rank / 4;
     std::int64_t between = 0;
     for (const Step& step : rank.steps)
       for (const int peer : step.peers) {
-        if (step.kind != Kind::send || peer / 4 == own_node) continue;
+        if (step.kind != Kind::send || peer / 4 == own_host) continue;
         CHECK(peer % 4 == rank.problem().rank % 4);
         between += step.src[0].count;
       }
-    CHECK(between == 2 * (n / 4) * 2 / 3);  // as a circulant all-reduce of n/4 elements on three nodes
+    CHECK(between == 2 * (n / 4) * 2 / 3);  // as a circulant all-reduce of n/4 elements on three hosts
   }
 }
 

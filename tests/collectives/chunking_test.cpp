@@ -25,15 +25,15 @@ TEST_CASE("every algorithm is proved correct in chunks too, and sends as many el
           }
 }
 
-TEST_CASE("a hierarchical all-reduce is proved correct for nodes of any size, also in chunks") {
+TEST_CASE("a hierarchical all-reduce is proved correct for hosts of any size, also in chunks") {
   const Algorithm& algorithm = named(Collective::all_reduce, "hierarchical");
   for (int size = 1; size <= 13; ++size)
-    for (int per_node = 1; per_node <= size + 1; ++per_node)
+    for (int each = 1; each <= size + 1; ++each)
       for (const int chunks : {1, 3})
         for (const bool in_place : {false, true}) {
           Problem problem = even(Collective::all_reduce, 5 * size + 2, size, in_place);
-          problem.ranks_per_node = per_node;
-          INFO(size << " ranks, " << per_node << " a node, " << chunks << " chunks" << (in_place ? ", in place" : ""));
+          for (int rank = 0; rank < size; ++rank) problem.hosts.push_back(rank / each);
+          INFO(size << " ranks, " << each << " on a host, " << chunks << " chunks" << (in_place ? ", in place" : ""));
           REQUIRE(find_flaw(cut_all(plan_all_ranks(algorithm, problem), chunks)) == "");
         }
 }

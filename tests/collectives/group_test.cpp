@@ -44,6 +44,20 @@ std::string groups_by_color_and_key(Communicator& c) {
   return "";
 }
 
+// Rank r pretends to be on host r / 2. Groups take the hosts of their ranks, in their own order and numbering.
+std::string groups_know_hosts(Communicator& c) {
+  const int p = c.size(), last = (p - 1) / 2;
+  std::vector<int> hosts, backwards;
+  for (int r = 0; r < p; ++r) hosts.push_back(r / 2 + 4), backwards.push_back(last - (p - 1 - r) / 2);
+  c.pretend_hosts(hosts);
+  if (c.split(c.rank() / 2, 0).hosts() != std::vector<int>{}) return "ranks of one host are on several";
+  if (c.split(0, -c.rank()).hosts() != (last == 0 ? std::vector<int>{} : backwards)) return "a group has other hosts";
+  if (thrown_by([&] { c.pretend_hosts(std::vector<int>(9)); }).find("hosts of 9 ranks") == std::string::npos)
+    return "hosts of another number of ranks are accepted";
+  c.pretend_hosts({});
+  return c.hosts().empty() ? "" : "hosts stay after they are given up";
+}
+
 // Message i from one rank to another. Each has its own size and values that identify it.
 std::vector<std::int32_t> message(int from, int to, int i) {
   constexpr std::size_t sizes[] = {1, 5000, 3, 0, 200000, 17};
@@ -236,6 +250,7 @@ std::string sums_of_a_crowd(Communicator& c) {
 constexpr Check crowd[] = {{"sums of a crowd", sums_of_a_crowd}};
 constexpr Check checks[] = {
     {"groups by color and key", groups_by_color_and_key},
+    {"groups know hosts", groups_know_hosts},
     {"messages in flight", messages_in_flight},
     {"a message outlives its group", a_message_outlives_its_group},
     {"many in flight", many_in_flight},

@@ -89,7 +89,9 @@ std::string same_bits_on_all_ranks(Communicator& c) {
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != Collective::all_reduce) continue;
     c.choose(algorithm.what, algorithm.name, 2);
-    c.pretend_nodes(c.size() % 2 == 0 ? 2 : 0);
+    std::vector<int> hosts;
+    for (int r = 0; r < c.size(); ++r) hosts.push_back(c.size() % 2 == 0 ? r / 2 : 0);
+    c.pretend_hosts(hosts);
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
       for (const Redop op : {Redop::sum, Redop::avg}) {
         const std::int64_t count = 1009;

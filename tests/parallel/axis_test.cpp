@@ -1,5 +1,7 @@
 // Checks what strategies rely on when they call collectives along an axis of the mesh. With one rank, a collective copies
 // its input. A call in flight keeps its tensors alive and makes progress while layers compute.
+#include <fmt/format.h>
+
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -111,22 +113,26 @@ TEST_CASE("a planned axis, which sends nothing, counts the bytes that a real axi
   std::vector<std::string> algorithms{"auto"};
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce) algorithms.emplace_back(row.name);
-  for (const int size : {2, 3, 4})
+  const std::vector<std::vector<int>> places{{0, 0}, {0, 1}, {0, 0, 0}, {0, 1, 0}, {0, 0, 0, 0}, {0, 1, 0, 1}, {0, 1, 1, 2}};
+  for (const std::vector<int>& hosts : places)
     for (const std::string& algorithm : algorithms)
       for (const std::int64_t count : {1, 7, 4096}) {
+        const int size = static_cast<int>(hosts.size());
         const bool fits_all = std::ranges::all_of(all_algorithms(), [&](const Algorithm& row) {
           return row.name != algorithm || fits(row, Problem::even(row.what, count * size, size));
         });
         if (!fits_all) continue;
-        INFO(algorithm << " on " << size << " ranks, " << count << " elements each");
+        INFO(algorithm << " on hosts " << fmt::format("{}", fmt::join(hosts, ",")) << ", " << count << " elements each");
         const Layout layout = parse_layout(fmt::format("dp{}", size), 0);
         ThreadWorld world(size);
         CHECK(test::on_threads(size, [&](test::ThreadRank& me) {
                 SystemClock clock;
-                const Worlds worlds(open_world(world.transport(me.rank()), clock));
+                Communicator placed = open_world(world.transport(me.rank()), clock);
+                placed.pretend_hosts(hosts);
+                const Worlds worlds(std::move(placed));
                 const Mesh real(layout, worlds, {{"", algorithm}});
                 const Mesh pretended = Mesh::pretended(layout, me.rank(), {{"", "threads"}}, {{"", algorithm}},
-                                                       std::make_shared<const Selector>());
+                                                       std::make_shared<const Selector>(), hosts);
                 PhantomMemory phantom;
                 Ledger ledger;
                 Allocator memory(worlds.memory(), ledger), nothing(phantom, ledger);

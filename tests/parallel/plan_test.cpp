@@ -47,7 +47,9 @@ void planned_is_measured(const PlanRequest& request) {
   ThreadWorld world(ranks);
   CHECK(test::on_threads(ranks, [&](test::ThreadRank& me) {
           SystemClock clock;
-          const Worlds worlds(open_world(world.transport(me.rank()), clock));
+          Communicator placed = open_world(world.transport(me.rank()), clock);
+          placed.pretend_hosts(request.hosts);
+          const Worlds worlds(std::move(placed));
           Training training(request.options, Mesh(request.layout, worlds, request.algorithms), worlds.memory(), clock);
           clear_accounts(training.mesh());
           training.step(read_nothing);
@@ -61,6 +63,16 @@ TEST_CASE("measured calls and bytes equal the plan", "[threads]") {
   for (const int world : {2, 4, 6, 8})
     for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))
       for (const char* algorithm : {"ring", "auto"}) planned_is_measured(request_for(layout, algorithm));
+}
+
+TEST_CASE("measured calls and bytes equal the plan on several hosts", "[threads]") {
+  for (const std::vector<int>& hosts : {std::vector{0, 0, 1, 1}, std::vector{0, 1, 0, 1}, std::vector{0, 1, 1, 2}})
+    for (const Layout& layout : all_layouts({request_for({}, "ring").options.shape, 4, 12, 1}))
+      for (const char* algorithm : {"hierarchical", "auto"}) {
+        PlanRequest request = request_for(layout, algorithm);
+        request.hosts = hosts;
+        planned_is_measured(request);
+      }
 }
 
 // Whether every collective of training can use this algorithm under this layout.
