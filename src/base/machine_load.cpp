@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
+
+#include "src/base/text.hpp"
 
 #include "src/base/host.hpp"
 
@@ -34,6 +37,17 @@ MachineReading read_machine(const Clock& clock, const std::filesystem::path& roo
   reading.worked = (user + nice + system + interrupts + soft_interrupts) / ticks;
   reading.stolen = stolen / ticks;
   std::ifstream(root / "proc/loadavg") >> reading.load;
+  std::ifstream interfaces(root / "proc/net/dev");
+  for (std::string line; std::getline(interfaces, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || trim(line.substr(0, colon)) == "lo") continue;
+    double in = 0, out = 0, other = 0;
+    std::istringstream counts(line.substr(colon + 1));
+    counts >> in;
+    for (int column = 1; column < 8; ++column) counts >> other;
+    counts >> out;
+    reading.bytes_in += in, reading.bytes_out += out;
+  }
   return reading;
 }
 
@@ -46,7 +60,10 @@ std::string OtherWork::text() const {
 }
 
 OtherWork work_between(const MachineReading& before, const MachineReading& after, int cores) {
-  OtherWork work{.load = before.load, .of_cores = std::max(1, cores)};
+  OtherWork work{.load = before.load,
+                 .of_cores = std::max(1, cores),
+                 .bytes_out = after.bytes_out - before.bytes_out,
+                 .bytes_in = after.bytes_in - before.bytes_in};
   const double seconds = after.at - before.at;
   if (seconds <= 0) return work;
   const double others = after.worked - before.worked - (after.own - before.own);

@@ -3,6 +3,7 @@
 //   /proc/stat      CPU seconds of all cores since boot: busy, and stolen (given to other machines by the hypervisor)
 //   /proc/loadavg   mean number of running and waiting tasks over the last minute
 //   getrusage       CPU seconds of this process, which are subtracted
+//   /proc/net/dev   bytes that this host's network interfaces have sent and received, loopback excluded
 //
 // Readings are plain numbers, so tests need no busy machine.
 #pragma once
@@ -14,20 +15,22 @@
 namespace chorale {
 
 struct MachineReading {
-  double at = 0;                  // time of the reading, in seconds of the clock
-  double worked = 0, stolen = 0;  // CPU seconds of all cores
-  double own = 0;                 // CPU seconds of this process, or of all ranks on the machine
-  double load = 0;                // mean number of running and waiting tasks
+  double at = 0;                       // time of the reading, in seconds of the clock
+  double worked = 0, stolen = 0;       // CPU seconds of all cores
+  double own = 0;                      // CPU seconds of this process, or of all ranks on the machine
+  double load = 0;                     // mean number of running and waiting tasks
+  double bytes_out = 0, bytes_in = 0;  // of all network interfaces
 };
 // `root` is prepended to every path, so a test can pass a folder with files that it wrote.
 MachineReading read_machine(const Clock& clock, const std::filesystem::path& root = "/");
 
 // The load between two readings that does not come from this process.
 struct OtherWork {
-  double cores = 0;   // mean number of cores that other programs kept busy
-  double stolen = 0;  // fraction of the machine's CPU time that the hypervisor gave to other machines
-  double load = 0;    // of the first reading
-  int of_cores = 1;   // cores of the machine
+  double cores = 0;                    // mean number of cores that other programs kept busy
+  double stolen = 0;                   // fraction of the machine's CPU time that the hypervisor gave to other machines
+  double load = 0;                     // of the first reading
+  int of_cores = 1;                    // cores of the machine
+  double bytes_out = 0, bytes_in = 0;  // on the host's network interfaces, this process included
 
   // True if other programs use at least 0.25 cores and at least 2 % of all cores (an idle system uses less), or if the
   // hypervisor takes at least 2 % of the CPU time.

@@ -39,6 +39,7 @@ class Hosts(unittest.TestCase):
         done = self.run_on_hosts(*args, **kwargs)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("bytes sent: as planned", done.stdout)
+        self.assertRegex(done.stdout, r"network interfaces: n0 sent \S+ .iB, n1 sent \S+ .iB")
         return done.stdout
 
     def test_training_on_two_hosts(self):
