@@ -1,6 +1,7 @@
 #include "collectives/lanes.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "src/base/error.hpp"
 
@@ -10,11 +11,12 @@ Lanes::Lanes(const Problem& p) {
   require(p.hosts.empty() || std::ssize(p.hosts) == p.size, "a problem of {} ranks has hosts for {}", p.size,
           p.hosts.size());
   std::vector<int> all(static_cast<std::size_t>(p.size));
-  for (int rank = 0; rank < p.size; ++rank) all[static_cast<std::size_t>(rank)] = rank;
-  const std::vector<int> hosts = hosts_among(all, p.hosts);
+  std::iota(all.begin(), all.end(), 0);
+  hosts_ = hosts_among(all, p.hosts);
+  hosts_.resize(all.size());  // hosts_among() gives nothing if there is one host
   for (const int rank : all) {
-    const int host = hosts.empty() ? 0 : hosts[static_cast<std::size_t>(rank)];
-    if (host == this->hosts()) ranks_.emplace_back();
+    const int host = host_of(rank);
+    if (host == hosts()) ranks_.emplace_back();
     std::vector<int>& theirs = ranks_[static_cast<std::size_t>(host)];
     if (rank == p.rank) host_ = host, local_ = static_cast<int>(theirs.size());
     theirs.push_back(rank);
@@ -22,10 +24,16 @@ Lanes::Lanes(const Problem& p) {
   }
 }
 
-std::vector<int> Lanes::owners(int lane) const {
-  std::vector<int> ranks;
-  for (int host = 0; host < hosts(); ++host) ranks.push_back(owner(host, lane));
-  return ranks;
+std::vector<int> Lanes::all_hosts() const {
+  std::vector<int> all(ranks_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<int> Lanes::hosts_beyond(int rank) const {
+  std::vector<int> others = all_hosts();
+  if (hosts() > 1) std::erase(others, host_of(rank));
+  return others;
 }
 
 }  // namespace chorale

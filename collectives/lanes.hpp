@@ -21,18 +21,21 @@ class Lanes {
   int count() const { return count_; }                           // the number of lanes
   int host() const { return host_; }                             // this rank's host, and its index among the host's ranks
   int local() const { return local_; }
+  int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
+  std::vector<int> all_hosts() const;
+  std::vector<int> hosts_beyond(int rank) const;  // all hosts but that of `rank`; if there is only one host, that one
 
   // The local-th rank of a host owns the lanes first(host, local) … first(host, local + 1) − 1.
   int first(int host, int local) const { return local * count_ / size_of(host); }
   int owner(int host, int lane) const {
     return ranks(host)[static_cast<std::size_t>(((lane + 1) * size_of(host) - 1) / count_)];
   }
-  std::vector<int> owners(int lane) const;  // by host
 
  private:
   int size_of(int host) const { return static_cast<int>(ranks(host).size()); }
-  std::vector<std::vector<int>> ranks_;
+  std::vector<int> hosts_;               // by rank
+  std::vector<std::vector<int>> ranks_;  // by host
   int count_ = 0, host_ = 0, local_ = 0;
 };
 

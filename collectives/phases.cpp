@@ -28,12 +28,14 @@ void keep_own_block(Schedule& s, const Home& given) {
 
 std::vector<Range> around(const Home& home, int size, int first, int count) {
   std::vector<Range> pieces;
-  for (int b = first % size, left = count; left > 0; b = 0) {
-    const int here = std::min(left, size - b);
-    Range piece = home(b);
-    for (int i = 1; i < here; ++i) piece.count += home(b + i).count;
-    pieces.push_back(piece);
-    left -= here;
+  for (int i = 0; i < count; ++i) {
+    const Range block = home((first + i) % size);
+    const bool adjoins =
+        !pieces.empty() && pieces.back().place == block.place && pieces.back().first + pieces.back().count == block.first;
+    if (adjoins)
+      pieces.back().count += block.count;
+    else
+      pieces.push_back(block);
   }
   return pieces;
 }

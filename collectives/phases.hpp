@@ -40,9 +40,9 @@ void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
 // These two take ⌈log₂ p⌉ rounds for any number of ranks p. The reduce-scatter sends p/2, p/4, … (rounded up) ranks ahead.
-// The all-gather reverses it: it sends …, p/4, p/2 ranks back. The homes of consecutive blocks must be consecutive in
-// memory.
-void circulant_reduce_scatter(Schedule& s, const Home& home);
+// The all-gather reverses it: it sends …, p/4, p/2 ranks back. `own` says where this rank's addends are.
+// Blocks whose homes adjoin in memory travel in one message, so homes must adjoin on all ranks alike.
+void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
 // The next two move whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives vectors,
@@ -65,7 +65,7 @@ void keep_own_block(Schedule& s, const Home& given);  // copies the block from t
 void binomial_all_reduce(Schedule& s);
 void one_shot_all_reduce(Schedule& s);
 
-// The ranges of blocks first … first + count − 1, modulo size: one range, or two if the blocks wrap around.
+// The ranges of blocks first … first + count − 1, modulo size. Blocks that adjoin in memory are one range.
 std::vector<Range> around(const Home& home, int size, int first, int count);
 
 }  // namespace chorale

@@ -6,7 +6,7 @@ namespace chorale::all_reduce {
 
 Schedule circulant(const Problem& p) {
   Schedule s(p);
-  circulant_reduce_scatter(s, in_output(p));
+  circulant_reduce_scatter(s, in_input(p), in_output(p));
   circulant_all_gather(s, in_output(p));
   return s;
 }

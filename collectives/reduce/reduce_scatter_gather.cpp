@@ -8,7 +8,7 @@ namespace chorale::reduce {
 Schedule reduce_scatter_gather(const Problem& p) {
   Schedule s(p);
   const Home home = p.rank == p.root ? in_output(p) : in_scratch(s);
-  circulant_reduce_scatter(s, home);
+  circulant_reduce_scatter(s, in_input(p), home);
   binomial_gather(s, p.root, home);
   return s;
 }

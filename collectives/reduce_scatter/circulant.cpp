@@ -8,9 +8,8 @@
 
 namespace chorale {
 
-void circulant_reduce_scatter(Schedule& s, const Home& home) {
+void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home) {
   const Problem& p = s.problem();
-  const Home own = in_input(p);
   // By i: whether block i already has a partial sum in home. The values are the same on every rank.
   std::vector<bool> summed(static_cast<std::size_t>(p.size), false);
   const auto is_summed = [&](int i) -> bool { return summed[static_cast<std::size_t>(i)]; };
@@ -40,7 +39,7 @@ namespace reduce_scatter {
 Schedule circulant(const Problem& p) {
   Schedule s(p);
   const Home partial = in_scratch(s);
-  circulant_reduce_scatter(s, partial);
+  circulant_reduce_scatter(s, in_input(p), partial);
   s.copy(partial(p.rank), output(0, p.blocks.count(p.rank)));
   return s;
 }

@@ -78,6 +78,7 @@ class Performance {
     Problem problem = Problem::even(what, count, p, act.root % p, in_place);
     problem.rank = group.rank();
     choose(act, group, problem);
+    if (act.how & 128) group.pretend_hosts(some_hosts(act, p));
     if (what == Collective::barrier) {
       group.barrier();
       return "";
@@ -95,6 +96,13 @@ class Performance {
       group.choose(problem.what, "auto");
     else
       group.choose(problem.what, able[pick]->name, 1 + act.algorithm / 64);
+  }
+
+  // Up to four hosts with consecutive or interleaved ranks, and with equal or unequal numbers of them.
+  static std::vector<int> some_hosts(const Act& act, int size) {
+    std::vector<int> hosts;
+    for (int rank = 0; rank < size; ++rank) hosts.push_back((rank + act.group % 3) / (1 + act.root % 3) % (1 + act.op % 4));
+    return hosts;
   }
 
   // A message from one rank of the group to another. Its values are those of a broadcast's input.

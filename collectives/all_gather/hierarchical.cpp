@@ -1,0 +1,20 @@
+// Hierarchical all-gather, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
+// reduce-scatter. The owners of a lane on all hosts exchange their blocks; then the ranks of each host gather all lanes. So
+// each host receives the blocks of the other hosts once, the least that any algorithm can receive: (n−1)/n of the vector if
+// the blocks of all n hosts are equally long.
+#include "collectives/hierarchy.hpp"
+#include "collectives/phases.hpp"
+
+namespace chorale::all_gather {
+
+Schedule hierarchical(const Problem& p) {
+  Schedule s(p);
+  const Lanes lanes(p);
+  s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
+  Hierarchy work(s, lanes, pieces_of_blocks(lanes, p.blocks), output(0, p.blocks.total()));
+  work.gather_between();
+  work.gather_within();
+  return s;
+}
+
+}  // namespace chorale::all_gather

@@ -1,0 +1,83 @@
+// Hierarchical all-to-all, for small blocks and links that are slow between hosts. All blocks from one host to one rank of
+// another host travel in one message: an agent on the sending host collects them first. So a host with m ranks sends one
+// message instead of m to each rank elsewhere. Every block crosses between hosts once, the least that any algorithm can
+// send. Within hosts, ranks send directly. Agents pass on blocks of other ranks, whose sizes they do not know: all blocks
+// must have the same size.
+//
+//   hosts 0 0 1 1    rank 0 collects the blocks of ranks 0 and 1 for rank 2, and sends them
+//                    rank 1 collects the blocks of ranks 0 and 1 for rank 3, and sends them
+#include "collectives/lanes.hpp"
+#include "collectives/phases.hpp"
+
+namespace chorale::all_to_all {
+namespace {
+
+// The rank of a host that collects the host's blocks for `receiver`, a rank of another host.
+int agent(const Lanes& lanes, int host, int receiver) {
+  const auto& there = lanes.ranks(lanes.host_of(receiver));
+  const auto place = std::ranges::find(there, receiver) - there.begin() + lanes.host_of(receiver);
+  return lanes.ranks(host)[static_cast<std::size_t>(place) % lanes.ranks(host).size()];
+}
+
+void send_directly(Schedule& s, const std::vector<int>& ranks, int local, const Home& given, const Home& taken) {
+  const int size = static_cast<int>(ranks.size());
+  const auto peer = [&](int ahead) { return ranks[static_cast<std::size_t>(modulo(local + ahead, size))]; };
+  s.round();
+  for (int k = 1; k < size; ++k) s.send(peer(k), given(peer(k)));
+  for (int k = 1; k < size; ++k) s.recv(peer(-k), taken(peer(-k)));
+  keep_own_block(s, given);
+}
+
+}  // namespace
+
+Schedule hierarchical(const Problem& p) {
+  Schedule s(p);
+  const Lanes lanes(p);
+  const Home given = outgoing(s), taken = in_taken(p);
+  const std::int64_t count = p.blocks.count(0);
+  const std::vector<int>& here = lanes.ranks(lanes.host());
+  send_directly(s, here, lanes.local(), given, taken);
+
+  std::vector<std::pair<int, Range>> collected;  // receiver, and its blocks of all ranks of this host
+  s.round();
+  for (int receiver = 0; receiver < p.size; ++receiver) {
+    if (lanes.host_of(receiver) == lanes.host()) continue;
+    const int collector = agent(lanes, lanes.host(), receiver);
+    if (collector != p.rank) {
+      s.send(collector, given(receiver));
+      continue;
+    }
+    if (here.size() == 1) {
+      collected.emplace_back(receiver, given(receiver));
+      continue;
+    }
+    Range next = s.scratch(count * std::ssize(here));
+    collected.emplace_back(receiver, next);
+    next.count = count;
+    for (const int sender : here) {
+      if (sender == p.rank)
+        s.copy(given(receiver), next);
+      else
+        s.recv(sender, next);
+      next.first += count;
+    }
+  }
+  s.round();
+  for (const auto& [receiver, blocks] : collected) s.send(receiver, blocks);
+  for (int host = 0; host < lanes.hosts(); ++host) {
+    if (host == lanes.host()) continue;
+    const std::vector<int>& senders = lanes.ranks(host);
+    const std::int64_t total = count * std::ssize(senders);
+    const bool adjoin = senders.back() - senders.front() + 1 == std::ssize(senders);  // in the output
+    Range next = adjoin ? output(taken(senders[0]).first, total) : s.scratch(total);
+    s.recv(agent(lanes, host, p.rank), next);
+    next.count = count;
+    for (const int sender : senders) {
+      s.copy(next, taken(sender));  // no step if the block is there already
+      next.first += count;
+    }
+  }
+  return s;
+}
+
+}  // namespace chorale::all_to_all

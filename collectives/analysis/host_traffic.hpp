@@ -1,0 +1,18 @@
+// What crosses the links between hosts, counted from the schedules of all ranks (Problem::hosts).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schedule.hpp"
+
+namespace chorale {
+
+struct HostTraffic {
+  std::int64_t elements_sent = 0, messages_sent = 0;  // to other hosts
+  std::int64_t elements_received = 0, messages_received = 0;
+};
+
+// By host; hosts are numbered in the order of their first rank.
+std::vector<HostTraffic> host_traffic(const std::vector<Schedule>& ranks);
+
+}  // namespace chorale

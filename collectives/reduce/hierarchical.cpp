@@ -1,0 +1,22 @@
+// Hierarchical reduce, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
+// broadcast. The ranks of each host sum the vector together. The hosts other than the root's exchange their sums, and each
+// sends a different part of the total to the root's host. So the vector leaves each of these hosts once and enters the
+// root's host once, the least that any algorithm can send.
+#include "collectives/hierarchy.hpp"
+
+namespace chorale::reduce {
+
+Schedule hierarchical(const Problem& p) {
+  Schedule s(p);
+  const Lanes lanes(p);
+  const std::int64_t count = p.blocks.total();
+  const Range whole = p.rank == p.root ? output(0, count) : s.scratch(count);
+  Hierarchy work(s, lanes, even_pieces(lanes, count, lanes.hosts_beyond(p.root)), whole);
+  work.sum_within(input(0, count));
+  work.sum_between();
+  work.collect_pieces(p.root);
+  work.gather_at(p.root);
+  return s;
+}
+
+}  // namespace chorale::reduce

@@ -1,0 +1,21 @@
+// Hierarchical reduce-scatter, for links that are fast within a host and slow between hosts. The ranks of a host sum the
+// vector together, each its own lanes of every host's blocks; the owners of a lane on all hosts then exchange their sums. So
+// each host sends the blocks of the other hosts once, the least that any algorithm can send: (n−1)/n of the vector if the
+// blocks of all n hosts are equally long.
+#include "collectives/hierarchy.hpp"
+
+namespace chorale::reduce_scatter {
+
+Schedule hierarchical(const Problem& p) {
+  Schedule s(p);
+  const Lanes lanes(p);
+  const std::int64_t count = p.blocks.total(), own = p.blocks.count(p.rank);
+  const Range partial = s.scratch(count);
+  Hierarchy work(s, lanes, pieces_of_blocks(lanes, p.blocks), partial);
+  work.sum_within(input(0, count));
+  work.sum_between();
+  s.copy({partial.place, partial.first + p.blocks.first(p.rank), own}, output(0, own));
+  return s;
+}
+
+}  // namespace chorale::reduce_scatter
