@@ -14,16 +14,14 @@
 #include "collectives/chunking.hpp"
 #include "experiments/advice.hpp"
 #include "experiments/command.hpp"
+#include "experiments/hosts_option.hpp"
 #include "experiments/show.hpp"
 #include "experiments/show_pipeline.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
-#include "src/base/topology.hpp"
 
 namespace chorale {
 namespace {
-
-constexpr std::int64_t most_ranks = 256;
 
 class Show final : public Command {
  public:
@@ -32,11 +30,11 @@ class Show final : public Command {
     options.add_positional("algorithm", words_, "a collective or `pipeline`, and an algorithm for it; default: all")
         .words("COLLECTIVE ALGORITHM")
         .suggest({std::begin(collective_names), std::end(collective_names)});
-    options.add("ranks", ranks_, "number of ranks").range(1, most_ranks);
+    options.add("ranks", ranks_, "number of ranks").range(1, most_ranks_shown);
     options.add("count", count_, "elements of the whole vector; 0: two per rank, or one per rank and chunk").range(0, 1e6);
     options.add("root", root_, "root of a broadcast, reduce, gather or scatter").range(0, 255);
     options.add("in-place", in_place_, "input and output are one buffer");
-    options.add("hosts", hosts_, "the ranks of each host, such as 2,3,1; default: all on one host").words("N,N,…");
+    hosts_.declare(options, "the ranks of each host, such as 2,3,1; default: all on one host");
     options.add("stages", stages_, "stages of a pipeline").range(1, 64);
     options.add("micro-batches", micro_batches_, "micro-batches per step of a pipeline").range(1, 512);
     options
@@ -55,7 +53,7 @@ class Show final : public Command {
       refuse("a pipeline", {"ranks", "hosts", "count", "root", "in-place"}, "it has --stages, --micro-batches and --chunks");
     else
       refuse("a collective", {"stages", "micro-batches"}, "it has --ranks, --hosts, --count, --root and --in-place");
-    place_ranks();
+    hosts_.resolve(ranks_);
     if (root_ >= ranks_)
       usage_error("the root is not a rank", fmt::format("root {} of {} ranks", root_, ranks_), "choose 0 to ranks − 1");
     if (words_.size() < 2 && (steps_ || (chunks_ > 1 && !of_pipeline()) || !svg_.empty()))
@@ -75,8 +73,9 @@ class Show final : public Command {
     else if (words_.size() == 2)
       fmt::print("{}", describe_algorithm(*chosen_[0], plan(), steps_));
     else
-      fmt::print("{} ranks, {} elements{}; {}", ranks_, count(), in_place_ ? ", in place" : "",
-                 list_algorithms(chosen_, [&](Collective what) { return problem(what); }));
+      fmt::print("{} ranks{}, {} elements{}; {}", ranks_,
+                 hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : "", count(),
+                 in_place_ ? ", in place" : "", list_algorithms(chosen_, [&](Collective what) { return problem(what); }));
     if (!svg_.empty()) fmt::print("picture {}\n", svg_);
     return 0;
   }
@@ -91,17 +90,6 @@ class Show final : public Command {
       if (options_->origin(flag) == "command line")
         usage_error(fmt::format("{} has no {}", subject, flag),
                     fmt::format("--{} {} was given for \"{}\"", flag, options_->find(flag)->text, join(words_, " ")), fix);
-  }
-
-  // --hosts implies the number of ranks, so --ranks may only repeat it.
-  void place_ranks() {
-    if (hosts_.empty()) return;
-    const bool counted = options_->find("ranks")->source != Source::other;
-    topology_ = Topology::parse(hosts_, counted ? static_cast<int>(ranks_) : 0);
-    ranks_ = std::ssize(topology_.host_of);
-    if (ranks_ > most_ranks)
-      usage_error("the hosts have too many ranks", fmt::format("--hosts {}: {} ranks", hosts_, ranks_),
-                  fmt::format("give hosts with at most {} ranks together", most_ranks));
   }
 
   void find_algorithms() {
@@ -123,7 +111,8 @@ class Show final : public Command {
   std::int64_t count() const { return count_ ? count_ : std::max<std::int64_t>(2, chunks_) * ranks_; }
 
   Problem problem(Collective what) const {
-    return Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_, topology_.host_of);
+    return Problem::even(what, count(), static_cast<int>(ranks_), static_cast<int>(root_), in_place_,
+                         hosts_.topology().host_of);
   }
 
   std::vector<Schedule> plan() const {
@@ -137,7 +126,10 @@ class Show final : public Command {
     if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
     const Price visible{1, 2 / n, 1 / n};  // model parameters at which every step is visible, whatever the vector's length
-    return draw_svg(plan(), fmt::format("{}, {} ranks", join(words_, " "), ranks_), 1, visible);
+    return draw_svg(plan(),
+                    fmt::format("{}, {} ranks{}", join(words_, " "), ranks_,
+                                hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : ""),
+                    1, visible);
   }
 
   void write_svg() const {
@@ -153,8 +145,8 @@ class Show final : public Command {
   std::vector<std::string> words_;
   std::int64_t ranks_ = 4, count_ = 0, root_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
   bool in_place_ = false, steps_ = false;
-  std::string svg_, hosts_;
-  Topology topology_;  // of --hosts
+  std::string svg_;
+  HostsOption hosts_;
   std::vector<const Algorithm*> chosen_;
 };
 

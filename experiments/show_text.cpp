@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "collectives/analysis/drawing.hpp"
+#include "collectives/analysis/host_traffic.hpp"
 #include "collectives/analysis/reduction_order.hpp"
+#include "collectives/lanes.hpp"
 #include "experiments/show.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
@@ -43,6 +46,26 @@ std::string price_of(const std::vector<Schedule>& ranks) {
                      over_ranks(ranks, &Volume::bytes_sent), terms.alpha, terms.beta, terms.gamma);
 }
 
+// " (n0: 0-1, n1: 2-4, n2: 5)", or "" if all ranks are on one host.
+std::string words_for_hosts(const Problem& problem) {
+  const Lanes lanes(problem);
+  std::vector<std::string> words;
+  for (int host = 0; host < lanes.hosts(); ++host)
+    words.push_back(fmt::format("n{}: {}", host, cpu_ranges(lanes.ranks(host))));
+  return lanes.hosts() == 1 ? "" : fmt::format(" ({})", join(words, ", "));
+}
+
+// What each host sends to the others, and receives from them. "" if all ranks are on one host.
+std::string between_hosts(const std::vector<Schedule>& ranks) {
+  if (ranks.at(0).problem().hosts.empty()) return "";
+  std::string text = "between hosts\n";
+  const std::vector<HostTraffic> hosts = host_traffic(ranks);
+  for (std::size_t host = 0; host < hosts.size(); ++host)
+    text += fmt::format("  n{}  sends {} elements in {} messages, receives {} in {}\n", host, hosts[host].elements_sent,
+                        hosts[host].messages_sent, hosts[host].elements_received, hosts[host].messages_received);
+  return text;
+}
+
 // Lists the algorithms that give the same bits as this one, because they sum in the same order. 16-bit types round once per
 // step, so for them fewer algorithms give the same bits.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
@@ -64,8 +87,8 @@ std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps) {
   const Problem& problem = ranks.at(0).problem();
   std::string text =
-      fmt::format("{} {}: {}\n{} ranks, {} elements{}\n\n", name_of(algorithm.what), algorithm.name, algorithm.about,
-                  problem.size, problem.blocks.total(), problem.in_place ? ", in place" : "");
+      fmt::format("{} {}: {}\n{} ranks{}, {} elements{}\n\n", name_of(algorithm.what), algorithm.name, algorithm.about,
+                  problem.size, words_for_hosts(problem), problem.blocks.total(), problem.in_place ? ", in place" : "");
   if (steps)
     for (const Schedule& schedule : ranks)
       text += fmt::format("rank {}, sends {} elements\n{}\n", schedule.problem().rank, schedule.elements_sent(),
@@ -74,7 +97,7 @@ std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Sch
     text += draw_text(ranks) + "\n";
   else
     text += fmt::format("(rounds are drawn for up to {} ranks)\n\n", most_drawn);
-  text += price_of(ranks);
+  text += price_of(ranks) + between_hosts(ranks);
   if (const std::string order = describe_reduction_order(ranks, most_orders); !order.empty())
     text += "order\n" + order + bitwise_equals(algorithm, problem);
   return text;

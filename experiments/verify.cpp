@@ -1,11 +1,12 @@
 // `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). With p ranks, it tries
 // vectors of 0, 1, p−1, p and 2p+1 elements, for p up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in
-// place and out of place, schedules with and without chunks, and several numbers of ranks per host. It prints one line per
-// algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved
-// likewise, for many numbers of stages, micro-batches and chunks.
+// place and out of place, schedules with and without chunks, and ranks on several hosts; with --hosts 2,3,1 only these
+// hosts. It prints one line per algorithm, and a total. If a proof fails, it names rank, step and element, and exits with 3.
+// Pipeline schedules are proved likewise, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <random>
@@ -14,6 +15,7 @@
 #include "collectives/analysis/checker.hpp"
 #include "collectives/chunking.hpp"
 #include "experiments/command.hpp"
+#include "experiments/hosts_option.hpp"
 #include "experiments/random_order.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "src/base/error.hpp"
@@ -33,8 +35,7 @@ struct Call {
   std::string words;
 };
 
-Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks = 1,
-               const std::vector<int>& hosts = {}) {
+Call even_call(Collective what, int size, std::int64_t count, bool in_place, int chunks, const std::vector<int>& hosts) {
   const Problem problem = Problem::even(what, count, size, size / 2, in_place, hosts);
   Call call{{}, chunks, fmt::format("{} ranks, {} elements", size, count)};
   for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
@@ -44,26 +45,36 @@ Call even_call(Collective what, int size, std::int64_t count, bool in_place, int
 }
 
 // Irregular blocks of 0 to 3 elements.
-Call uneven_call(Collective what, int size, bool in_place) {
+Call uneven_call(Collective what, int size, bool in_place, const std::vector<int>& hosts) {
   const auto count = [](int a, int b) -> std::int64_t { return (7 * a * a + 3 * a * b + 5 * b) % 11 % 4; };
   std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(size));
   for (int a = 0; a < size; ++a)
     for (int b = 0; b < size; ++b) counts[static_cast<std::size_t>(a)].push_back(count(a, b));
   Call call{{}, 1, fmt::format("{} ranks, uneven blocks", size)};
+  if (!hosts.empty()) call.words += fmt::format(" on hosts {}", fmt::join(hosts, ","));
   if (what == Collective::all_to_all) {
-    call.ranks = Problem::exchange(counts, in_place);
+    call.ranks = Problem::exchange(counts, in_place, hosts);
     return call;
   }
-  const Problem problem{what, 0, size, size / 2, Blocks(counts.back()), in_place};
+  const Problem problem{what, 0, size, size / 2, Blocks(counts.back()), in_place, {}, hosts};
   for (int rank = 0; rank < size; ++rank) call.ranks.push_back(problem.at(rank));
   return call;
 }
 
-// Rank r is on host r / `each`.
-std::vector<int> hosts_of(int size, int each) {
-  std::vector<int> hosts;
-  for (int rank = 0; rank < size; ++rank) hosts.push_back(rank / std::max(each, 1));
-  return hosts;
+// Hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the hosts in turn. Fewer
+// of these for many ranks, because proofs then take long.
+std::vector<std::vector<int>> placements(int size) {
+  std::vector<std::vector<int>> all;
+  const auto add = [&](const auto& host_of) {
+    std::vector<int>& hosts = all.emplace_back();
+    for (int rank = 0; rank < size; ++rank) hosts.push_back(host_of(rank));
+  };
+  for (const int each : {1, 2, 3, 8})
+    if (size <= 16 || each == 8) add([&](int rank) { return rank / each; });
+  for (const int count : {2, 3})
+    if (size <= 16 || count == 3) add([&](int rank) { return rank % count; });
+  add([](int rank) { return static_cast<int>(std::sqrt(2 * rank + 0.25) - 0.5); });
+  return all;
 }
 
 // Whether an algorithm's schedule depends on where the ranks are. Schedules are data, so two can be compared.
@@ -71,29 +82,31 @@ bool knows_hosts(const Algorithm& algorithm, int size) {
   const auto text = [&](const std::vector<int>& hosts) {
     return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, hosts).ranks[0]).describe();
   };
-  return text({}) != text(hosts_of(size, 1));
+  return text({}) != text(placements(size).back());
 }
 
-std::vector<Call> calls_for(const Algorithm& algorithm, int size) {
+// `hosts`: from --hosts; empty: tries several placements, if they matter.
+std::vector<Call> calls_for(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   const Collective what = algorithm.what;
   std::vector<Call> calls;
   for (const bool in_place : {false, true}) {
     if (what == Collective::barrier) {
-      calls.push_back(even_call(what, size, 1, in_place));
+      calls.push_back(even_call(what, size, 1, in_place, 1, hosts));
       continue;
     }
     for (const std::int64_t count : {0, 1, size - 1, size, 2 * size + 1})
-      calls.push_back(even_call(what, size, count, in_place));
-    calls.push_back(uneven_call(what, size, in_place));
-    calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3));
+      calls.push_back(even_call(what, size, count, in_place, 1, hosts));
+    calls.push_back(uneven_call(what, size, in_place, hosts));
+    calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3, hosts));
     const bool small = size <= 16;  // on few ranks, longer vectors are tried as well, so that every block is cut
     for (const int chunks : {2, 4, 7})
-      if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks));
-    if (knows_hosts(algorithm, size))
-      for (const int each : {1, 2, 3, 4, 8, size - 1})
-        for (const int chunks : {1, 3})
-          if (chunks == 1 || small)
-            calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, hosts_of(size, each)));
+      if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks, hosts));
+    if (!hosts.empty() || !knows_hosts(algorithm, size)) continue;
+    for (const std::vector<int>& placement : placements(size)) {
+      for (const int chunks : {1, 3})
+        if (chunks == 1 || small) calls.push_back(even_call(what, size, 2 * size + 1, in_place, chunks, placement));
+      calls.push_back(uneven_call(what, size, in_place, placement));
+    }
   }
   const auto does_not_fit = [&](const Call& call) {
     return !std::all_of(call.ranks.begin(), call.ranks.end(), [&](const Problem& p) { return fits(algorithm, p); });
@@ -118,21 +131,21 @@ struct Verdict {
   double seconds = 0;
 };
 
-// The proof of one algorithm or pipeline schedule (a row of their tables). Each of a row's tasks proves all problems of one
-// size (number of ranks or stages).
+// The proof of one algorithm or pipeline schedule (a row of their tables). It has a task for each size (number of ranks or
+// stages), which proves all problems of that size.
 struct Row {
   const char* what;
   const char* name;
   const char* unit;
-  std::int64_t tasks;
-  std::function<Verdict(int size)> prove;  // size from 1 to `tasks`
+  std::int64_t first, last;  // sizes
+  std::function<Verdict(int size)> prove;
   Verdict verdict = {};
-  std::int64_t done = 0, flawed = tasks + 1;  // tasks that are done; the smallest size with a flaw
+  std::int64_t left = last - first + 1, flawed = last + 1;  // tasks that are left; the smallest size with a flaw
 };
 
-Verdict verdict_on(const Algorithm& algorithm, int size) {
+Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   Verdict verdict;
-  for (const Call& call : calls_for(algorithm, size)) {
+  for (const Call& call : calls_for(algorithm, size, hosts)) {
     if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
     ++verdict.problems;
   }
@@ -158,8 +171,11 @@ Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
 class Verify final : public Command {
  public:
   void declare(Options& options) override {
-    options.add("ranks", ranks_, "prove for every number of ranks up to this").range(1, 256);
+    options.add("ranks", ranks_, "prove for every number of ranks up to this").range(1, most_ranks_shown);
+    hosts_.declare(options, "prove collectives on hosts with so many ranks, such as 2,3,1; default: on several placements");
   }
+
+  void check(const Launch&) override { hosts_.resolve(ranks_); }
 
   // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
   // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of
@@ -168,7 +184,7 @@ class Verify final : public Command {
     std::vector<Row> rows = all_rows();
     std::vector<std::pair<Row*, int>> tasks;
     for (Row& row : rows)
-      for (int size = 1; size <= row.tasks; ++size) tasks.emplace_back(&row, size);
+      for (auto size = static_cast<int>(row.first); size <= row.last; ++size) tasks.emplace_back(&row, size);
     Progress progress("verify", static_cast<std::int64_t>(tasks.size()), session.clock, Progress::screen_of(stderr));
     std::mt19937_64 random(1);
     std::int64_t done = 0;
@@ -177,7 +193,7 @@ class Verify final : public Command {
       auto& [row, size] = tasks[t];
       progress.update(done++, fmt::format("{} {}, {} {}", row->what, row->name, size, row->unit));
       take(*row, size, session.clock);
-      for (; printed < rows.size() && rows[printed].done == rows[printed].tasks; ++printed) print(rows[printed]);
+      for (; printed < rows.size() && rows[printed].left == 0; ++printed) print(rows[printed]);
     }
     const auto proved = std::ranges::count_if(rows, [](const Row& row) { return row.verdict.trouble.empty(); });
     fmt::print("{} of {} algorithms proved\n", proved, rows.size());
@@ -188,17 +204,18 @@ class Verify final : public Command {
   std::vector<Row> all_rows() const {
     std::vector<Row> rows;
     for (const Algorithm& algorithm : all_algorithms())
-      rows.push_back({name_of(algorithm.what), algorithm.name, "ranks", ranks_,
-                      [&algorithm](int size) { return verdict_on(algorithm, size); }});
+      rows.push_back({name_of(algorithm.what), algorithm.name, "ranks", hosts_.given() ? ranks_ : 1, ranks_,
+                      [this, &algorithm](int size) { return verdict_on(algorithm, size, hosts_.topology().host_of); }});
+    if (hosts_.given()) return rows;  // pipelines do not depend on hosts
     for (const PipelineAlgorithm& row : all_pipeline_schedules())
-      rows.push_back({"pipeline", row.name, "stages", most_stages, [&row](int size) { return verdict_on(row, size); }});
+      rows.push_back({"pipeline", row.name, "stages", 1, most_stages, [&row](int size) { return verdict_on(row, size); }});
     return rows;
   }
 
   // Runs a task. If a row has several flaws, the flaw on the fewest ranks is reported, so larger tasks of the row are
   // skipped.
   static void take(Row& row, int size, Clock& clock) {
-    ++row.done;
+    --row.left;
     if (size > row.flawed) return;
     const double started = clock.seconds();
     Verdict verdict = row.prove(size);
@@ -212,13 +229,14 @@ class Verify final : public Command {
   static void print(const Row& row) {
     const auto& [problems, trouble, seconds] = row.verdict;
     fmt::print("{:<15} {:<22} {}\n", row.what, row.name,
-               trouble.empty() ? fmt::format("proved on {} problems of 1 to {} {}, {}", problems, row.tasks, row.unit,
-                                             human_seconds(seconds))
+               trouble.empty() ? fmt::format("proved on {} problems of {}{} {}, {}", problems, row.first == 1 ? "1 to " : "",
+                                             row.last, row.unit, human_seconds(seconds))
                                : "NOT PROVED: " + trouble);
     std::fflush(stdout);
   }
 
   std::int64_t ranks_ = 64;
+  HostsOption hosts_;
 };
 
 }  // namespace

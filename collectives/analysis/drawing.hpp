@@ -12,8 +12,10 @@
 // sums, a cell names the ranks from which the rank has data for that block. With more than 8 ranks, a cell counts the ranks
 // of a sum instead of naming them. "…" means that other elements of the block have different or more contributions.
 //
+// If ranks are on several hosts, a column names each rank's host, and ⇒ marks messages between hosts.
+//
 // draw_svg: draws a space-time diagram. Each rank has a horizontal lane. Time runs to the right, as predicted with `price`.
-// Arrows are messages, and bars are sums and sends.
+// Arrows are messages, dashed between hosts; bars are sums and sends.
 #pragma once
 #include <string>
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/analysis/drawing.hpp"
+#include "collectives/lanes.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -13,7 +14,7 @@ constexpr double left = 72, right = 24, top = 56, lane_height = 48, width = 960;
 constexpr const char* style = R"(  <style>
     svg { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
     text { fill: #1c2430 } .quiet { fill: #5c6878 } .lane { stroke: #c3cad4 }
-    .message { stroke: #1f6fb2; stroke-width: 1.5; fill: none } .tip { fill: #1f6fb2 }
+    .message { stroke: #1f6fb2; stroke-width: 1.5; fill: none } .tip { fill: #1f6fb2 } .between { stroke-dasharray: 6 3 }
     .sum { fill: #c2571a } .send { fill: #1f6fb2; fill-opacity: 0.35 }
     @media (prefers-color-scheme: dark) {
       svg { background: #12161c }
@@ -28,7 +29,10 @@ double lane(int rank) { return top + lane_height * (rank + 0.5); }
 class Picture {
  public:
   Picture(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
-      : ranks_(ranks), element_bytes_(element_bytes), timeline_(simulate(ranks, element_bytes, price)) {}
+      : ranks_(ranks),
+        lanes_(ranks.at(0).problem()),
+        element_bytes_(element_bytes),
+        timeline_(simulate(ranks, element_bytes, price)) {}
 
   std::string draw(const std::string& title) const {
     const double height = lane(static_cast<int>(ranks_.size())) + 12;
@@ -53,14 +57,15 @@ class Picture {
 
   std::string description() const {
     return fmt::format(
-        "{} rank{}, one lane each; time runs to the right; {} message{} as arrows; sums above each lane, sends below it",
-        ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.transfers.size(),
-        timeline_.transfers.size() == 1 ? "" : "s");
+        "{} rank{}, one lane each; time runs to the right; {} message{} as arrows{}; sums above each lane, sends below it",
+        ranks_.size(), ranks_.size() == 1 ? "" : "s", timeline_.transfers.size(), timeline_.transfers.size() == 1 ? "" : "s",
+        one_host() ? "" : ", dashed between hosts");
   }
 
   std::string lane_of(int rank) const {
     const double y = lane(rank);
-    std::string svg = fmt::format("  <text x=\"16\" y=\"{}\">rank {}</text>\n", y + 4, rank);
+    const std::string host = one_host() ? "" : fmt::format("n{}, ", lanes_.host_of(rank));
+    std::string svg = fmt::format("  <text x=\"8\" y=\"{}\">{}rank {}</text>\n", y + 4, host, rank);
     svg += fmt::format("  <line class=\"lane\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", left, y, width - right, y);
     const auto& steps = ranks_[static_cast<std::size_t>(rank)].steps;
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -84,12 +89,16 @@ class Picture {
   std::string arrow(const Timeline::Transfer& transfer) const {
     const Message& m = transfer.message;
     return fmt::format(
-        "  <line class=\"message\" marker-end=\"url(#tip)\" x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\">"
+        "  <line class=\"message{}\" marker-end=\"url(#tip)\" x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\">"
         "<title>{} → {}</title></line>\n",
-        x(transfer.leaves), lane(m.from), x(transfer.is_in), lane(m.to), m.from, m.to);
+        lanes_.host_of(m.from) == lanes_.host_of(m.to) ? "" : " between", x(transfer.leaves), lane(m.from),
+        x(transfer.is_in), lane(m.to), m.from, m.to);
   }
 
+  bool one_host() const { return lanes_.hosts() == 1; }
+
   const std::vector<Schedule>& ranks_;
+  const Lanes lanes_;
   std::int64_t element_bytes_;
   Timeline timeline_;
 };

@@ -5,6 +5,7 @@
 
 #include "collectives/analysis/drawing.hpp"
 #include "collectives/analysis/symbolic_run.hpp"
+#include "collectives/lanes.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 
@@ -20,7 +21,8 @@ bool adds(Collective what) {
 
 class Picture {
  public:
-  explicit Picture(const std::vector<Schedule>& ranks) : ranks_(ranks), problem_(ranks.at(0).problem()), run_(ranks, sums_) {
+  explicit Picture(const std::vector<Schedule>& ranks)
+      : ranks_(ranks), problem_(ranks.at(0).problem()), lanes_(problem_), run_(ranks, sums_) {
     for (int b = 0; b < problem_.size; ++b)
       if (problem_.blocks.count(b) > 0) blocks_.push_back(b);
   }
@@ -40,11 +42,13 @@ class Picture {
 
   std::string state(const std::vector<std::string>& sent = {}) {
     std::vector<std::string> columns{"rank"};
+    if (!problem_.hosts.empty()) columns.insert(columns.begin(), "host");
     for (const int b : blocks_) columns.push_back(block_name(b, problem_.size));
     columns.push_back(sent.empty() ? "" : "sends");
     TextTable table(columns);
     for (int rank = 0; rank < problem_.size; ++rank) {
       std::vector<std::string> cells{std::to_string(rank)};
+      if (!problem_.hosts.empty()) cells.insert(cells.begin(), fmt::format("n{}", lanes_.host_of(rank)));
       const std::vector<From> held = held_by(rank);
       for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // TextTable would right-align a bare number
       cells.push_back(sent.empty() ? "" : sent[static_cast<std::size_t>(rank)]);
@@ -103,8 +107,9 @@ class Picture {
       for (std::size_t s = 0; s < ranks_[r].steps.size(); ++s) {
         const Step& step = ranks_[r].steps[s];
         if (step.kind != Kind::send || run_.rounds().of[r][s] != round) continue;
-        sent[r] += fmt::format("{}{} → {}", sent[r].empty() ? "" : ", ", blocks_in(static_cast<int>(r), step.src.at(0)),
-                               fmt::join(step.peers, " "));
+        const bool between = lanes_.host_of(step.peers[0]) != lanes_.host_of(static_cast<int>(r));
+        sent[r] += fmt::format("{}{} {} {}", sent[r].empty() ? "" : ", ", blocks_in(static_cast<int>(r), step.src.at(0)),
+                               between ? "⇒" : "→", fmt::join(step.peers, " "));
       }
     return sent;
   }
@@ -128,6 +133,7 @@ class Picture {
 
   const std::vector<Schedule>& ranks_;
   const Problem& problem_;
+  const Lanes lanes_;
   Expressions sums_;
   SymbolicRun run_;
   std::map<int, From> from_;  // by expression in sums_

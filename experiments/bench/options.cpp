@@ -5,7 +5,6 @@
 
 #include "collectives/backends/backends.hpp"
 #include "src/base/text.hpp"
-#include "src/base/topology.hpp"
 
 namespace chorale::bench {
 namespace {
@@ -48,14 +47,14 @@ void Asked::declare(Options& options) {
   options.add("memory", memory_, "symmetric: memory that peers can map; heap: ordinary memory")
       .one_of({"symmetric", "heap"});
   options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
-  options.add("hosts", hosts_, "algorithms treat the ranks as if each host had so many; default: the hosts where they are")
-      .words("N,N,…");
+  hosts_.declare(options, "treat the ranks as if hosts had so many, such as 2,3,1; default: the hosts where they are");
   options.add("tuning", tuning_, "tuning table to use instead of the default one").words("FILE");
 }
 
 void Asked::check() {
   refuse_unknown(wanted);
-  wanted.hosts = hosts_.empty() ? std::vector<int>{} : Topology::parse(hosts_, 0).host_of;
+  hosts_.resolve(threads_);
+  wanted.hosts = hosts_.topology().host_of;
   if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
   if (!tuning_.empty() && std::filesystem::exists(tuning_)) read_tuning(tuning_);
 }

@@ -5,6 +5,7 @@
 
 #include "collectives/selection.hpp"
 #include "experiments/bench/sweep.hpp"
+#include "experiments/hosts_option.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::bench {
@@ -25,7 +26,8 @@ class Asked {
 
  private:
   std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;
-  std::string cache_ = "hot", memory_ = "symmetric", tuning_, hosts_;
+  std::string cache_ = "hot", memory_ = "symmetric", tuning_;
+  HostsOption hosts_;
 };
 
 }  // namespace chorale::bench

@@ -32,6 +32,15 @@ std::string why_not(const Backend& backend, const mpi::Runtime& runtime) {
   return "";
 }
 
+void require_hosts(const Sweep& sweep, int processes) {
+  const auto hosts = std::ssize(sweep.wanted.hosts);
+  for (const std::string& name : sweep.backends)
+    if (hosts > 0 && backend_named(name).open && hosts != processes)
+      usage_error("the hosts have another number of ranks",
+                  fmt::format("--hosts has {} ranks; {} processes run {}", hosts, processes, name),
+                  fmt::format("start {} ranks with mpirun, or give hosts with {} ranks", hosts, processes));
+}
+
 Stage stage_of(const Communicator& world) {
   Stage stage{world.backend(), world.size(), {}, world.hosts()};
   for (std::size_t what = 0; what < std::size(collective_names); ++what)
@@ -96,6 +105,7 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
 
 Outcome run(const Sweep& sweep, const Session& session) {
   const mpi::Runtime& runtime = *session.runtime;
+  require_hosts(sweep, runtime.size());
   ProcessTeam team(runtime);
   Log log({.rank = runtime.rank(), .level = session.log_level});
   MachineWatch watch(session);

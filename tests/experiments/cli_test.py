@@ -205,6 +205,36 @@ class CommandLine(unittest.TestCase):
             self.refused("show", "all_reduce", "ring", "--svg", f"{folder}/no/tree.svg",
                          says=["cannot write the picture", "No such file"])
 
+    def test_hosts_are_drawn_priced_and_proved(self):
+        result = start([chorale, "show", "all_reduce", "hierarchical", "--hosts", "2,3,1"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for said in ["6 ranks (n0: 0-1, n1: 2-4, n2: 5), 12 elements", "host  rank", "⇒", "between hosts",
+                     "n2  sends 15 elements in 12 messages, receives 15 in 12"]:
+            self.assertIn(said, result.stdout)
+        flat = start([chorale, "show", "all_reduce", "hierarchical", "--ranks", "6"]).stdout
+        self.assertNotIn("host  rank", flat)
+        self.assertNotIn("⇒", flat)
+        self.assertIn("4 ranks (n0: 0-2, n1: 3)", start([chorale, "show", "broadcast", "--hosts", "3,1"]).stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            start([chorale, "show", "broadcast", "hierarchical", "--hosts", "2,1", "--svg", f"{folder}/tree.svg"])
+            with open(f"{folder}/tree.svg") as file:
+                picture = file.read()
+            self.assertIn("n1, rank 2", picture)
+            self.assertIn('class="message between"', picture)
+        proved = start([chorale, "verify", "--hosts", "2,1"])
+        self.assertEqual(proved.returncode, 0, proved.stderr)
+        self.assertRegex(proved.stdout, r"broadcast +hierarchical +proved on \d+ problems of 3 ranks,")
+        self.assertNotIn("NOT PROVED", proved.stdout)
+
+    def test_hosts_that_cannot_be_are_refused(self):
+        for command in (["show", "all_reduce", "ring"], ["verify"], ["bench", "--backend", "threads"]):
+            for hosts in ("0,2", "2,x", "2,,1"):
+                self.refused(*command, "--hosts", hosts, says=["number of ranks on each", "such as --hosts 2,3,1"])
+            self.refused(*command, "--hosts", "2,3", "--ranks", "4", says=["--hosts 2,3: 5 ranks; there are 4"])
+            self.refused(*command, "--hosts", "200,57", says=["--hosts 200,57: 257 ranks"])
+        self.refused("bench", "--backend", "mpi", "--hosts", "2,2", says=["--hosts has 4 ranks; 1 processes run mpi"])
+        self.refused("show", "pipeline", "1f1b", "--hosts", "2,2", says=["a pipeline has no hosts"])
+
     def test_show_says_what_there_is(self):
         self.refused("show", "all_reduce", "rnig", says=['did you mean "all_reduce ring"?'])
         self.refused("show", "all_redcue", says=['no collective "all_redcue"', 'did you mean "all_reduce"?'])
