@@ -190,7 +190,10 @@ class Compare final : public Command {
     const auto all = std::count(left.begin(), left.end(), 'x');
     std::int64_t done = 0;
     bool checks = true;
-    Pace pace(budget_, session.clock);
+    std::vector<std::int64_t> of_repetition(static_cast<std::size_t>(suite_.repetitions));
+    for (std::size_t t = 0; t < turns.size(); ++t)
+      of_repetition[static_cast<std::size_t>(turns[t].repetition - 1)] += left[t] == 'x';
+    Pace pace(budget_, of_repetition, session.clock);
     std::optional<Progress> progress;
     if (summary && all > 0) progress.emplace("compare", all, session.clock, Progress::screen_of(stderr));
     for (std::size_t t = 0; t < turns.size(); ++t) {
@@ -201,7 +204,7 @@ class Compare final : public Command {
         return checks ? Exit::ok : Exit::check;
       }
       if (progress) {
-        progress->expect(pace.expected(done, all, static_cast<std::int64_t>(turns.size()) / suite_.repetitions));
+        progress->expect(pace.expected(done));
         progress->update(done++, turns[t].id());
       }
       const Outcome outcome = run_one(session, record, turns[t]);

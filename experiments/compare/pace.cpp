@@ -1,27 +1,38 @@
 #include "experiments/compare/pace.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace chorale::compare {
 
-Pace::Pace(double budget_seconds, Clock& clock)
-    : budget_(budget_seconds), began_(clock.seconds()), repetition_began_(began_), clock_(clock) {}
+Pace::Pace(double budget_seconds, std::vector<std::int64_t> left, Clock& clock)
+    : budget_(budget_seconds), left_(std::move(left)), began_(clock.seconds()), repetition_began_(began_), clock_(clock) {}
+
+double Pace::turns_of(std::int64_t repetition) const {
+  return static_cast<double>(left_.at(static_cast<std::size_t>(repetition - 1)));
+}
 
 bool Pace::may_begin(std::int64_t repetition) {
   if (repetition == repetition_) return true;
   const double now = clock_.seconds();
-  if (repetition_ > 0) longest_ = std::max(longest_, now - repetition_began_);
-  if (repetition_ > 0 && budget_ > 0 && now - began_ + longest_ > budget_) return false;
+  if (repetition_ > 0) slowest_ = std::max(slowest_, (now - repetition_began_) / turns_of(repetition_));
+  if (repetition_ > 0 && budget_ > 0 && now - began_ + turns_of(repetition) * slowest_ > budget_) return false;
   repetition_ = repetition;
   repetition_began_ = now;
   return true;
 }
 
-std::int64_t Pace::expected(std::int64_t done, std::int64_t all, std::int64_t each) const {
-  if (budget_ <= 0) return all;
+std::int64_t Pace::expected(std::int64_t done) const {
+  if (budget_ <= 0) return std::accumulate(left_.begin(), left_.end(), std::int64_t{0});
   const double turn = done > 0 ? (clock_.seconds() - began_) / static_cast<double>(done) : budget_;
-  const auto whole = static_cast<std::int64_t>(budget_ / (turn * static_cast<double>(each)));
-  return std::min(all, std::max(whole * each, (done / each + 1) * each));
+  std::int64_t turns = 0;
+  for (const std::int64_t of_repetition : left_) {
+    const bool has_begun = turns <= done;
+    if (!has_begun && static_cast<double>(turns + of_repetition) * turn > budget_) break;
+    turns += of_repetition;
+  }
+  return turns;
 }
 
 }  // namespace chorale::compare

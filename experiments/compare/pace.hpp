@@ -2,10 +2,13 @@
 // many whole repetitions follow as fit. Runs are never shortened, so what a run trains does not depend on the machine's
 // speed.
 //
-//   turns      A C B D | B A D C | …        a repetition starts if the rest of the budget is at least as long as the
-//                                           longest repetition so far
+//   turns      A C B D | B A D C | …        a repetition starts if the rest of the budget is at least its number of turns
+//                                           times the mean turn of the slowest repetition so far
+//
+// A resumed comparison has only the turns that are left, so its first repetition may be short.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "src/base/clock.hpp"
 
@@ -13,16 +16,21 @@ namespace chorale::compare {
 
 class Pace {
  public:
-  Pace(double budget_seconds, Clock& clock);  // starts now; 0 seconds: no limit
+  // Starts now. 0 seconds: no limit. Element r of `left` is the number of turns that repetition r + 1 still has to run.
+  Pace(double budget_seconds, std::vector<std::int64_t> left, Clock& clock);
 
   bool may_begin(std::int64_t repetition);  // whether this turn may run; call it before every turn
-  // Predicts how many of the `all` turns will run, from the mean time of the first `done` turns. A repetition has `each`
-  // turns. Counts whole repetitions: those that fit into the budget, but at least the current one.
-  std::int64_t expected(std::int64_t done, std::int64_t all, std::int64_t each) const;
+  // Predicts how many of the turns left will run, from the mean time of the first `done` turns. Call it after may_begin().
+  // Counts whole repetitions: those that fit into the budget, but at least the current one.
+  std::int64_t expected(std::int64_t done) const;
 
  private:
-  double budget_, began_, repetition_began_, longest_ = 0;
-  std::int64_t repetition_ = 0;  // 0: none has begun
+  double turns_of(std::int64_t repetition) const;
+
+  double budget_;
+  std::vector<std::int64_t> left_;
+  double began_, repetition_began_, slowest_ = 0;  // slowest_: seconds of a turn, the largest mean of a repetition
+  std::int64_t repetition_ = 0;                    // 0: none has begun
   Clock& clock_;
 };
 

@@ -7,7 +7,7 @@ namespace chorale::compare {
 TEST_CASE("a comparison begins as many repetitions as fit into its budget, and at least one") {
   VirtualClock clock;
   const auto repetitions = [&](double budget, double seconds_of_a_run) {
-    Pace pace(budget, clock);
+    Pace pace(budget, std::vector<std::int64_t>(6, 3), clock);
     for (std::int64_t repetition = 1; repetition <= 6; ++repetition)
       for (int run = 0; run < 3; ++run) {
         if (!pace.may_begin(repetition)) return repetition - 1;
@@ -24,7 +24,7 @@ TEST_CASE("a comparison begins as many repetitions as fit into its budget, and a
 
 TEST_CASE("the next repetition is expected to take as long as the longest so far") {
   VirtualClock clock;
-  Pace pace(100, clock);
+  Pace pace(100, {3, 3, 3, 3}, clock);
   REQUIRE(pace.may_begin(1));
   clock.sleep(40);
   REQUIRE(pace.may_begin(2));
@@ -34,16 +34,39 @@ TEST_CASE("the next repetition is expected to take as long as the longest so far
   CHECK_FALSE(pace.may_begin(4));
 }
 
+TEST_CASE("after a short first repetition, the next one is expected to take as long as its turns") {
+  VirtualClock clock;
+  Pace pace(100, {0, 1, 4, 4}, clock);
+  REQUIRE(pace.may_begin(2));
+  clock.sleep(15);
+  REQUIRE(pace.may_begin(3));  // 60 s for its four turns
+  clock.sleep(60);
+  CHECK_FALSE(pace.may_begin(4));
+}
+
 TEST_CASE("a comparison predicts the number of runs within its budget") {
   VirtualClock clock;
-  Pace pace(100, clock);
-  CHECK(pace.expected(0, 18, 3) == 3);  // no run has ended, so nothing is known
+  const Pace pace(100, std::vector<std::int64_t>(6, 3), clock);
+  CHECK(pace.expected(0) == 3);  // no run has ended, so nothing is known
   clock.sleep(10);
-  CHECK(pace.expected(1, 18, 3) == 9);  // 10 s each: three repetitions of 30 s
+  CHECK(pace.expected(1) == 9);  // 10 s each: three repetitions of 30 s
   clock.sleep(90);
-  CHECK(pace.expected(2, 18, 3) == 3);  // 50 s each: the first repetition is finished anyway
-  CHECK(pace.expected(2, 2, 3) == 2);   // a resumed comparison: at most the remaining runs
-  CHECK(Pace(0, clock).expected(2, 18, 3) == 18);
+  CHECK(pace.expected(2) == 3);  // 50 s each: the first repetition is finished anyway
+  CHECK(Pace(0, {3, 3, 3}, clock).expected(2) == 9);
+}
+
+TEST_CASE("a resumed comparison counts the runs that are left") {
+  VirtualClock clock;
+  const Pace last(45, {0, 0, 3}, clock), more(60, {0, 2, 5, 5}, clock);
+  CHECK(last.expected(0) == 3);
+  CHECK(more.expected(0) == 2);
+  clock.sleep(10);
+  CHECK(last.expected(1) == 3);
+  CHECK(more.expected(1) == 2);   // 10 s each: seven take 70 s
+  CHECK(more.expected(2) == 12);  // 5 s each
+  clock.sleep(10);
+  CHECK(last.expected(1) == 3);  // 20 s each: more than the budget, but the repetition has begun
+  CHECK(more.expected(2) == 7);  // the second repetition has begun
 }
 
 }  // namespace chorale::compare
