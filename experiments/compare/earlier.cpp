@@ -1,7 +1,6 @@
 #include "experiments/compare/earlier.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -32,7 +31,7 @@ void require_can_go_on(const fs::path& folder, const Launch& launch) {
                 command_on(std::atoll(ranks.c_str()), "compare --resume " + folder.string()));
   if (begun.attribute("status") == "running" && begun.attribute("hostname") == host_name())
     for (const Variable& pids : begun.variables("/ranks"))
-      if (pids.name == "pid" && !pids.cells.empty() && kill(std::atoi(pids.cells[0].c_str()), 0) == 0)
+      if (pids.name == "pid" && !pids.cells.empty() && is_running(std::atoi(pids.cells[0].c_str())))
         usage_error("the comparison is still running", fmt::format("process {} writes {}", pids.cells[0], folder.string()),
                     "wait until it ends, or stop it");
 }

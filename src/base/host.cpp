@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -58,6 +59,13 @@ std::string machine_signature() { return fmt::format("{}, {} cores", cpu_model()
 std::string kernel_id() {
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
   return boot.empty() ? host_name() : boot;
+}
+
+bool is_running(int pid) {
+  if (kill(pid, 0) != 0) return false;
+  const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));  // "17 (a name) S …"
+  const auto name_end = stat.rfind(") ");
+  return name_end == std::string::npos || (stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X');
 }
 
 std::filesystem::path cache_folder() {

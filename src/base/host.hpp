@@ -14,6 +14,8 @@ int online_cores();
 std::string machine_signature();  // "AMD EPYC, 2 cores": a measurement is valid only on machines with the same signature
 std::string kernel_id();  // identifies the running kernel: ranks with equal ids share cores, even if host names differ
 
+bool is_running(int pid);  // false for a process that has ended, even if its parent has not collected it (a zombie)
+
 std::vector<int> allowed_cpus();                  // the CPUs of this process's affinity mask
 int current_cpu();                                // the CPU that this thread runs on now
 std::string cpu_ranges(const std::vector<int>&);  // {0,1,2,5} → "0-2,5"
