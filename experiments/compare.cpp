@@ -87,10 +87,10 @@ class Compare final : public Command {
                  : parse_suite("--layouts", suite_of_layouts(layouts_, passed_on(), run_dir_, launch), mistakes);
     if (repetitions_ > 0) suite_.repetitions = repetitions_;
     if (warm_up_ >= 0) suite_.warm_up = warm_up_;
-    check_runs(suite_, run_dir_, launch, mistakes);
+    const std::size_t half_checked = check_runs(suite_, run_dir_, launch, mistakes);
     if (!layouts_.empty() && !mistakes.empty())
       usage_error("nothing was run", mistakes[0].text, "change the option named above");
-    refuse_mistakes(suite_, std::move(mistakes));
+    refuse_mistakes(suite_, std::move(mistakes), half_checked);
     values_ = varied_values(suite_, launch);
     signals_.emplace();
   }

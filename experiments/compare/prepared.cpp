@@ -28,8 +28,9 @@ std::string on_one_line(const std::string& text) {
   return join(lines, "; ");
 }
 
-// Checks each setting alone, so that all mistakes are found; then all settings together.
-void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
+// Checks each setting alone, so that all mistakes in them are found; then all settings together. Returns false without this
+// second check if a setting is wrong: its default would take its place, and could contradict other settings.
+bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
@@ -50,25 +51,26 @@ void check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
       const auto same = [&](const Setting& other) { return other.key == setting.key; };
       if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
         mistakes.push_back({run.line, fmt::format("{} is given twice, or is both fixed and varied", setting.key)});
+      collect(line, "", [&] { behind(setting, alone->command->presets(), alone->command->foreign()); });
       collect(line, "", [&] {
-        if (setting.key == "preset" || setting.key == "config" || setting.key == "ds-config")
-          return;  // these name sources of settings
+        if (setting.key == "preset" || setting.key == "config") return;  // these name sources of settings
         for (const Setting& ours : alone->options.in_our_names({setting})) alone->options.set(ours);
       });
     }
   });
-  if (mistakes.size() > before) return;
+  const bool together = mistakes.size() == before;
   if (run.ranks > launch.size)
     mistakes.push_back({run.line, fmt::format("needs {} ranks, {} were started: {}", run.ranks, launch.size,
                                               command_on(run.ranks, "compare " + suite.file.string()))});
-  else
-    collect(run.line, run.name + ": ", [&] {
-      const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
-      const Option* steps = made->options.find("train-iters");
-      if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
-        mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step after a warm-up of {}", run.name,
-                                                  steps->text, suite.warm_up)});
-    });
+  if (!together) return false;
+  collect(run.line, run.name + ": ", [&] {
+    const auto made = prepare(run, parent, "", {.launcher = "compare", .size = run.ranks ? run.ranks : launch.size});
+    const Option* steps = made->options.find("train-iters");
+    if (steps && std::atoll(steps->text.c_str()) <= suite.warm_up)
+      mistakes.push_back({run.line, fmt::format("{}: train-iters {} leaves no step after a warm-up of {}", run.name,
+                                                steps->text, suite.warm_up)});
+  });
+  return true;
 }
 
 }  // namespace
@@ -85,9 +87,11 @@ Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const
   return made;
 }
 
-void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
-                std::vector<Mistake>& mistakes) {
-  for (const SuiteRun& run : suite.runs) check_run(suite, run, parent, launch, mistakes);
+std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
+                       std::vector<Mistake>& mistakes) {
+  std::size_t half_checked = 0;
+  for (const SuiteRun& run : suite.runs) half_checked += !check_run(suite, run, parent, launch, mistakes);
+  return half_checked;
 }
 
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch) {

@@ -11,9 +11,10 @@ using Prepared = std::unique_ptr<DeclaredCommand>;
 // `folder`.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
-// Collects the mistakes of all runs before the first one starts.
-void check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
-                std::vector<Mistake>& mistakes);
+// Collects the mistakes of all runs before the first one starts. Each setting is checked alone, then all settings of a run
+// together. Returns the number of runs without that second check, because a setting is wrong already.
+std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
+                       std::vector<Mistake>& mistakes);
 
 // Element [r][v]: the value that run r has for the v-th varied setting of the suite.
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch);

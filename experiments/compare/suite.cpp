@@ -163,15 +163,19 @@ class SuiteReader {
 
 }  // namespace
 
-void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes) {
+void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked) {
   std::sort(mistakes.begin(), mistakes.end());
   mistakes.erase(std::unique(mistakes.begin(), mistakes.end()), mistakes.end());
   if (mistakes.empty()) return;
   std::vector<std::string> lines;
   for (const Mistake& mistake : mistakes)
     lines.push_back(fmt::format("{}:{}: {}", suite.file.string(), mistake.line, mistake.text));
-  throw Error(Exit::usage,
-              fmt::format("nothing was run: the suite has {} mistake{}", lines.size(), lines.size() > 1 ? "s" : ""), lines);
+  const std::string what =
+      fmt::format("nothing was run: the suite has {} mistake{}", lines.size(), lines.size() > 1 ? "s" : "");
+  if (half_checked > 0)
+    lines.push_back(fmt::format("how the settings of {} run{} fit together is checked once these mistakes are corrected",
+                                half_checked, half_checked > 1 ? "s" : ""));
+  throw Error(Exit::usage, what, lines);
 }
 
 Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes) {

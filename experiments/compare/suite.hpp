@@ -42,7 +42,8 @@ struct Mistake {
   std::string text;
   auto operator<=>(const Mistake&) const = default;
 };
-void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes);  // throws a usage error if there are any
+// Throws a usage error if there are any. `half_checked`: the number of runs whose settings were not checked together.
+void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked);
 
 // Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part. Messages name the suite `file`.
 Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes);

@@ -116,6 +116,13 @@ std::vector<Setting> from_environment(const Options& options, const std::vector<
   return settings;
 }
 
+Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign) {
+  if (setting.key == "preset") return {from_preset(setting.text, setting.origin, presets), {}};
+  for (const ForeignConfig& other : foreign)
+    if (setting.key == other.option && !setting.text.empty()) return other.read(setting.text);
+  return {};
+}
+
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
@@ -131,16 +138,15 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
   const auto add = [&](const std::vector<Setting>& more) { rising.insert(rising.end(), more.begin(), more.end()); };
   const auto add_foreign = [&](bool below_preset) {
     for (const ForeignConfig& other : foreign)
-      if (const Setting* file = last_of(settings, other.option);
-          file && !file->text.empty() && other.below_preset == below_preset) {
-        Foreign read = other.read(file->text);
+      if (const Setting* file = last_of(settings, other.option); file && other.below_preset == below_preset) {
+        Foreign read = behind(*file, presets, foreign);
         std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
         add(read.settings);
         for (std::string& line : read.notes) options.note(std::move(line));
       }
   };
   add_foreign(true);
-  if (const Setting* preset = last_of(settings, "preset")) add(from_preset(preset->text, preset->origin, presets));
+  if (const Setting* preset = last_of(settings, "preset")) add(behind(*preset, presets, foreign).settings);
   add_foreign(false);
   add(settings);
   for (const Setting& setting : rising) options.set(setting);

@@ -36,6 +36,10 @@ struct ForeignConfig {
 std::string config_text(const std::filesystem::path& file, const std::string& asker);
 std::size_t line_at(const std::string& text, std::size_t position);  // from 1
 
+// The contents of the preset or of the other program's file that this setting names; nothing for any other setting. Throws
+// a usage error if there is no such preset, or if the file is wrong.
+Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
+
 // Applies `settings`, lowest precedence first. The preset and other programs' files that they name are applied before them.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign = {});

@@ -77,13 +77,22 @@ class Compare(unittest.TestCase):
                            '[[runs]]\npreset = "tiny"\nvary.ranks = [1, 0]\nlr = [[1]]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 2, result.stderr)
-        for says in ("nothing was run: the suite has 10 mistakes", f'{suite}:1: unknown key "questions"',
+        for says in ("nothing was run: the suite has 11 mistakes", f'{suite}:1: unknown key "questions"',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", f"needs 3 ranks, 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
+                     ":15: train_2: the batch does not divide evenly; dp3",  # as it would run on 3 ranks
                      "run-dir cannot be set for a run", "lr is given twice, or is both fixed and varied",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["suite.toml"])
+        many = self.compare(self.suite('[[runs]]\npreset = "tinyy"\nlayuot = "dp2"\n\n'
+                                       '[[runs]]\npreset = "tiny"\nlayout = "dp3"\ntrain-iters = -4\n\n'
+                                       '[[runs]]\ncommand = "bnch"\n\n[[runs]]\npreset = "tiny"\nlayout = "tp5"\n'))
+        self.assertEqual(many.returncode, 2, many.stderr)
+        for says in ("the suite has 5 mistakes\n", ':2: unknown preset "tinyy"', ":3: unknown", 'did you mean "layout"?',
+                     ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3 waits until line 8 is right
+                     "\n  how the settings of 3 runs fit together is checked once these mistakes are corrected\n"):
+            self.assertIn(says, many.stderr)
         missing = self.compare("nowhere.toml")
         self.assertIn("nowhere.toml: no such file\n  check the path given to chorale compare", missing.stderr)
 
