@@ -2,6 +2,9 @@
 import glob
 import json
 import os
+import pty
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -165,6 +168,28 @@ class Compare(unittest.TestCase):
         wrong = self.compare(suite, "--budget", "soon")
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
         self.assertIn("a time such as 90s, 1.5m or 2h", wrong.stderr)
+
+    def test_a_resumed_comparison_counts_the_runs_that_are_left(self):
+        suite = self.suite('repetitions = 3\n\n[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 4\n'
+                           'threads = 1\neval-samples = 4\nno-save = true\nvary.lr = [1e-3, 2e-3, 3e-3]\n')
+        begun = self.compare(suite, "--budget", "0.001s", processes=1)
+        self.assertEqual(begun.returncode, 0, begun.stderr)
+        whole = os.path.realpath(f"{self.folder}/latest")
+        shutil.rmtree(f"{whole}/0.001-r1")  # one run of the first repetition is left
+        ours, theirs = pty.openpty()
+        process = spawn([chorale, "compare", "--resume", whole], stdout=subprocess.DEVNULL, stderr=theirs,
+                        env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 4096):
+                seen += part
+        except OSError:  # the other end of the terminal is closed
+            pass
+        os.close(ours)
+        finish(process)
+        self.assertEqual(process.returncode, 0, seen)
+        self.assertEqual(re.findall(r"compare  \d+/\d+", seen.decode()), ["compare  0/1"])
 
     def test_a_run_that_cannot_be_is_a_row_that_says_why(self):
         suite = self.suite('[[runs]]\npreset = "tiny"\ntrain-iters = 2\nglobal-batch-size = 8\nthreads = 1\nno-save = true\n'
