@@ -154,9 +154,9 @@ class Report final : public Command {
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     if (const std::string how = how_equal(one, other); !how.empty())
-      usage_error("these are the same launches, so there is nothing to compare",
-                  fmt::format("A is {} B\n  A: {}\n  B: {}", how, join(one, " "), join(other, " ")),
-                  "give records of different launches");
+      throw Error(Exit::usage, "these are the same launches, so there is nothing to compare",
+                  {fmt::format("A is {} B", how), "A: " + join(one, " "), "B: " + join(other, " "),
+                   "give records of different launches"});
     const auto found = report::compare(report::metrics_of(before), report::metrics_of(after));
     if (found.differences.empty())
       usage_error(
