@@ -184,10 +184,10 @@ class Report final : public Command {
     for (const std::string& name : missing)
       fmt::print(stderr, "not compared: {}, which only {} has\n", name, join(reference_, ", "));
     if (!slower.empty()) return static_cast<int>(Exit::check);
-    std::int64_t speeds = 0, told = 0, perhaps = 0;
+    std::int64_t speeds = 0, told = 0;
     for (const report::Difference& d : differences) {
       if (!d.is_speed) continue;
-      ++speeds, told += d.contrast.enough(), perhaps += d.contrast.enough() && d.loss > share_;
+      ++speeds, told += d.contrast.enough();
     }
     if (told == 0)
       usage_error(
@@ -197,8 +197,13 @@ class Report final : public Command {
               "give {0} records of each: report new-1.h5 … new-{0}.h5 --check old-1.h5,…,old-{0}.h5; for benchmarks, one "
               "record of bench --launches {0} is enough",
               fewest_blocks));
+    const auto perhaps = report::perhaps_slower(differences, share_);
+    const auto worst = std::ranges::max_element(perhaps, {}, &report::Difference::worst);
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
-               perhaps ? fmt::format(" and more than chance; {} may have fallen, more launches may tell", perhaps) : "",
+               perhaps.empty() ? ""
+                               : fmt::format(" and more than chance; {} of {} may have fallen by more, at worst by {:.4g} % "
+                                             "(95 % interval): more launches may tell",
+                                             perhaps.size(), speeds, 100 * worst->worst),
                told < speeds ? fmt::format("; {} of {} have too few launches to tell", speeds - told, speeds) : "");
     return static_cast<int>(Exit::ok);
   }

@@ -136,6 +136,7 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
                  same->launches.size(),
                  contrast(metric.launches, same->launches)};
     d.loss = metric.more_is_better ? 1 - d.contrast.ratio : d.contrast.ratio - 1;
+    d.worst = metric.more_is_better ? 1 - d.contrast.low : d.contrast.high - 1;
     d.is_speed = metric.is_speed;
     d.is_bench = metric.is_bench;
     p.push_back(d.contrast.p);
@@ -198,6 +199,13 @@ std::vector<Difference> slower(const std::vector<Difference>& differences, doubl
   std::vector<Difference> found;
   for (const Difference& d : differences)
     if (d.is_speed && d.loss > threshold && d.real()) found.push_back(d);
+  return found;
+}
+
+std::vector<Difference> perhaps_slower(const std::vector<Difference>& differences, double threshold) {
+  std::vector<Difference> found;
+  for (const Difference& d : differences)
+    if (d.is_speed && d.worst > threshold && !(d.loss > threshold && d.real())) found.push_back(d);
   return found;
 }
 

@@ -34,8 +34,9 @@ struct Difference {
   double one = 0, other = 0;  // medians of the launches
   std::size_t launches_of_one = 0, launches_of_other = 0;
   Contrast contrast;
-  double p = 1;     // p-value with Holm's correction for all comparisons; NaN: unknown
-  double loss = 0;  // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
+  double p = 1;      // p-value with Holm's correction for all comparisons; NaN: unknown
+  double loss = 0;   // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
+  double worst = 0;  // the largest loss in the 95 % interval; NaN: too few launches for an interval
   bool is_speed = false, is_bench = false;
   bool real() const { return p < significant; }
 };
@@ -54,5 +55,7 @@ std::string legend_of(const std::vector<Difference>& differences);
 
 // Speeds that fell by more than the threshold and by more than chance.
 std::vector<Difference> slower(const std::vector<Difference>& differences, double threshold);
+// Other speeds for which such a fall cannot be excluded: their intervals reach beyond the threshold.
+std::vector<Difference> perhaps_slower(const std::vector<Difference>& differences, double threshold);
 
 }  // namespace chorale::report

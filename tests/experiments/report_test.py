@@ -307,6 +307,15 @@ class Report(unittest.TestCase):
         rows = json.loads(start([chorale, "report", self.launches, like, "--compare", "--format", "json"]).stdout)
         self.assertEqual({(row["B / A"], row["p"], row["verdict"]) for row in rows}, {(1, 1, "~")})
 
+    def test_a_check_does_not_exclude_what_its_intervals_include(self):
+        def noisy(file):
+            for number in range(6):
+                file[f"runs/launch-{number + 1}/series/median"][:] *= 2 if number % 2 else 0.5
+        result = start([chorale, "report", self.changed(self.launches, noisy), "--check", self.launches])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"no speed fell by more than 5 % and more than chance; (\d) of \1 may have fallen "
+                                        r"by more, at worst by 121\.9 % \(95 % interval\): more launches may tell\n")
+
     def test_a_slower_record_fails_the_check_past_the_threshold(self):
         before = self.timed()
         for apart, test in ((True, "Welch's t-test"), (False, "paired t-test")):
