@@ -134,7 +134,7 @@ class HostsTool(unittest.TestCase):
 
     def hosts(self, *words):
         return subprocess.run([hosts, *words], capture_output=True, text=True, timeout=300,
-                              env={**os.environ, "CHORALE_HOSTS": self.state})
+                              env={**os.environ, "EMULATED_HOSTS": self.state})
 
     def rows(self):
         lines = self.hosts("status").stdout.splitlines()
@@ -178,7 +178,7 @@ class HostsTool(unittest.TestCase):
 
     def test_whatever_is_killed_nothing_remains(self):
         first = self.first_process()
-        run = subprocess.Popen([hosts, "run", "-np", "2", "sleep", "1000"], env={**os.environ, "CHORALE_HOSTS": self.state},
+        run = subprocess.Popen([hosts, "run", "-np", "2", "sleep", "1000"], env={**os.environ, "EMULATED_HOSTS": self.state},
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         alive.until(lambda: "0" not in [row[3] for row in self.rows()], run)  # ranks are on both hosts
         run.kill()
