@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string count_of_cores(int cores) { return fmt::format("{} core{}", cores, cores > 1 ? "s" : ""); }
-
 // Counts equal names: "2 cores" for one machine, "4 × 2 cores" for four machines with two cores each.
 std::string together(const std::vector<std::string>& processors) {
   const std::set<std::string> kinds(processors.begin(), processors.end());
@@ -50,6 +48,10 @@ std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads)
   return sites;
 }
 
+PeakKey host_peak_key(DType dtype, int cores) {
+  return {name_of(dtype), fmt::format("{} core{}", cores, cores > 1 ? "s" : ""), product_library()};
+}
+
 MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak& found) {
   if (!known) return found;
   if (known->busy != found.busy) return known->busy ? found : *known;
@@ -71,7 +73,7 @@ void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ran
   sites = Json::parse(mpi::broadcast(runtime_->world(), sites.dump()));
   const Json& mine = sites[static_cast<std::size_t>(runtime_->rank())];
   site_ = {mine["cores"], mine["cpus"]};
-  key_ = {name_of(dtype_), count_of_cores(site_.cores), product_library()};
+  key_ = host_peak_key(dtype_, site_.cores);
   if (device.memory()) {
     site_.cores = device.first_of_its_gpu() ? 1 : 0;
     key_.processor = device.name(), key_.library = "CUDA";

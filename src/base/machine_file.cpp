@@ -2,69 +2,288 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <set>
 
+#include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/settings.hpp"
+#include "src/base/text.hpp"
+#include "src/base/toml.hpp"
 
 namespace chorale {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr const char* schema = "chorale machine";
+constexpr int version = 1;
+constexpr double most_seconds = 3600, most_rate = 1e18, most_count = 1e9;
 
-Json nothing_of_this_machine() {
-  return {{"schema", "chorale machine"}, {"version", 1}, {"machine", machine_signature()}, {"peaks", Json::array()}};
+// One table of the file. Reads its keys; finish() refuses those that nobody has read.
+class Fields {
+ public:
+  Fields(const toml::table& table, std::string section, const std::string& file)
+      : table_(table), section_(std::move(section)), file_(file) {}
+
+  bool has(const char* key) { return table_.contains(key); }
+
+  std::string text(const char* key) {
+    const toml::node& node = find(key);
+    if (!node.is_string()) refuse(key, node, "is not a text in quotes");
+    return node.ref<std::string>();
+  }
+  std::string text(const char* key, const char* missing) { return has(key) ? text(key) : missing; }
+
+  bool flag(const char* key) {
+    if (!has(key)) return false;
+    const toml::node& node = find(key);
+    if (!node.is_boolean()) refuse(key, node, "is neither true nor false");
+    return node.ref<bool>();
+  }
+
+  double number(const char* key, double least, double most) { return value(key, find(key), least, most); }
+  double number(const char* key, double least, double most, double missing) {
+    return has(key) ? number(key, least, most) : missing;
+  }
+
+  std::vector<double> numbers(const char* key, std::size_t count, double least, double most) {
+    const toml::node& node = find(key);
+    if (count == 1) return {value(key, node, least, most)};
+    const toml::array* list = node.as_array();
+    if (!list || list->size() != count) refuse(key, node, fmt::format("is not a list of {} numbers", count));
+    std::vector<double> values;
+    for (const toml::node& part : *list) values.push_back(value(key, part, least, most));
+    return values;
+  }
+
+  std::vector<Fields> tables(const char* key) {
+    std::vector<Fields> all;
+    if (!has(key)) return all;
+    const toml::node& node = find(key);
+    if (!node.is_array_of_tables()) refuse(key, node, fmt::format("is not a list of tables, each headed [[{}]]", key));
+    for (const toml::node& part : *node.as_array()) all.emplace_back(*part.as_table(), fmt::format("[[{}]] ", key), file_);
+    return all;
+  }
+  std::optional<Fields> table(const char* key) {
+    if (!has(key)) return std::nullopt;
+    const toml::node& node = find(key);
+    if (!node.is_table()) refuse(key, node, "is not a table");
+    return Fields(*node.as_table(), section_ + key + ".", file_);
+  }
+
+  void finish() {
+    for (const auto& [key, node] : table_)
+      if (const std::string name{std::string_view(key)}; !read_.contains(name)) {
+        std::vector<std::string> known(read_.begin(), read_.end());
+        for (const PriceKey& price : price_keys()) known.emplace_back(price.name);
+        refuse(name, node, "is no key of a machine file", did_you_mean(name, known, ""));
+      }
+  }
+
+  [[noreturn]] void refuse(const std::string& key, const toml::node& node, const std::string& why,
+                           const std::string& hint = "") const {
+    usage_error("the machine file is wrong",
+                fmt::format("{}:{}: {}{} {}", file_, node.source().begin.line, section_, key, why),
+                hint.empty() ? "correct the line (docs/machine_file.md), or measure anew: chorale tune --calibrate" : hint);
+  }
+  const toml::node& find(const char* key) {
+    read_.insert(key);
+    const toml::node* node = table_.get(key);
+    if (!node) refuse(key, table_, "is missing from the table that begins here");
+    return *node;
+  }
+
+ private:
+  double value(const char* key, const toml::node& node, double least, double most) const {
+    const auto number = node.value<double>();
+    if (!number || node.is_string() || node.is_boolean()) refuse(key, node, "is not a number");
+    if (!(*number >= least && *number <= most))
+      refuse(key, node, fmt::format("is {:g}, but must be from {:g} to {:g}", *number, least, most));
+    return *number;
+  }
+
+  const toml::table& table_;
+  std::string section_, file_;
+  std::set<std::string> read_;
+};
+
+Level level_of(Fields fields) {
+  Level level{.backend = fields.text("backend"), .span = fields.text("span", "host")};
+  if (level.span != "host" && level.span != "network")
+    fields.refuse("span", fields.find("span"), fmt::format("is \"{}\", but must be host or network", level.span));
+  level.ranks = static_cast<int>(fields.number("ranks", 1, most_count));
+  level.hosts = static_cast<int>(fields.number("hosts", level.span == "network" ? 2 : 1, most_count, 1));
+  level.shared_cores = fields.flag("shared_cores");
+  level.measured = fields.text("measured", "");
+  level.busy = fields.flag("busy");
+  level.rows = static_cast<int>(fields.number("rows", 0, most_count, 0));
+  level.error = fields.number("error", 0, 100, 0);
+  level.error_95 = fields.number("error_95", 0, 100, 0);
+  for (const char* needed : {"latency", level.span == "network" ? "link" : "cross"}) fields.find(needed);
+  std::optional<Fields> spread = fields.table("spread");
+  for (const PriceKey& key : price_keys()) {
+    const bool is_rate = std::string_view(key.unit) == "B/s";
+    if (fields.has(key.name))
+      level.prices[key.name] = fields.numbers(key.name, key.count, is_rate ? 1 : 0,
+                                              is_rate                             ? most_rate
+                                              : std::string_view(key.unit) == "s" ? most_seconds
+                                                                                  : most_rate);
+    if (spread && spread->has(key.name)) level.spread[key.name] = spread->numbers(key.name, key.count, 0, most_rate);
+  }
+  if (spread) spread->finish();
+  fields.finish();
+  return level;
 }
 
-Json read(const std::filesystem::path& file) {
-  const Json empty = nothing_of_this_machine();
+std::string list(const std::vector<double>& values) {
+  std::vector<std::string> words;
+  for (const double value : values) words.push_back(fmt::format("{:.4g}", value));
+  // In TOML, a number with an exponent or a point is a float, any other an integer: both are numbers here.
+  return words.size() == 1 ? words[0] : fmt::format("[{}]", join(words, ", "));
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + '"';
+}
+
+std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file);
-  Json found = Json::parse(stream, nullptr, false);
-  for (const char* key : {"schema", "version", "machine"})
-    if (!found.is_object() || found.value(key, Json()) != empty[key]) return empty;
-  return found["peaks"].is_array() ? found : empty;
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-bool is_of(const Json& row, const PeakKey& key) {
-  return row.is_object() && row.value("type", Json()) == key.type && row.value("processor", Json()) == key.processor &&
-         row.value("library", Json()) == key.library;
+Machine here() { return {.signature = machine_signature(), .cores = online_cores()}; }
+
+// The file of this machine; a missing or damaged file, or that of another machine, counts as empty.
+Machine known(const std::filesystem::path& file) {
+  try {
+    Machine machine = parse_machine(text_of(file), file.string());
+    return machine.signature == machine_signature() ? machine : here();
+  } catch (const Error&) {
+    return here();
+  }
 }
 
 }  // namespace
 
+std::span<const PriceKey> price_keys() {
+  static const PriceKey keys[] = {
+      {"call", "s", 1, "what a call takes beside its steps"},
+      {"step", "s", 1, "what a core spends on a step of a schedule"},
+      {"message", "s", 1, "what a core spends on a message, at each end"},
+      {"latency", "s", 1, "until another rank sees a step or a message"},
+      {"handshake", "s", 1, "by which a message longer than eager_bytes is delayed"},
+      {"turn", "s", 1, "for which a core is lost when it turns to another rank, if ranks outnumber cores"},
+      {"touch", "B/s", footprints.size(), "how fast a core loads or stores what its caches hold or memory has"},
+      {"cross", "B/s", footprints.size(), "how fast a core loads or stores what another core last wrote or holds"},
+      {"sum", "B/s", 1, "how fast a core adds f32 values, beside loading and storing them"},
+      {"copy", "B/s", 1, "how fast a core moves a message, beside loading and storing it; through a board on mapped memory"},
+      {"eager", "B/s", 1, "how fast a sender copies out a message of at most eager_bytes"},
+      {"eager_bytes", "B", 1, "longest message that leaves before its receiver has asked for it"},
+      {"link", "B/s", 1, "what a host sends, and receives, between hosts"},
+  };
+  return keys;
+}
+
 std::filesystem::path default_machine_file() {
   const std::filesystem::path folder = cache_folder();
-  return folder.empty() ? folder : folder / fmt::format("machine-{}.json", host_name());
+  return folder.empty() ? folder : folder / fmt::format("machine-{}.toml", host_name());
+}
+
+Machine parse_machine(const std::string& text, const std::string& file) {
+  toml::table all;
+  try {
+    all = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    usage_error("the machine file is not valid TOML",
+                fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())),
+                "correct the line (docs/machine_file.md), or measure anew: chorale tune --calibrate");
+  }
+  Fields top(all, "", file);
+  if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
+  top.number("version", version, version);
+  Machine machine{.signature = top.text("machine"), .cores = static_cast<int>(top.number("cores", 1, most_count))};
+  for (Fields& row : top.tables("peak")) {
+    machine.peaks.push_back({{row.text("type"), row.text("processor"), row.text("library", "")},
+                             {row.number("flops", 1, most_rate), row.text("measured", ""), row.flag("busy")}});
+    row.finish();
+  }
+  for (Fields& row : top.tables("sum")) {
+    machine.sums.push_back({row.text("type"), row.number("rate", 1, most_rate), row.number("spread", 0, most_rate, 0),
+                            row.text("measured", "")});
+    row.finish();
+  }
+  for (const Fields& row : top.tables("level")) machine.levels.push_back(level_of(row));
+  top.finish();
+  return machine;
+}
+
+Machine read_machine(const std::filesystem::path& file) {
+  return parse_machine(config_text(file, "--machine"), file.string());
+}
+
+Machine machine_for(const std::string& named) {
+  const std::filesystem::path file = named.empty() ? default_machine_file() : std::filesystem::path(named);
+  if (named.empty() && (file.empty() || !std::filesystem::exists(file))) return {};
+  Machine machine = read_machine(file);
+  if (!named.empty()) machine.signature = machine_signature();
+  return machine;
+}
+
+std::string to_toml(const Machine& machine) {
+  std::string text = fmt::format(
+      "# Written by chorale; docs/machine_file.md describes every key.\nschema = \"{}\"\nversion = {}\n"
+      "machine = {}\ncores = {}\n",
+      schema, version, quoted(machine.signature), machine.cores);
+  for (const auto& [key, peak] : machine.peaks)
+    text += fmt::format("\n[[peak]]\ntype = {}\nprocessor = {}\nlibrary = {}\nflops = {}  # 1/s\nmeasured = {}\nbusy = {}\n",
+                        quoted(key.type), quoted(key.processor), quoted(key.library), peak.flops, quoted(peak.measured),
+                        peak.busy);
+  for (const SumRate& sum : machine.sums)
+    text += fmt::format("\n[[sum]]\ntype = {}\nrate = {:.4g}  # B/s\nspread = {:.2g}\nmeasured = {}\n", quoted(sum.type),
+                        sum.rate, sum.spread, quoted(sum.measured));
+  for (const Level& level : machine.levels) {
+    text += fmt::format(
+        "\n[[level]]\nbackend = {}\nspan = {}\nranks = {}\nhosts = {}\nshared_cores = {}\nmeasured = {}\nbusy = {}\n",
+        quoted(level.backend), quoted(level.span), level.ranks, level.hosts, level.shared_cores, quoted(level.measured),
+        level.busy);
+    text += fmt::format("rows = {}\nerror = {:.3g}\nerror_95 = {:.3g}\n", level.rows, level.error, level.error_95);
+    for (const PriceKey& key : price_keys())
+      if (const auto found = level.prices.find(key.name); found != level.prices.end())
+        text += fmt::format("{} = {}  # {}\n", key.name, list(found->second), key.unit);
+    if (!level.spread.empty()) text += "[level.spread]\n";
+    for (const PriceKey& key : price_keys())
+      if (const auto found = level.spread.find(key.name); found != level.spread.end())
+        text += fmt::format("{} = {}\n", key.name, list(found->second));
+  }
+  return text;
+}
+
+std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change) {
+  if (file.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
+  Machine machine = known(file);  // read again: another program may have added to it
+  change(machine);
+  return replace_file(file, to_toml(machine));
 }
 
 MachineFile::MachineFile(std::filesystem::path file) : file_(std::move(file)) {}
 
 std::optional<MeasuredPeak> MachineFile::peak(const PeakKey& key) const {
-  const Json all = read(file_);
-  for (const Json& row : all["peaks"]) {
-    if (!is_of(row, key)) continue;
-    const auto flops = row.find("flops"), measured = row.find("measured"), busy = row.find("busy");
-    if (flops == row.end() || !flops->is_number() || flops->get<double>() <= 0) continue;
-    if (measured == row.end() || !measured->is_string() || busy == row.end() || !busy->is_boolean()) continue;
-    return MeasuredPeak{*flops, *measured, *busy};
-  }
+  for (const auto& [known_key, peak] : known(file_).peaks)
+    if (known_key == key) return peak;
   return std::nullopt;
 }
 
 std::string MachineFile::keep(const PeakKey& key, const MeasuredPeak& peak) const {
-  if (file_.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
-  Json all = read(file_);  // read again: another program may have added to it
-  Json rows = Json::array();
-  for (const Json& row : all["peaks"])
-    if (!is_of(row, key)) rows.push_back(row);
-  rows.push_back({{"type", key.type},
-                  {"processor", key.processor},
-                  {"library", key.library},
-                  {"flops", peak.flops},
-                  {"measured", peak.measured},
-                  {"busy", peak.busy}});
-  all["peaks"] = rows;
-  return replace_file(file_, all.dump(1) + "\n");
+  return change_machine(file_, [&](Machine& machine) {
+    std::erase_if(machine.peaks, [&](const auto& row) { return row.first == key; });
+    machine.peaks.push_back({key, peak});
+  });
 }
 
 }  // namespace chorale

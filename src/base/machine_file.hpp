@@ -1,24 +1,31 @@
-// Measurements that hold for every run on this machine, kept in a small JSON file beside the tuning table, below
-// $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host has its own file, so hosts that share a home folder never write to
-// the same file.
+// The machine file: what a machine can do, measured once. `train` keeps the peaks of matrix products there, `tune
+// --calibrate` the prices of communication. It is TOML, so that a person can read it, or write one for a machine that is not
+// there yet. docs/machine_file.md describes every key.
 //
-//   machine-vm.json
-//     {"schema": "chorale machine", "version": 1, "machine": "AMD EPYC, 2 cores",
-//      "peaks": [{"type": "f32", "processor": "2 cores", "library": "oneDNN 2.6", "flops": 4.7e11,
-//                 "measured": "2026-11-22T05:40:01Z", "busy": false}]}
+//   schema = "chorale machine"                       [[level]]              # the ranks of a host, or hosts on a network
+//   machine = "AMD EPYC, 2 cores"                    backend = "shm"
+//   [[peak]]            # matrix products            ranks = 2
+//   type = "f32"                                     latency = 1.7e-7       # s
+//   flops = 4.7e11      # 1/s                        cross = [2.4e10, …]    # B/s
 //
-// The file only saves time, so reading it never fails. A missing or garbled file, or the file of another machine, counts as
-// empty. A write replaces the file by a rename and keeps JSON keys it does not know. If two programs write at once, one
-// measurement is lost and repeated later.
+// The default file lies beside the tuning table, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host has its own
+// file, so hosts that share a home never write to the same one. A write replaces the file by a rename. If two programs write
+// at once, one measurement is lost and repeated later.
 #pragma once
+#include <array>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace chorale {
 
 struct PeakKey {
   std::string type, processor, library;
+  bool operator==(const PeakKey&) const = default;
 };
 
 struct MeasuredPeak {
@@ -27,8 +34,55 @@ struct MeasuredPeak {
   bool busy = false;     // other programs used the machine during the measurement
 };
 
-std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
+struct SumRate {  // how fast one core adds vectors of this type
+  std::string type;
+  double rate = 0, spread = 0;  // B/s of one addend; spread: half of the range between the quartiles, relative to the rate
+  std::string measured;
+};
 
+// The prices of one backend between ranks of one host (span "host") or between hosts (span "network").
+struct Level {
+  std::string backend, span = "host";
+  int ranks = 2, hosts = 1;   // of the run that measured it
+  bool shared_cores = false;  // these hosts are emulated: they share the cores of one machine
+  std::string measured;
+  bool busy = false;
+  int rows = 0;                    // timed rows that the prices were fitted to
+  double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these rows
+  std::map<std::string, std::vector<double>> prices;  // by key: see price_keys()
+  std::map<std::string, std::vector<double>> spread;  // relative standard errors, for some of the keys
+};
+
+struct Machine {
+  std::string signature;  // machine_signature(), or any name for a machine that is not this one
+  int cores = 0;
+  std::vector<std::pair<PeakKey, MeasuredPeak>> peaks;
+  std::vector<SumRate> sums;
+  std::vector<Level> levels;
+};
+
+struct PriceKey {
+  const char *name, *unit;
+  std::size_t count;  // number of values: 1, or one per footprint
+  const char* about;
+};
+std::span<const PriceKey> price_keys();
+// A price that depends on how many bytes a core touches in a call has one value for each of these numbers of bytes.
+inline constexpr std::array<double, 5> footprints{16 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
+
+std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
+// A usage error that names the line and the key if the text is not a machine file. `file` is named in errors.
+Machine parse_machine(const std::string& text, const std::string& file);
+Machine read_machine(const std::filesystem::path& file);
+// The file that --machine names, which counts as this machine's; if `named` is empty, the default file, if there is one.
+Machine machine_for(const std::string& named);
+std::string to_toml(const Machine& machine);
+
+// Changes the file of this machine. A missing or damaged file, or the file of another machine, counts as empty. Returns ""
+// or why it could not be written.
+std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change);
+
+// The peaks in the file of this machine. They only save time, so reading them never fails.
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());

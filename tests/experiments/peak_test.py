@@ -3,6 +3,7 @@ reported."""
 import glob
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -30,15 +31,19 @@ class Peak(unittest.TestCase):
                                    **{name: file[f"ranks/{name}"][:] for name in ("load", "others", "stolen")}}
 
     def file(self):
-        (path,) = glob.glob(f"{self.cache}/chorale/machine-*.json")
+        """The path of the machine file, its text, and its peaks in flops per second."""
+        (path,) = glob.glob(f"{self.cache}/chorale/machine-*.toml")
         with open(path, encoding="utf-8") as stream:
-            return path, json.load(stream)
+            text = stream.read()
+        return path, text, [float(flops) for flops in re.findall(r"(?m)^flops = (\S+)", text)]
 
     def edit(self, **values):
-        path, content = self.file()
-        content["peaks"] = [{**peak, **values} for peak in content["peaks"]]
+        path, text, _ = self.file()
+        for key, value in values.items():
+            text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {json.dumps(value)}", text)
+            self.assertGreater(found, 0, text)
         with open(path, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+            stream.write(text)
 
     def test_equal_runs_have_equal_peaks_on_one_rank_and_on_two(self):
         _, first = self.train("--threads", "2")
@@ -47,8 +52,7 @@ class Peak(unittest.TestCase):
             said, again = self.train(*words, processes=processes)
             self.assertEqual(again["flops"], first["flops"])
             self.assertIn(f"matrix products reach {again['flops'] / 1e9:.0f} GFLOP/s in f32 by ", said)
-        _, content = self.file()
-        self.assertEqual(len(content["peaks"]), 1)
+        self.assertEqual(len(self.file()[2]), 1)
         self.edit(measured="1970-01-01T00:00:00Z")
         self.assertIn("measured 1970", self.train("--threads", "2")[0])
         self.assertNotIn("measured 1970", self.train("--threads", "2", "--measure-peak")[0])
@@ -62,7 +66,7 @@ class Peak(unittest.TestCase):
             self.assertIn("more than the peak that MFU refers to; measured again: ", said)
             self.assertGreater(run["flops"], 1e6)
             self.assertTrue((run["mfu"] > 0).all() and (run["mfu"] <= 1).all(), run["mfu"])
-            self.assertGreater(max(peak["flops"] for peak in self.file()[1]["peaks"]), 1e6)
+            self.assertGreater(max(self.file()[2]), 1e6)
 
     def test_a_home_that_cannot_be_written_to_costs_a_measurement_and_no_more(self):
         for environment in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": ""}):
@@ -80,6 +84,8 @@ class Peak(unittest.TestCase):
             said_by_bench = start(bench).stderr
             tuned = start([chorale, "tune", "all_reduce", "--backend", "threads", "--end", "64", "-n", "5", "--tuning",
                            f"{self.folder}/tuning.json"])
+            calibrated = start([chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads", "--end", "4K", "-n",
+                                "5", "--machine", f"{self.folder}/machine.toml"])
             said_by_launches = start([chorale, "bench", "all_reduce", "--end", "64", "--ranks-per-launch", "1", "--launches",
                                       "2"]).stderr
             suite = f"{self.folder}/suite.toml"
@@ -96,8 +102,8 @@ class Peak(unittest.TestCase):
             self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores "
                                    r"\(load [0-9.]+\)")
         caution = r", measured on a busy machine: other programs use [0-9.]+ of its \d+ cores"
-        for line in ("threads .*α .* a message", "written to .*tuning.json"):  # figures that are read without the warning
-            self.assertRegex(tuned.stdout, f"(?m)^{line}.*{caution}")
+        for told, file in ((tuned, "tuning.json"), (calibrated, "machine.toml")):  # read without the warning
+            self.assertRegex(told.stdout, f"(?m)^written to .*{file}{caution}")
         self.assertTrue((run["others"] > 0.1).all() and len(run["others"]) == 2, run["others"])
         for record in (f"{self.folder}/bench.h5", f"{self.folder}/suites/latest/run.h5"):
             with h5py.File(record) as file:
