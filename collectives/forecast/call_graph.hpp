@@ -1,0 +1,44 @@
+// The graph of a call's work (work.hpp), with the elements that each work accesses. Their price depends on whether the core
+// has them in its caches (caches.hpp).
+#pragma once
+#include <vector>
+
+#include "collectives/forecast/caches.hpp"
+#include "collectives/forecast/prices.hpp"
+#include "collectives/forecast/work.hpp"
+
+namespace chorale::forecast {
+
+class CallGraph {
+ public:
+  CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices);
+
+  int add(int rank, double seconds);  // work of this rank that takes `seconds` beside its accesses
+  int add_transfer(int from, int to, double seconds) { return graph_.add_transfer(from, to, seconds); }
+  void after(int earlier, int later, double latency = 0) { graph_.after(earlier, later, latency); }
+  void reads(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, false}); }
+  void writes(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, true}); }
+  double seconds();  // called once
+  double footprint(int r) const { return footprints_[static_cast<std::size_t>(r)]; }
+
+ private:
+  struct Own {
+    int work, rank;
+    double seconds;
+  };
+  struct Access {
+    int work, owner;
+    Range elements;
+    bool writes;
+  };
+  const std::vector<Schedule>& ranks_;
+  double element_;
+  std::vector<int> core_of_;
+  const Prices& prices_;
+  WorkGraph graph_;
+  std::vector<Own> own_;
+  std::vector<Access> accesses_;
+  std::vector<double> footprints_;
+};
+
+}  // namespace chorale::forecast

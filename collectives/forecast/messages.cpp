@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "collectives/analysis/rounds.hpp"
+#include "collectives/forecast/call_graph.hpp"
+#include "collectives/forecast/forecast.hpp"
+
+namespace chorale::forecast {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+class MessageCall {
+ public:
+  MessageCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
+              const Prices& between)
+      : ranks_(ranks),
+        element_(static_cast<double>(element_bytes)),
+        site_(site),
+        within_(within),
+        between_(between),
+        call_(std::ranges::max(site.host_of) > 0 ? between : within),
+        graph_(ranks, element_bytes, site, call_),
+        posts_(ranks.size()),
+        overs_(ranks.size()) {
+    for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
+      const int begin = graph_.add(r, call_.call);
+      for (const Step& step : ranks[index(r)].steps) add(r, begin, step);
+      ends_.push_back(graph_.add(r, 0));
+    }
+    for (const Message& message : match_messages(ranks)) add(message);
+  }
+
+  double seconds() { return graph_.seconds(); }
+
+ private:
+  const Prices& level(int a, int b) const { return site_.host_of[index(a)] == site_.host_of[index(b)] ? within_ : between_; }
+  double bytes(std::int64_t elements) const { return static_cast<double>(elements) * element_; }
+
+  // A step is posted, its messages arrive, and then it sums or copies. The workspace that a message is received into stays
+  // in the receiver's caches.
+  void add(int r, int begin, const Step& step) {
+    double posting = call_.step;
+    for (const int peer : step.peers) {
+      const Prices& p = level(r, peer);
+      posting += p.message;
+      if (step.kind == Kind::send && bytes(step.src[0].count) <= p.eager_bytes)
+        posting += bytes(step.src[0].count) * p.eager;
+    }
+    const int post = graph_.add(r, posting);
+    int over = post;
+    if (step.kind != Kind::send && step.kind != Kind::recv) {
+      const auto sources = static_cast<double>(step.peers.size() + step.src.size());
+      over = graph_.add(r, bytes(step.dst.count) * (sources - 1) * call_.sum);
+      graph_.after(post, over);
+      for (const Range& own : step.src) graph_.reads(over, r, own);
+      graph_.writes(over, r, step.dst);
+    }
+    graph_.after(begin, post);
+    for (const int before : step.after) graph_.after(overs_[index(r)][index(before)], post);
+    posts_[index(r)].push_back(post);
+    overs_[index(r)].push_back(over);
+  }
+
+  // The receiver copies the data, and then the message is over. A long message begins to move when both ends are posted, and
+  // its send is over when the receiver has the data.
+  void add(const Message& message) {
+    const Prices& p = level(message.from, message.to);
+    const Step& sender = ranks_[index(message.from)].steps[index(message.send)];
+    const Step& receiver = ranks_[index(message.to)].steps[index(message.recv)];
+    const double size = bytes(sender.src[0].count);
+    const bool is_long = size > p.eager_bytes, is_far = &p == &between_;
+    const int send = posts_[index(message.from)][index(message.send)];
+    const int recv = posts_[index(message.to)][index(message.recv)];
+    const int arrive = graph_.add(message.to, p.message + size * p.copy);
+    if (is_long && !is_far) graph_.reads(arrive, message.from, sender.src[0]);
+    if (receiver.kind == Kind::recv) graph_.writes(arrive, message.to, receiver.dst);
+    int from = send;
+    if (is_far) {
+      from = graph_.add_transfer(message.from, message.to, size * p.link);
+      graph_.after(send, from, is_long ? p.handshake : 0);
+      if (is_long) graph_.after(recv, from, p.latency);
+    }
+    graph_.after(from, arrive, p.latency + (is_long && !is_far ? p.handshake : 0));
+    graph_.after(recv, arrive);
+    release(message.to, message.recv, arrive, 0);
+    if (is_long) release(message.from, message.send, arrive, p.latency);
+  }
+
+  // The steps that wait for this step also wait for `work`.
+  void release(int rank, int step, int work, double latency) {
+    const int over = overs_[index(rank)][index(step)], post = posts_[index(rank)][index(step)];
+    graph_.after(work, ends_[index(rank)], latency);
+    if (over != post) return graph_.after(work, over, latency);
+    const auto& steps = ranks_[index(rank)].steps;
+    for (std::size_t s = 0; s < steps.size(); ++s)
+      if (std::ranges::count(steps[s].after, step)) graph_.after(work, posts_[index(rank)][s], latency);
+  }
+
+  const std::vector<Schedule>& ranks_;
+  double element_;
+  Site site_;
+  const Prices &within_, &between_, &call_;
+  CallGraph graph_;
+  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the work that posts it, and its last work
+  std::vector<int> ends_;
+};
+
+}  // namespace
+
+double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
+                const Prices& between) {
+  return MessageCall(ranks, element_bytes, site, within, between).seconds();
+}
+
+}  // namespace chorale::forecast

@@ -1,0 +1,53 @@
+// A call as a graph of work, and the time that the graph takes. Work occupies a rank, and a core while it lasts. A transfer
+// occupies the links of two hosts. Both begin when all that they come after is over.
+//
+//   rank 0   ├ call ┼ send ┤                    ├ sum ┤
+//   link               ╰──▶├── transfer ──┤       ▲
+//   rank 1   ├ call ┼ receive posted ┤    ╰─latency┴─▶ …
+//
+// If ranks outnumber the cores of their machine, they take turns: a core that turns to another rank first spends
+// `switch_seconds`. A rank does one thing at a time, in the order in which work was added. A link carries one transfer at a
+// time in each direction.
+#pragma once
+#include <vector>
+
+namespace chorale::forecast {
+
+// Where ranks run: hosts have links of their own, machines have cores of their own. Emulated hosts share a machine.
+struct Site {
+  std::vector<int> host_of, machine_of;  // by rank
+  int cores = 1;                         // of each machine
+
+  static Site one_host(int ranks, int cores);
+  bool crowded() const;  // more ranks than cores on some machine
+};
+
+class WorkGraph {
+ public:
+  WorkGraph(Site site, double switch_seconds) : site_(std::move(site)), switch_seconds_(switch_seconds) {}
+
+  int add(int rank, double seconds);                       // returns the number of the work
+  int add_transfer(int from, int to, double seconds);      // between the hosts of these ranks
+  void takes(int work, double seconds);                    // replaces the seconds of the work
+  std::vector<int> order() const;                          // a possible order of all work
+  void after(int earlier, int later, double latency = 0);  // `later` begins when `earlier` is over, or `latency` later
+  double seconds() const;                                  // until all work is over
+
+ private:
+  struct Next {
+    int work;
+    double latency;
+  };
+  struct Work {
+    int rank, to;  // to: the rank that receives a transfer; −1: not a transfer
+    double seconds;
+    int missing = 0;
+    std::vector<Next> next = {};
+  };
+  friend class Run;
+  Site site_;
+  double switch_seconds_;
+  std::vector<Work> works_;
+};
+
+}  // namespace chorale::forecast

@@ -1,0 +1,73 @@
+#include "collectives/forecast/work.hpp"
+
+#include "collectives/algorithms.hpp"
+#include "collectives/forecast/caches.hpp"
+#include "src/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using forecast::Caches;
+using forecast::Site;
+using forecast::WorkGraph;
+
+TEST_CASE("the work of a rank follows one after the other, that of several ranks at once, and latency delays it") {
+  WorkGraph graph(Site::one_host(2, 2), 0);
+  const int first = graph.add(0, 3), second = graph.add(0, 2), far = graph.add(1, 4);
+  CHECK(graph.seconds() == 5);
+  graph.after(second, far, 0.5);
+  CHECK(graph.seconds() == 5 + 0.5 + 4);
+  graph.takes(first, 1);
+  CHECK(graph.seconds() == 3 + 0.5 + 4);
+  graph.after(far, second);
+  CHECK_THROWS_WITH(graph.seconds(), says("2 of 3 steps wait forever"));
+}
+
+TEST_CASE("ranks that outnumber the cores take turns, and each turn costs a switch") {
+  for (const double turn : {0.0, 0.25}) {
+    WorkGraph graph(Site::one_host(4, 2), turn);
+    for (int rank = 0; rank < 4; ++rank) graph.add(rank, 1);
+    CHECK(graph.seconds() == 2 + turn);
+  }
+  WorkGraph enough(Site::one_host(4, 4), 0.25);
+  for (int rank = 0; rank < 4; ++rank) enough.add(rank, 1);
+  CHECK(enough.seconds() == 1);
+  CHECK((Site::one_host(4, 2).crowded() && !Site::one_host(4, 4).crowded()));
+}
+
+TEST_CASE("the ranks of a host share its link, and hosts on one machine share its cores") {
+  Site site{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 1, 1}, .cores = 2};
+  const auto two_transfers = [&](int from, int to) {
+    WorkGraph graph(site, 0);
+    graph.add_transfer(0, 2, 1);
+    graph.add_transfer(from, to, 1);
+    return graph.seconds();
+  };
+  CHECK(two_transfers(1, 3) == 2);  // the same direction
+  CHECK(two_transfers(2, 0) == 1);  // the other direction
+  const auto four_works = [&] {
+    WorkGraph graph(site, 0);
+    for (int rank = 0; rank < 4; ++rank) graph.add(rank, 1);
+    return graph.seconds();
+  };
+  CHECK(four_works() == 1);
+  site.machine_of = {0, 0, 0, 0};
+  CHECK(four_works() == 2);
+}
+
+TEST_CASE("a core holds what it last wrote, and fetches what another core has written since") {
+  const Algorithm* const ring = find_algorithm(Collective::all_reduce, "ring");
+  const auto ranks = plan_all_ranks(*ring, Problem::even(Collective::all_reduce, 8, 2, 0, true));
+  Caches caches(ranks, {0, 1});
+  caches.note(0, 0, 0, input(0, 8), true);   // rank 0 writes its vector: rank 1 held elements 2 and 3
+  caches.note(1, 1, 0, input(2, 2), false);  // rank 1 reads two elements of it
+  caches.note(2, 0, 0, input(0, 8), false);  // rank 0 still holds all of it
+  const auto counts = caches.counts(3);
+  CHECK((counts[0].held == 6 && counts[0].fetched == 2));
+  CHECK((counts[1].held == 0 && counts[1].fetched == 2));
+  CHECK((counts[2].held == 8 && counts[2].fetched == 0));
+  CHECK((caches.touched(0) == 8 && caches.touched(1) == 2));
+  Caches one_core(ranks, {0, 0});
+  one_core.note(0, 0, 0, input(0, 8), true);
+  one_core.note(1, 1, 0, input(2, 2), false);
+  CHECK(one_core.counts(2)[1].held == 2);
+}
