@@ -6,11 +6,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/analysis/cost.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/chunking.hpp"
+#include "collectives/forecast/forecast.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -38,15 +40,29 @@ std::vector<int> thinned(const Problem& problem, int size) {
   return hosts_among(ranks, problem.hosts);
 }
 
+// The schedules of all ranks; none if the algorithm does not fit or has no schedule.
+std::vector<Schedule> schedules(const std::string& algorithm, int chunks, const Problem& problem) {
+  const Algorithm* row = find_algorithm(problem.what, algorithm);
+  if (!row || !fits(*row, problem)) return {};
+  std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
+  if (chunks > 1)
+    for (Schedule& rank : ranks) rank = cut_into_chunks(rank, chunks);
+  return ranks;
+}
+
+// The hosts of the problem's ranks, numbered from 0; empty if there is one.
+std::vector<int> hosts_of(const Problem& problem) {
+  std::vector<int> ranks(static_cast<std::size_t>(problem.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return problem.hosts.empty() ? std::vector<int>{} : hosts_among(ranks, problem.hosts);
+}
+
 }  // namespace
 
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price) {
-  const Algorithm* row = find_algorithm(problem.what, algorithm);
-  if (!row || !fits(*row, problem)) return -1;
-  std::vector<Schedule> ranks = plan_all_ranks(*row, problem);
-  if (chunks > 1)
-    for (Schedule& rank : ranks) rank = cut_into_chunks(rank, chunks);
+  const std::vector<Schedule> ranks = schedules(algorithm, chunks, problem);
+  if (ranks.empty()) return -1;
   return backend_named(backend).maps_memory ? predict_mapped(ranks, element_bytes, price)
                                             : predict(ranks, element_bytes, price);
 }
@@ -58,13 +74,27 @@ bool native_agrees(const Problem& problem, DType dtype, Redop op) {
   return !(is_extreme && is_floating(dtype)) && !(is_sum && dtype == DType::u8);
 }
 
-Selector::Selector(TuningTable table) {
+Selector::Selector(TuningTable table, Machine machine) {
   if (table.machine == machine_signature()) table_ = std::move(table);
+  if (machine.signature == machine_signature()) machine_ = std::move(machine);
 }
 
-Price Selector::price(const std::string& backend) const {
-  const auto fitted = table_.prices.find(backend);
-  return fitted == table_.prices.end() ? backend_named(backend).usual : fitted->second;
+bool Selector::is_calibrated(const std::string& backend, const Problem& problem) const {
+  const std::vector<int> hosts = hosts_of(problem);
+  const int number = hosts.empty() ? 1 : std::ranges::max(hosts) + 1;
+  return (number == 1 || !backend_named(backend).maps_memory) &&
+         forecast::nearest(machine_, backend, number > 1 ? "network" : "host", problem.size, number) != nullptr;
+}
+
+double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+                         DType dtype) const {
+  if (!is_calibrated(backend, problem))
+    return chorale::predict(backend, algorithm, chunks, problem, size_of(dtype), backend_named(backend).usual);
+  const std::vector<Schedule> ranks = schedules(algorithm, chunks, problem);
+  if (ranks.empty()) return -1;
+  return forecast::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype), hosts_of(problem),
+                           forecast::slowness(machine_, dtype))
+      .value_or(-1);
 }
 
 const std::vector<Choice>& Selector::priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const {
@@ -76,14 +106,18 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
 
   const std::int64_t round_bytes = bytes == 0 ? 0 : std::int64_t{1} << (magnitude - 1);
   const Problem even = Problem::even(problem.what, round_bytes, size, 0, problem.in_place, hosts);
+  const std::string caution = is_calibrated(backend, even) ? "" : not_calibrated;
   std::vector<std::pair<double, Choice>> all;
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != problem.what || !fits(algorithm, even)) continue;
     for (const int chunks : {1, usual_chunks}) {
       if (chunks > 1 && bytes < worth_cutting) continue;
-      const double seconds = predict(backend, algorithm.name, chunks, even, 1, price(backend));
+      const double seconds = predict(backend, algorithm.name, chunks, even, DType::u8);  // of any type
       const std::string cut = chunks > 1 ? fmt::format(" in {} chunks", chunks) : "";
-      all.push_back({seconds, {algorithm.name, chunks, fmt::format("{}{} by the cost model", human_seconds(seconds), cut)}});
+      all.push_back(
+          {seconds,
+           {algorithm.name, chunks,
+            fmt::format("{}{} by the cost model{}{}", human_seconds(seconds), cut, caution.empty() ? "" : ", ", caution)}});
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

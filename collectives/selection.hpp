@@ -1,10 +1,10 @@
 // Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
 // call's size (by ratio). If the tuning table has no line for the call, `auto` runs the algorithm that is fastest by the
-// cost model.
+// prices of the machine file (forecast/forecast.hpp), or by the backend's typical prices if the machine file has none.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
-//   no line for 2 ranks: ring 14 µs, direct 9 µs, … by α, β, γ   →  direct, "9 µs by the cost model"
+//   no line for 2 ranks: ring 14 µs, direct 9 µs, … by prices    →  direct, "9 µs by the cost model"
 //
 // The table may also have lines for "native", the collective of the backend's library. They are skipped for a call if the
 // native results may differ from those of our algorithms (`native_agrees`).
@@ -17,8 +17,11 @@
 #include <tuple>
 #include <vector>
 
+#include "collectives/price.hpp"
 #include "collectives/tuning.hpp"
+#include "src/base/machine_file.hpp"
 #include "src/math/reduction.hpp"
+#include "src/memory/dtype.hpp"
 
 namespace chorale {
 
@@ -31,10 +34,13 @@ struct Choice {
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
 };
 
-// The time of an algorithm by the cost model, in seconds. Negative if the algorithm does not fit or has no schedule
+// The time of an algorithm by typical or given prices, in seconds. Negative if the algorithm does not fit or has no schedule
 // (native).
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
+
+// What to print beside a predicted time that does not come from the machine file.
+inline constexpr const char* not_calibrated = "not calibrated";
 
 // Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
 // products. Open MPI's sums of u8 saturate; our sums wrap. The min and max of MPI and NCCL may lose a NaN, depending on rank
@@ -43,15 +49,19 @@ bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 class Selector {
  public:
-  Selector() = default;                  // the cost model alone
-  explicit Selector(TuningTable table);  // ignored if it was measured on another machine
+  Selector() = default;  // by typical prices alone
+  // The table, or a machine file of calibrated prices, is ignored if it was measured on another machine.
+  explicit Selector(TuningTable table, Machine machine = {});
 
   // `bytes` is the size of the whole vector; `native_too` admits the table's lines for "native". The first choice for a size
   // without measurements may take milliseconds; later ones are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
-  Price price(const std::string& backend) const;  // fitted by `chorale tune` here, or the backend's typical values
-  bool price_is_measured(const std::string& backend) const { return table_.prices.contains(backend); }
+  // The time of an algorithm in seconds, or negative: see predict() above. By the machine file if is_calibrated().
+  double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
+                 DType dtype) const;
+  bool is_calibrated(const std::string& backend, const Problem& problem) const;
+  const Machine& machine() const { return machine_; }
 
  private:
   // backend, …, ranks, hosts, in place, log₂ bytes
@@ -59,6 +69,7 @@ class Selector {
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 
   TuningTable table_;
+  Machine machine_;
   mutable std::map<Kind, std::vector<Choice>> priced_;  // choices by the cost model, cheapest first
 };
 

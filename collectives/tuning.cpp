@@ -73,8 +73,6 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
     if (all.at("schema") != schema || all.at("version") != table_version)
       throw std::runtime_error("unknown schema or version");
     table.machine = all.at("machine");
-    for (const auto& [backend, price] : all.at("prices").items())
-      table.prices[backend] = {price.at("alpha"), price.at("beta"), price.at("gamma")};
     for (const Json& line : all.at("choices")) table.choices.push_back(choice_of(line));
   } catch (const std::exception& error) {
     refuse_table(file, error.what());
@@ -83,10 +81,8 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
 }
 
 void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
-  Json prices = Json::object();
-  for (const auto& [backend, p] : table.prices) prices[backend] = {{"alpha", p.alpha}, {"beta", p.beta}, {"gamma", p.gamma}};
-  std::string text = fmt::format("{{\"schema\":\"{}\",\"version\":{},\n \"machine\":{},\n \"prices\":{},\n \"choices\":[\n",
-                                 schema, table_version, Json(table.machine).dump(), prices.dump());
+  std::string text = fmt::format("{{\"schema\":\"{}\",\"version\":{},\n \"machine\":{},\n \"choices\":[\n", schema,
+                                 table_version, Json(table.machine).dump());
   for (std::size_t i = 0; i < table.choices.size(); ++i)
     text += fmt::format("  {}{}\n", line_of(table.choices[i]).dump(), i + 1 < table.choices.size() ? "," : "");
   text += "]}\n";

@@ -4,14 +4,13 @@
 //   {"backend":"shm","op":"all_reduce","ranks":2,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
 //
-// The table is valid only on the machine where it was measured.
+// The table is valid only on the machine where it was measured. Prices are in the machine file (src/base/machine_file.hpp);
+// those in tables that older versions wrote are ignored.
 #pragma once
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "collectives/price.hpp"
 #include "collectives/problem.hpp"
 
 namespace chorale {
@@ -33,8 +32,7 @@ struct Tuned {
 };
 
 struct TuningTable {
-  std::string machine;                  // where it was measured
-  std::map<std::string, Price> prices;  // fitted α, β and γ of each backend
+  std::string machine;  // where it was measured
   std::vector<Tuned> choices;
 };
 

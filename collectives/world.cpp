@@ -23,16 +23,22 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-// All ranks use the tuning table of rank 0, even on other hosts, because all must choose the same algorithm.
-TuningTable tuning_of_rank_0(const mpi::Runtime& runtime) {
-  const std::string file = default_tuning_file().string();
+std::string text_on_rank_0(const mpi::Runtime& runtime, const std::string& file) {
   std::string text;
   if (runtime.rank() == 0 && !file.empty()) {
     std::ifstream stream(file);
     text.assign(std::istreambuf_iterator<char>(stream), {});
   }
-  text = mpi::broadcast(runtime.world(), text);
-  return text.empty() ? TuningTable{} : parse_tuning(text, file);
+  return mpi::broadcast(runtime.world(), text);
+}
+
+// All ranks use the tuning table and the machine file of rank 0, even on other hosts, because all must choose the same
+// algorithm.
+Selector selector_of_rank_0(const mpi::Runtime& runtime) {
+  const std::string tuning = default_tuning_file().string(), machine = default_machine_file().string();
+  const std::string tuned = text_on_rank_0(runtime, tuning), measured = text_on_rank_0(runtime, machine);
+  return Selector(tuned.empty() ? TuningTable{} : parse_tuning(tuned, tuning),
+                  measured.empty() ? Machine{} : parse_machine(measured, machine));
 }
 
 // Whether more ranks than cores share this rank's set of cores. Launchers either give each rank its own cores, or give all
@@ -117,7 +123,7 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   WorldOptions placed = options;
   placed.topology = &topology;
   Communicator world = open_world(backend.open(runtime), clock, placed);
-  world.go_by(std::make_shared<Selector>(tuning_of_rank_0(runtime)));
+  world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime)));
   return world;
 }
 

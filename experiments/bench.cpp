@@ -11,6 +11,7 @@
 #include "collectives/backends/backends.hpp"
 #include "collectives/selection.hpp"
 #include "experiments/advice.hpp"
+#include "experiments/bench/forecast_errors.hpp"
 #include "experiments/bench/launches.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/bench/results.hpp"
@@ -94,15 +95,15 @@ class BenchCommand final : public Command {
     return tell_wrong(wrong_in(rows));
   }
 
-  // Prints notes below the table: the cost model was not fitted to this machine, or one rank has no bandwidth.
+  // Prints notes below the table: prices were not measured here, how good predictions were, or one rank has no bandwidth.
   void say_limits(const std::vector<nlohmann::ordered_json>& rows, std::int64_t processes) const {
-    const Selector selector(asked_.tuning());
     std::set<std::string> unmeasured;
     for (const auto& row : rows)
-      if (!row["predicted_us"].is_null() && !selector.price_is_measured(row["backend"])) unmeasured.insert(row["backend"]);
+      if (!row["predicted_us"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
     if (!unmeasured.empty())
-      fmt::print("# predicted: by a cost model that was not fitted to this machine, on {}; to fit it: {}\n",
-                 join({unmeasured.begin(), unmeasured.end()}, ", "), command_on(processes, "tune"));
+      fmt::print("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
+                 join({unmeasured.begin(), unmeasured.end()}, ", "), command_on(processes, "tune --calibrate"));
+    fmt::print("{}", forecast_errors(rows));
     if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
       fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; to use two ranks: {}\n",
                  command_on(2, "bench …"));
@@ -119,7 +120,7 @@ class BenchCommand final : public Command {
     const Conditions conditions{asked_.cold(), memory};
     const bool crowded = std::any_of(ranks.begin(), ranks.end(), [](const RankFacts& rank) { return rank.oversubscribed; });
     const auto cores = static_cast<int>(allowed_cpus().size());
-    const Selector selector = Selector(asked_.tuning());
+    const Selector selector(asked_.tuning(), asked_.machine());
     std::vector<Result> results;
     std::vector<nlohmann::ordered_json> rows;
     std::int64_t wrong = 0;
@@ -148,8 +149,9 @@ class BenchCommand final : public Command {
     const Case& row = series.row;
     Result result{series};
     if (row.ranks > most_ranks_explained) return result;
-    result.predicted = predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), size_of(row.dtype),
-                               selector.price(row.backend));
+    result.predicted =
+        selector.predict(row.backend, series.choice.algorithm, series.choice.chunks, row.problem(), row.dtype);
+    result.calibrated = selector.is_calibrated(row.backend, row.problem());
     if (const Algorithm* algorithm = find_algorithm(row.what, series.choice.algorithm)) {
       result.bytes_predicted = 0;
       for (const Schedule& schedule : plan_all_ranks(*algorithm, row.problem()))

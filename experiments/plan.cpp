@@ -153,10 +153,13 @@ class PlanCommand final : public Command {
     const std::filesystem::path file = default_tuning_file();
     const bool tuned = !file.empty() && std::filesystem::exists(file);
     const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
+    const auto selector = std::make_shared<const Selector>(table, machine_for(""));
+    const std::string otherwise = selector->machine().levels.empty() ? fmt::format("by the cost model, {}", not_calibrated)
+                                                                     : "by the prices of the machine file";
     assumed_ += table.machine == machine_signature()
-                    ? "; auto chooses by what `chorale tune` measured here, otherwise by the cost model"
-                    : "; auto chooses by the cost model, as on a machine without results of `chorale tune`";
-    request_.selector = std::make_shared<const Selector>(table);
+                    ? "; auto chooses by what `chorale tune` measured here, otherwise " + otherwise
+                    : fmt::format("; auto chooses {}, as on a machine without results of `chorale tune`", otherwise);
+    request_.selector = selector;
   }
 
   static void add_memory(TextTable& table, std::int64_t stage, const RankPlan& plan) {

@@ -42,6 +42,7 @@ class Show final : public Command {
              "number of chunks into which an algorithm, or a stage of a pipeline, is cut; 0: as few as possible")
         .range(0, 64);
     options.add("steps", steps_, "print the steps of every rank, one line each, instead of the picture");
+    options.add("machine", machine_, "machine file whose prices are used instead of the default one's").words("FILE");
     options.add("svg", svg_, "write a space-time diagram to this file").words("FILE");
   }
 
@@ -71,7 +72,9 @@ class Show final : public Command {
     if (of_pipeline())
       fmt::print("{}", answer_in_text(question(), steps_));
     else if (words_.size() == 2)
-      fmt::print("{}", describe_algorithm(*chosen_[0], plan(), steps_));
+      fmt::print("{}{}", describe_algorithm(*chosen_[0], plan(), steps_),
+                 times_of(*chosen_[0], problem(chosen_[0]->what), static_cast<int>(std::max<std::int64_t>(1, chunks_)),
+                          Selector({}, machine_for(machine_))));
     else
       fmt::print("{} ranks{}, {} elements{}; {}", ranks_,
                  hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : "", count(),
@@ -145,7 +148,7 @@ class Show final : public Command {
   std::vector<std::string> words_;
   std::int64_t ranks_ = 4, count_ = 0, root_ = 0, stages_ = 4, micro_batches_ = 8, chunks_ = 0;
   bool in_place_ = false, steps_ = false;
-  std::string svg_;
+  std::string svg_, machine_;
   HostsOption hosts_;
   std::vector<const Algorithm*> chosen_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/algorithms.hpp"
+#include "collectives/selection.hpp"
 
 namespace chorale {
 
@@ -16,5 +17,8 @@ std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Sch
 // One line per algorithm with its cost. `problem_for` returns the problem for which a collective's algorithms are compared.
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
+
+// Its times by the machine file, on problems like `shape` of several sizes; or a line that says that there are none.
+std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunks, const Selector& selector);
 
 }  // namespace chorale

@@ -1,6 +1,8 @@
 // `chorale tune` times every algorithm over sizes on the requested backends. It writes the fastest algorithm for each size
 // to the tuning table, which `auto` uses. It prints each choice with its reason. Choices for other rank counts, backends and
 // operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
+//
+// With --calibrate it measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,8 @@
 #include <set>
 
 #include "collectives/backends/backends.hpp"
-#include "experiments/bench/fit.hpp"
+#include "experiments/advice.hpp"
+#include "experiments/bench/calibration.hpp"
 #include "experiments/bench/options.hpp"
 #include "experiments/statistics.hpp"
 #include "src/base/error.hpp"
@@ -30,13 +33,27 @@ class Tune final : public Command {
     asked_.wanted.end = 16 << 20, asked_.wanted.factor = 16;
   }
 
-  void declare(Options& options) override { asked_.declare(options); }
+  void declare(Options& options) override {
+    asked_.declare(options);
+    options.add(
+        "calibrate", calibrate_,
+        "measure the prices of communication, and the rates of sums and matrix products, and write them to the machine "
+        "file");
+  }
 
-  void check(const Launch&) override {
+  void check(const Launch& launch) override {
     asked_.check();
+    const auto joins_threads = [](const std::string& name) { return backend_named(name).ranks_are_threads; };
+    if (calibrate_ && launch.size == 1 && !std::ranges::any_of(asked_.backends, joins_threads))
+      usage_error("one rank sends nothing, so its calls have no price", "1 rank",
+                  fmt::format("start two or more: {}", command_on(2, "tune --calibrate")));
     if (asked_.tuning_file().empty())
       usage_error("there is no folder for the tuning table", "neither XDG_CACHE_HOME nor HOME is set",
                   "name one with --tuning FILE");
+    if (calibrate_ && asked_.machine_file().empty())
+      usage_error("there is no folder for the machine file", "neither XDG_CACHE_HOME nor HOME is set",
+                  "name one with --machine FILE");
+    if (calibrate_) asked_.wanted.begin = std::max<std::int64_t>(asked_.wanted.begin, 1 << 10), asked_.wanted.factor = 5;
     signals_.emplace();
   }
 
@@ -44,6 +61,7 @@ class Tune final : public Command {
     Sweep sweep = asked_.sweep();
     sweep.how.ceiling = false;
     sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
+    if (calibrate_) return run_calibration(sweep, session);
     sweep.together = true;
     const Outcome outcome = bench::run(sweep, session);
     if (session.runtime->rank() == 0) {
@@ -85,7 +103,6 @@ class Tune final : public Command {
                  t.chunks > 1 ? fmt::format(" in {} chunks", t.chunks) : "", t.why());
     }
     const std::string caution = outcome.busy.empty() ? "" : fmt::format(", measured on a busy machine: {}", outcome.busy);
-    if (!outcome.stopped) fit_prices(table, all, caution);
     write_tuning(asked_.tuning_file(), table);
     fmt::print("written to {}{}\n", escape_control(asked_.tuning_file()), caution);
     if (!caution.empty())
@@ -118,7 +135,7 @@ class Tune final : public Command {
     const std::string file = asked_.tuning_file();
     TuningTable table;
     if (std::filesystem::exists(file)) table = read_tuning(file);
-    if (table.machine != machine_signature()) table = {machine_signature(), {}, {}};
+    if (table.machine != machine_signature()) table = {machine_signature(), {}};
     return table;
   }
 
@@ -137,28 +154,19 @@ class Tune final : public Command {
     return tuned;
   }
 
-  // `caution`: a note to print with the prices (α, β, γ) if other programs disturbed the measurement.
-  static void fit_prices(TuningTable& table, const std::vector<Series>& all, const std::string& caution) {
-    std::map<std::string, std::vector<Observed>> observed;
-    for (const Series& series : all) {
-      const Case& row = series.row;
-      const auto at = [&](const Price& price) {
-        return predict(row.backend, row.algorithm, row.chunks, row.problem(), size_of(row.dtype), price);
-      };
-      const Observed sample{{at({1, 0, 0}), at({0, 1, 0}), at({0, 0, 1})}, summarize(series.slowest).median};
-      if (sample.weights[0] > 0) observed[row.backend].push_back(sample);
+  int run_calibration(Sweep& sweep, const Session& session) {
+    sweep.how.check = false;
+    const bool complete = calibrate(sweep, session, asked_.machine_file());
+    if (!complete && session.runtime->rank() == 0) {
+      const Error stopped(Exit::runtime, "stopped", "the measurements are not complete",
+                          "the machine file stays as it was: start it again");
+      std::fputs(describe(stopped, 0, session.runtime->size()).c_str(), stderr);
     }
-    for (const auto& [backend, samples] : observed) {
-      const auto [p, gamma_found] = fit(samples, backend_named(backend).usual);
-      const bool usable = p.alpha > 0 && p.beta > 0;  // else too few operations were timed to distinguish α, β and γ
-      if (usable) table.prices[backend] = p;
-      fmt::print("{:<8}α {:.3g} µs a message, β {:.3g} ns and γ {:.3g} ns a KiB{}{}{}\n", backend, p.alpha * 1e6,
-                 p.beta * 1024e9, p.gamma * 1024e9, gamma_found ? "" : " (not measurable, so in its usual ratio to β)",
-                 usable ? "" : ": not kept, more operations would tell them apart", caution);
-    }
+    return static_cast<int>(complete ? Exit::ok : Exit::runtime);
   }
 
   Asked asked_;
+  bool calibrate_ = false;
   std::optional<Signals> signals_;
 };
 

@@ -49,6 +49,7 @@ void Asked::declare(Options& options) {
   options.add("ranks", threads_, "ranks of the threads backend").range(1, 256);
   hosts_.declare(options, "treat the ranks as if hosts had so many, such as 2,3,1; default: the hosts where they are");
   options.add("tuning", tuning_, "tuning table to use instead of the default one").words("FILE");
+  options.add("machine", machine_, "machine file to use instead of the default one").words("FILE");
 }
 
 void Asked::check() {
@@ -57,14 +58,12 @@ void Asked::check() {
   wanted.hosts = hosts_.topology().host_of;
   if (std::count(backends.begin(), backends.end(), "all")) backends = backend_names();
   if (!tuning_.empty() && std::filesystem::exists(tuning_)) read_tuning(tuning_);
+  if (!machine_file().empty() && std::filesystem::exists(machine_file())) read_machine(machine_file());
 }
 
 Sweep Asked::sweep() const {
-  return {backends,
-          wanted,
-          {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
-          tuning(),
-          static_cast<int>(threads_),
+  return {backends, wanted,    {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},
+          tuning(), machine(), static_cast<int>(threads_),
           order_};
 }
 
@@ -74,5 +73,9 @@ TuningTable Asked::tuning() const {
   const std::string file = tuning_file();
   return !file.empty() && std::filesystem::exists(file) ? read_tuning(file) : TuningTable{};
 }
+
+std::string Asked::machine_file() const { return machine_.empty() ? default_machine_file().string() : machine_; }
+
+Machine Asked::machine() const { return std::filesystem::exists(machine_file()) ? machine_for(machine_) : Machine{}; }
 
 }  // namespace chorale::bench

@@ -20,13 +20,15 @@ class Asked {
   bool heap() const { return memory_ == "heap"; }
   std::string tuning_file() const;  // "" if there is no folder for it
   TuningTable tuning() const;       // from that file, if it exists
+  std::string machine_file() const;
+  Machine machine() const;  // a file that the user named counts as this machine's
 
   Wanted wanted;
   std::vector<std::string> backends{"shm"};
 
  private:
   std::int64_t repetitions_ = 0, warm_up_ = 5, threads_ = 2, order_ = 1;
-  std::string cache_ = "hot", memory_ = "symmetric", tuning_;
+  std::string cache_ = "hot", memory_ = "symmetric", tuning_, machine_;
   HostsOption hosts_;
 };
 

@@ -87,7 +87,7 @@ Names dtype_names() {
 const Names redops{"sum", "prod", "min", "max", "avg", "none"};
 
 struct SeriesRow {
-  std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed;
+  std::uint8_t op, backend, algorithm, chosen, dtype, redop, in_place, cache, memory, oversubscribed, calibrated;
   std::int64_t chunks, root, ranks, count, bytes, repetitions, turn, wrong, bytes_predicted;
   double bytes_sent, median, ci_low, ci_high, p5, p95, predicted, ceiling;
 
@@ -106,6 +106,7 @@ struct SeriesRow {
         column("memory", &Row::memory, "", "memory that held the buffers",
                Names(std::begin(where_names), std::end(where_names))),
         column("oversubscribed", &Row::oversubscribed, "", "more ranks than cores on a host", {"no", "yes"}),
+        column("calibrated", &Row::calibrated, "", "predicted by prices measured on this machine", {"no", "yes"}),
         column("chunks", &Row::chunks, "1", "chunks that the schedule is cut into"),
         column("root", &Row::root, "1", "root; -1: none"),
         column("ranks", &Row::ranks, "1", "ranks in the group"),
@@ -157,6 +158,7 @@ SeriesRow row_of(const Result& result, const Conditions& conditions) {
           .cache = conditions.cold,
           .memory = static_cast<std::uint8_t>(conditions.memory),
           .oversubscribed = result.oversubscribed,
+          .calibrated = result.calibrated,
           .chunks = series.choice.chunks,
           .root = has_root(row.what) ? row.root : -1,
           .ranks = row.ranks,
@@ -212,7 +214,8 @@ Json describe(const Result& result, const Conditions& conditions) {
           {"launches", 1},
           {"memory", where_names[static_cast<std::size_t>(conditions.memory)]},
           {"cache", conditions.cold ? "cold" : "hot"},
-          {"oversubscribed", result.oversubscribed ? 1 : 0}};
+          {"oversubscribed", result.oversubscribed ? 1 : 0},
+          {"calibrated", result.calibrated ? 1 : 0}};
 }
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }

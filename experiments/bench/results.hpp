@@ -25,6 +25,7 @@ struct Result {
   Series series;
   bool oversubscribed = false;        // more ranks than cores on some host
   double predicted = -1;              // seconds by the cost model; −1: unknown
+  bool calibrated = false;            // `predicted` is by the machine file, not by typical prices
   std::int64_t bytes_predicted = -1;  // sent by all ranks in a call; −1: unknown
 };
 

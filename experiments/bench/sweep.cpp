@@ -87,7 +87,7 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
         ThreadTeam team(crew, rank);
         try {
           Communicator communicator = open_world(world.transport(rank), clock);
-          communicator.go_by(std::make_shared<Selector>(sweep.tuning));
+          communicator.go_by(std::make_shared<Selector>(sweep.tuning, sweep.machine));
           Outcome mine = measure_all(team, communicator, sweep);
           if (rank == 0) outcome = std::move(mine);
         } catch (...) {
@@ -122,7 +122,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
     Outcome outcome;
     if (backend.open) {
       Communicator world = open_world(name, runtime, session.clock);
-      world.go_by(std::make_shared<Selector>(sweep.tuning));
+      world.go_by(std::make_shared<Selector>(sweep.tuning, sweep.machine));
       outcome = measure_all(team, world, sweep);
     } else {
       outcome = on_threads(sweep, session.clock);

@@ -14,10 +14,11 @@ struct Sweep {
   std::vector<std::string> backends;
   Wanted wanted;
   How how;
-  TuningTable tuning = {};  // the table that auto uses
-  int threads = 2;          // ranks of the threads backend
-  std::int64_t order = 1;   // seed of the order of measurement; 0: in the order of the rows
-  bool together = false;    // rows with one Case::question() run one after the other; a stop discards incomplete groups
+  TuningTable tuning = {};  // what auto chooses by
+  Machine machine = {};
+  int threads = 2;         // ranks of the threads backend
+  std::int64_t order = 1;  // seed of the order of measurement; 0: in the order of the rows
+  bool together = false;   // rows with one Case::question() run one after the other; a stop discards incomplete groups
 };
 
 // The result of run(), which is collective. Rank 0 gets `series`; every rank gets `rows`, the number of rows to measure.

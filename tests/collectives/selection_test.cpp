@@ -15,7 +15,7 @@ using namespace chorale;
 namespace {
 
 TuningTable table() {
-  TuningTable t{machine_signature(), {{"shm", {1e-6, 2e-9, 3e-9}}}, {}};
+  TuningTable t{machine_signature(), {}};
   const auto add = [&](std::int64_t bytes, bool in_place, const char* algorithm, int chunks) {
     t.choices.push_back({"shm", Collective::all_reduce, 4, in_place, bytes, algorithm, chunks, 1.5e-6, "ring", 1.25});
   };
@@ -44,7 +44,6 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and the choice say
   CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place beats a nearer size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring took 1.25 times as long in one launch"));
-  CHECK(selector.price("shm").beta == 2e-9);
 }
 
 TEST_CASE("the reason for a choice gives the range of its lead and says when the lead may be noise") {
@@ -104,10 +103,41 @@ TEST_CASE("the cost model chooses an algorithm that fits, and the choice depends
         }
   const auto on_mpi = [&](std::int64_t bytes) { return selector.choose("mpi", all_reduce(8), bytes, true).algorithm; };
   CHECK(on_mpi(8) != on_mpi(64 << 20));
-  const Price price = selector.price("mpi");
+  const Price price = backend_named("mpi").usual;
   CHECK(predict("mpi", "native", 1, all_reduce(8), 4, price) < 0);
   const double once = predict("mpi", "ring", 1, all_reduce(8), 4, price);
   CHECK((once > 14 * 1e-6 && once < predict("mpi", "ring", 1, all_reduce(16), 4, price)));
+}
+
+TEST_CASE("calibrated prices decide where nothing was tuned, and other prices are called not calibrated") {
+  Machine machine{.signature = machine_signature(), .cores = 4};
+  machine.levels.push_back({.backend = "ucx", .ranks = 4});
+  auto& prices = machine.levels.back().prices;
+  const auto price = [&](double latency, double rate) {
+    prices["latency"] = prices["message"] = {latency};
+    prices["cross"] = std::vector<double>(footprints.size(), rate);
+    prices["copy"] = {rate};
+    return Selector({}, machine);
+  };
+  const auto choice = [&](const Selector& selector, const char* backend) {
+    return selector.choose(backend, all_reduce(4), 1 << 16, false);
+  };
+  const Selector slow_messages = price(1e-3, 1e12), slow_bytes = price(1e-9, 1e7);
+  CHECK(choice(slow_messages, "ucx").why.ends_with("by the cost model"));
+  CHECK(choice(slow_messages, "ucx").algorithm != choice(slow_bytes, "ucx").algorithm);
+  CHECK(choice(slow_messages, "mpi").why.ends_with("by the cost model, not calibrated"));
+  CHECK((slow_bytes.is_calibrated("ucx", all_reduce(8)) && !slow_bytes.is_calibrated("mpi", all_reduce(4))));
+  CHECK(slow_bytes.predict("ucx", "ring", 1, all_reduce(4), DType::f32) > 1000 * 4 / 1e7);
+  CHECK(slow_bytes.predict("ucx", "native", 1, all_reduce(4), DType::f32) < 0);
+  machine.signature = "another machine";
+  CHECK(!Selector({}, machine).is_calibrated("ucx", all_reduce(4)));
+}
+
+TEST_CASE("a tuning table of an older version, which also has prices, is still read") {
+  const TuningTable old = parse_tuning(R"({"schema":"chorale tuning","version":1,"machine":"x",
+      "prices":{"shm":{"alpha":1e-6,"beta":1e-9,"gamma":1e-9}},"choices":[]})",
+                                       "old.json");
+  CHECK((old.machine == "x" && old.choices.empty()));
 }
 
 TEST_CASE("a tuning table is written and read back, and damaged or missing tables are refused") {
@@ -115,7 +145,7 @@ TEST_CASE("a tuning table is written and read back, and damaged or missing table
   const auto file = folder.path() / "cache" / "tuning.json";
   write_tuning(file, table());
   const TuningTable back = read_tuning(file);
-  CHECK((back.machine == machine_signature() && back.choices.size() == 4 && back.prices.at("shm").gamma == 3e-9));
+  CHECK((back.machine == machine_signature() && back.choices.size() == 4));
   CHECK((back.choices[2].chunks == 8 && back.choices[2].why() == table().choices[2].why()));
   CHECK(back.choices[3].in_place);
   const auto refused = [&](const char* text) {

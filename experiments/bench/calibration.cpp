@@ -1,0 +1,171 @@
+#include "experiments/bench/calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/backends/backends.hpp"
+#include "collectives/chunking.hpp"
+#include "collectives/forecast/fit.hpp"
+#include "experiments/bench/forecast_errors.hpp"
+#include "experiments/statistics.hpp"
+#include "experiments/train/product_peak.hpp"
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/machine_load.hpp"
+#include "src/base/progress.hpp"
+#include "src/base/text.hpp"
+#include "src/base/topology.hpp"
+#include "src/math/peak.hpp"
+
+namespace chorale::bench {
+namespace {
+
+constexpr DType peak_types[] = {DType::f32, DType::bf16};
+
+// The ranks' hosts and machines. Emulated hosts run on one kernel, and share its cores.
+forecast::Site site_of(const mpi::Runtime& runtime) {
+  const std::int64_t kernel = static_cast<std::int64_t>(std::hash<std::string>{}(kernel_id()));
+  forecast::Site site{topology_of(runtime).host_of, {}, online_cores()};
+  std::vector<std::int64_t> seen;
+  for (const std::int64_t one : mpi::all_gather(runtime.world(), kernel)) {
+    if (!std::ranges::count(seen, one)) seen.push_back(one);
+    site.machine_of.push_back(static_cast<int>(std::ranges::find(seen, one) - seen.begin()));
+  }
+  return site;
+}
+
+int hosts_of(const forecast::Site& site) { return std::ranges::max(site.host_of) + 1; }
+
+// Rank 0 measures what needs no other rank.
+void measure_alone(Machine& machine, const Session& session) {
+  const std::string now = iso_time(session.clock.wall_seconds());
+  const int cores = online_cores();
+  const MachineReading before = read_machine(session.clock);
+  for (const DType dtype : peak_types) {
+    const PeakKey key = train::host_peak_key(dtype, cores);
+    std::erase_if(machine.peaks, [&](const auto& row) { return row.first == key; });
+    machine.peaks.push_back({key, {product_peak(dtype, cores, {}), now, false}});
+    fmt::print("{:<10}{:.0f} GFLOP/s by {}\n", fmt::format("peak {}", key.type), machine.peaks.back().second.flops / 1e9,
+               key.processor);
+  }
+  const bool busy = work_between(before, read_machine(session.clock), cores).busy();
+  for (auto& [key, peak] : machine.peaks) peak.busy |= busy && peak.measured == now;
+  machine.sums.clear();
+  for (const DType dtype : all_dtypes) {
+    machine.sums.push_back(measure_sum(dtype, session.clock));
+    machine.sums.back().measured = now;
+  }
+  fmt::print("{:<10}{:.1f} GB/s of f32 by one core\n", "sums", machine.sums.front().rate / 1e9);
+}
+
+void print(const Level& level) {
+  const auto price = [&](const char* key) { return level.prices.contains(key) ? level.prices.at(key) : std::vector{0.0}; };
+  fmt::print("{:<10}{} {}: latency {}, {}; half of its {} calls are predicted {}, 95 of 100 {}\n", level.backend,
+             level.ranks, level.span == "network" ? fmt::format("ranks between {} hosts", level.hosts) : "ranks of a host",
+             human_seconds(price("latency")[0]),
+             level.span == "network" ? fmt::format("link {:.3g} MB/s", price("link")[0] / 1e6)
+                                     : fmt::format("memory {:.3g} GB/s a core", price("touch").back() / 1e9),
+             level.rows, within(level.error), within(level.error_95));
+}
+
+bool same_run(const Level& a, const Level& b) { return a.backend == b.backend && a.ranks == b.ranks && a.hosts == b.hosts; }
+
+}  // namespace
+
+SumRate measure_sum(DType dtype, Clock& clock) {
+  constexpr std::int64_t bytes = 16 << 10;  // three vectors of this size fit into any L2 cache
+  constexpr int samples = 15, repetitions = 200;
+  std::vector<std::byte> a(bytes), b(bytes), out(bytes);
+  const void* const sources[] = {a.data(), b.data()};
+  std::vector<double> rates;
+  for (int sample = 0; sample < samples; ++sample) {
+    const double start = clock.seconds();
+    for (int i = 0; i < repetitions; ++i) reduce(Redop::sum, dtype, out.data(), sources, bytes / size_of(dtype));
+    rates.push_back(repetitions * static_cast<double>(bytes) / (clock.seconds() - start));
+  }
+  std::ranges::sort(rates);
+  const double median = rates[samples / 2];
+  return {name_of(dtype), median, (rates[3 * samples / 4] - rates[samples / 4]) / 2 / median, ""};
+}
+
+std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
+                             const std::function<bool()>& tick) {
+  std::vector<forecast::Timed> rows;
+  std::int64_t element_bytes = 4;
+  for (const Series& one : series) {
+    const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);
+    if (!algorithm || one.row.what == Collective::barrier || one.wrong > 0 || one.slowest.empty()) continue;
+    element_bytes = size_of(one.row.dtype);
+    std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
+    for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
+    rows.push_back({std::move(ranks), summarize(one.slowest).median});
+  }
+  if (rows.empty()) return {};
+  const auto fitted = forecast::fit(rows, element_bytes, maps_memory, site, tick);
+  if (!fitted) return {};
+  Level level{.backend = series[0].row.backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
+  level.shared_cores = level.hosts > 1 && std::ranges::max(site.machine_of) == 0;
+  level.rows = static_cast<int>(rows.size()), level.error = fitted->error, level.error_95 = fitted->error_95;
+  Level between = level;
+  between.span = "network", between.spread = fitted->spread_between;
+  level.spread = fitted->spread;
+  set_prices(level, fitted->within);
+  set_prices(between, fitted->between);
+  return level.hosts > 1 ? std::vector{level, between} : std::vector{level};
+}
+
+bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem::path& file) {
+  const mpi::Runtime& runtime = *session.runtime;
+  const forecast::Site site = site_of(runtime);
+  const bool speaks = runtime.rank() == 0;
+  Machine found{machine_signature(), online_cores(), {}, {}, {}};
+  mpi::sleep_until_all(runtime.world(), session.clock);
+  if (speaks) measure_alone(found, session);
+  mpi::sleep_until_all(runtime.world(), session.clock);
+  const Outcome outcome = bench::run(sweep, session);
+  bool complete = !outcome.stopped;
+  if (speaks && complete) {
+    Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock, Progress::screen_of(stderr));
+    for (std::size_t b = 0; b < sweep.backends.size() && complete; ++b) {
+      std::vector<Series> own;
+      for (const Series& series : outcome.series)
+        if (series.row.backend == sweep.backends[b]) own.push_back(series);
+      if (own.empty()) continue;
+      const auto tick = [&] {
+        progress.update(static_cast<std::int64_t>(b), sweep.backends[b]);
+        return complete = complete && !(sweep.how.told_to_stop && sweep.how.told_to_stop());
+      };
+      const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;
+      const forecast::Site here = threads ? forecast::Site::one_host(own[0].row.ranks, online_cores()) : site;
+      for (Level& level : levels_of(own, here, backend_named(sweep.backends[b]).maps_memory, tick)) {
+        level.measured = iso_time(session.clock.wall_seconds()), level.busy = !outcome.busy.empty();
+        found.levels.push_back(level);
+      }
+    }
+  }
+  if (speaks && complete) {
+    for (const Level& level : found.levels) print(level);
+    const std::string why_not = change_machine(file, [&](Machine& known) {
+      for (const auto& [key, peak] : found.peaks)
+        std::erase_if(known.peaks, [&](const auto& row) { return row.first == key; });
+      for (const Level& level : found.levels)
+        std::erase_if(known.levels, [&](const Level& old) { return same_run(old, level); });
+      known.peaks.insert(known.peaks.end(), found.peaks.begin(), found.peaks.end());
+      known.levels.insert(known.levels.end(), found.levels.begin(), found.levels.end());
+      known.sums = found.sums, known.cores = found.cores;
+    });
+    if (!why_not.empty())
+      usage_error("the machine file cannot be written", fmt::format("{}: {}", file.string(), why_not),
+                  "name another place with --machine FILE");
+    fmt::print("written to {}{}\n", escape_control(file.string()),
+               outcome.busy.empty() ? "" : fmt::format(", measured on a busy machine: {}", outcome.busy));
+    std::fflush(stdout);
+  }
+  mpi::sleep_until_all(runtime.world(), session.clock);
+  return complete;
+}
+
+}  // namespace chorale::bench

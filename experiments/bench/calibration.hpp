@@ -1,0 +1,28 @@
+// `chorale tune --calibrate`: measures what this machine can do, and writes it to the machine file
+// (src/base/machine_file.hpp).
+//
+//   peaks and sums   on rank 0, while the other ranks sleep
+//   calls            every algorithm at a few sizes, with the code of `bench`
+//   prices           fitted to the calls, by backend (collectives/forecast/fit.hpp)
+//
+// The prices hold for runs like this one: on one host or on several, with about as many ranks.
+#pragma once
+#include <string>
+
+#include "collectives/forecast/work.hpp"
+#include "experiments/bench/sweep.hpp"
+#include "src/base/machine_file.hpp"
+
+namespace chorale::bench {
+
+// Collective. Prints what it found, and returns whether it was complete. If a signal stops it, the file stays as it was.
+bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem::path& file);
+
+// How fast one core adds two vectors of this type that its caches hold.
+SumRate measure_sum(DType dtype, Clock& clock);
+
+// The levels of one backend, fitted to the series of this backend. `host_of`: by rank.
+std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, bool maps_memory,
+                             const std::function<bool()>& tick);
+
+}  // namespace chorale::bench

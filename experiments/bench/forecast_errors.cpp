@@ -1,0 +1,80 @@
+#include "experiments/bench/forecast_errors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace chorale::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double close_enough = 1.1;
+
+// Of the rows that answer one question: how to do this operation at this size, fastest.
+struct Contest {
+  std::vector<const Json*> rows;
+
+  bool is_clear() const {
+    const Json& best = *fastest();
+    return rows.size() > 1 && std::ranges::all_of(rows, [&](const Json* row) {
+             return row == &best || same_work(*row, best) || (*row)["ci_low"] > best["ci_high"];
+           });
+  }
+  bool is_won() const {
+    const Json& chosen =
+        **std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["predicted_us"].get<double>(); });
+    return chosen["time_us"].get<double>() <= close_enough * (*fastest())["time_us"].get<double>();
+  }
+
+ private:
+  const Json* fastest() const {
+    return *std::ranges::min_element(rows, {}, [](const Json* row) { return (*row)["time_us"].get<double>(); });
+  }
+  static bool same_work(const Json& a, const Json& b) { return a["chosen"] == b["chosen"] && a["chunks"] == b["chunks"]; }
+};
+
+std::string quantiles(std::vector<double> errors) {
+  std::ranges::sort(errors);
+  const double middle = errors[errors.size() / 2], high = errors[errors.size() * 95 / 100];
+  return fmt::format("half of {} rows {} (|ln| {:.2f}), 95 of 100 {} ({:.2f})", errors.size(), within(middle), middle,
+                     within(high), high);
+}
+
+}  // namespace
+
+std::string within(double error) {
+  return error < std::log(2) ? fmt::format("within {:.0f} %", 100 * std::expm1(error))
+                             : fmt::format("within a factor of {:.2g}", std::exp(error));
+}
+
+std::string forecast_errors(const std::vector<Json>& rows) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<double>> errors;
+  std::map<std::pair<std::string, std::int64_t>, std::map<std::string, Contest>> contests;
+  for (const Json& row : rows) {
+    const bool is_barrier = row["op"] == "barrier";
+    if (row["predicted_us"].is_null() || row["calibrated"] != 1 || is_barrier || row["time_us"] <= 0.0) continue;
+    const std::pair group{row["backend"].get<std::string>(), row["ranks"].get<std::int64_t>()};
+    errors[group].push_back(std::abs(std::log(row["predicted_us"].get<double>() / row["time_us"].get<double>())));
+    const std::string question = fmt::format("{} {} {} {} {}", row["op"].dump(), row["bytes"].dump(), row["in_place"].dump(),
+                                             row["dtype"].dump(), row["root"].dump());
+    contests[group][question].rows.push_back(&row);
+  }
+  std::string text;
+  for (const auto& [group, found] : errors) {
+    text += fmt::format("# predicted / measured, {} on {} ranks: {}\n", group.first, group.second, quantiles(found));
+    int clear = 0, won = 0;
+    for (const auto& [question, contest] : contests[group])
+      if (contest.is_clear()) ++clear, won += contest.is_won();
+    if (clear > 0)
+      text += fmt::format(
+          "# the algorithm that was predicted fastest is within 10 % of the fastest at {} of the {} sizes that "
+          "one clearly wins\n",
+          won, clear);
+  }
+  return text;
+}
+
+}  // namespace chorale::bench

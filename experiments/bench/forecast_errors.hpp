@@ -1,0 +1,19 @@
+// How good the predictions of a benchmark were: one paragraph per backend and number of ranks, of its calibrated rows.
+//
+//   # predicted / measured, shm on 2 ranks: half of 504 rows within 13 % (|ln| 0.12), 95 of 100 within 54 % (0.43)
+//   # the algorithm that was predicted fastest is within 10 % of the fastest at 57 of the 60 sizes that one clearly wins
+//
+// A winner is clear if the 95 % interval of its median lies below that of every other algorithm.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace chorale::bench {
+
+std::string within(double error);  // of |ln(predicted/measured)|: "within 13 %", "within a factor of 3.1"
+
+// `rows` as describe() makes them (results.hpp). Empty if no row was calibrated.
+std::string forecast_errors(const std::vector<nlohmann::ordered_json>& rows);
+
+}  // namespace chorale::bench

@@ -1,0 +1,46 @@
+#include "experiments/bench/forecast_errors.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+
+using namespace chorale;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json row(const std::string& algorithm, std::int64_t bytes, double measured, double predicted, double width = 0.01) {
+  return {{"op", "all_reduce"},
+          {"backend", "shm"},
+          {"ranks", 2},
+          {"bytes", bytes},
+          {"in_place", false},
+          {"dtype", "f32"},
+          {"root", -1},
+          {"chosen", algorithm},
+          {"chunks", 1},
+          {"time_us", measured},
+          {"ci_low", measured * (1 - width)},
+          {"ci_high", measured * (1 + width)},
+          {"predicted_us", predicted},
+          {"calibrated", 1}};
+}
+
+}  // namespace
+
+TEST_CASE("the errors of predictions are their quantiles, and a choice by prediction is compared with the clear winner") {
+  std::vector<Json> rows;
+  for (const std::int64_t bytes : {1024, 2048, 4096}) {
+    rows.push_back(row("ring", bytes, 10, 10 * std::exp(0.1)));
+    rows.push_back(row("direct", bytes, 20, 20 * std::exp(bytes == 4096 ? -1 : -0.2)));
+  }
+  rows.push_back(row("ring", 8192, 10, 10, 0.5));  // no clear winner
+  rows.push_back(row("direct", 8192, 11, 9, 0.5));
+  rows.push_back(row("ring", 9000, 10, 1000));
+  rows.back()["calibrated"] = 0;
+  const std::string text = bench::forecast_errors(rows);
+  CHECK_THAT(text, says("# predicted / measured, shm on 2 ranks: half of 8 rows within 22 % (|ln| 0.20), 95 of 100 within a "
+                        "factor of 2.7 (1.00)"));
+  CHECK_THAT(text, says("at 2 of the 3 sizes that one clearly wins"));
+  CHECK(bench::forecast_errors({rows.back()}).empty());
+}
