@@ -26,6 +26,7 @@
 #include "experiments/train/trace.hpp"
 #include "parallel/assemble.hpp"
 #include "parallel/plan.hpp"
+#include "parallel/stage.hpp"
 #include "parallel/state/checkpoint.hpp"
 #include "parallel/state/resume.hpp"
 #include "parallel/state/stored_weights.hpp"
@@ -215,10 +216,14 @@ class Train final : public Command {
         to_string(training.mesh().layout()), static_cast<double>(s.parameters()) / 1e6, s.layers, s.width, s.heads,
         name_of(o.compute), o.numerics, o.global_batch, s.sequence, o.threads, o.threads > 1 ? "s" : "", data.name());
     if (device_.memory()) run.log.info("on {}", team.about_device());
-    run.log.info("activations of a micro-batch: {} (published formula, 16 bit, attention scores stored: {})",
-                 human_bytes(training.declared_activation_bytes()),
-                 human_bytes(static_cast<std::int64_t>(published_activation_bytes(s, o.micro_batch) *
-                                                       static_cast<double>(s.layers))));
+    const Layout& layout = training.mesh().layout();
+    const std::int64_t layers = blocks_of_parts(s, training.schedule().parts()).front(), shards = layout.shards();
+    const double published =
+        static_cast<double>(layers) * published_activation_bytes(s, o.micro_batch, shards, layout.sequence);
+    run.log.info(
+        "activations of a micro-batch in {} of {} layers{}: {} (published formula, 16 bit, attention scores stored: {})",
+        layers, s.layers, shards > 1 ? fmt::format(", on one of {} tensor ranks", shards) : "",
+        human_bytes(training.declared_activation_bytes()), human_bytes(static_cast<std::int64_t>(published)));
     if (data.floor() > 0) run.log.info("the loss cannot fall below {:.4f}, the entropy of the language", data.floor());
   }
 

@@ -134,9 +134,11 @@ void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType c
   }
 }
 
-double published_activation_bytes(const ModelShape& shape, std::int64_t samples) {
+double published_activation_bytes(const ModelShape& shape, std::int64_t samples, std::int64_t tensor_ranks,
+                                  bool sequence_parallel) {
   const auto s = static_cast<double>(shape.sequence), b = static_cast<double>(samples), h = static_cast<double>(shape.width);
-  return s * b * h * (34 + 5 * static_cast<double>(shape.heads) * s / h);
+  const auto t = static_cast<double>(tensor_ranks);
+  return s * b * h * (10 / (sequence_parallel ? t : 1) + 24 / t + 5 * static_cast<double>(shape.heads) * s / (h * t));
 }
 
 }  // namespace chorale

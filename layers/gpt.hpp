@@ -38,9 +38,11 @@ void allocate(Model& model, Allocator& memory, const Numerics& numerics, DType c
 // the same on every layout and in every floating type.
 void initialise(const Parameter& parameter, std::int64_t first, const Slice& values, std::uint64_t seed);
 
-// The published activation bytes per layer for 16-bit elements and attention that stores its scores (Korthikanti et al.
-// 2022): s·b·h·(34 + 5·a·s/h) for b samples of s tokens, a heads and width h. The layers here keep less, because they
+// The published activation bytes per layer and rank for 16-bit elements and attention that stores its scores (Korthikanti
+// et al. 2022): s·b·h·(10 + 24/t + 5·a·s/(h·t)) for b samples of s tokens, a heads, width h and t tensor ranks. Under
+// sequence parallelism the tensor ranks share the 10 too. The layers here keep less, because they
 // store neither scores nor dropout masks. Layer::keeps gives their exact bytes.
-double published_activation_bytes(const ModelShape& shape, std::int64_t samples);
+double published_activation_bytes(const ModelShape& shape, std::int64_t samples, std::int64_t tensor_ranks = 1,
+                                  bool sequence_parallel = false);
 
 }  // namespace chorale

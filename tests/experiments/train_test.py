@@ -263,6 +263,21 @@ class Train(unittest.TestCase):
         self.assertIn("stopped by a signal", rest)
         self.assertIn("bytes sent: as planned, ", rest)
 
+    def test_published_activations_are_those_of_the_same_rank_and_layers(self):
+        mebibytes = {}
+        for layout, where in (("dp1", "8 of 8 layers"), ("dp1.pp2", "4 of 8 layers"),
+                              ("tp2", "8 of 8 layers, on one of 2 tensor ranks"),
+                              ("tp2.sp", "8 of 8 layers, on one of 2 tensor ranks")):
+            result = ranks(1 if layout == "dp1" else 2, chorale, "train", *tiny, "--micro-batch-size", "8", "--train-iters",
+                           "1", "--layout", layout, "--no-save", "--run-dir", self.folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            line = rf"activations of a micro-batch in {where}: .* \(published formula, .*: (\d\.\d) MiB\)"
+            mebibytes[layout] = float(re.search(line, result.stderr).group(1))
+        whole = mebibytes["dp1"]
+        self.assertAlmostEqual(mebibytes["dp1.pp2"], whole / 2, delta=0.1)
+        self.assertAlmostEqual(mebibytes["tp2.sp"], whole / 2, delta=0.1)
+        self.assertTrue(whole / 2 < mebibytes["tp2"] < whole, mebibytes)
+
     def test_every_layout_generates_the_text_of_one_rank(self):
         exact = ["--numerics", "exact", "--threads", "1"]
         run = train(self.folder, *exact, "--train-iters", "3")
