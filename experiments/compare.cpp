@@ -256,6 +256,10 @@ class Compare final : public Command {
 
   void finish(RunRecord& record, const Summary& summary, Exit exit, int ranks) const {
     record.recorder->finish(exit == Exit::runtime ? "stopped" : "ok");
+    if (exit == Exit::runtime) {  // said first: the launcher may kill the ranks before the figures are made
+      fmt::print("stopped; to run the rest: {}\n\n", resume_command(ranks, record));
+      std::fflush(stdout);
+    }
     const fs::path file = record.recorder->file();
     if (!suite_.question.empty()) fmt::print("{}\n", suite_.question);
     const report::RecordSet records = report::read_records({file.string()});
@@ -273,7 +277,6 @@ class Compare final : public Command {
       fmt::print(
           "{} of {} repetitions were run: another would have exceeded the budget of {}; to run the others: {} --budget 0\n",
           no_time_from_ - 1, suite_.repetitions, human_seconds(budget_), resume_command(ranks, record));
-    if (exit == Exit::runtime) fmt::print("stopped; to run the rest: {}\n", resume_command(ranks, record));
   }
 
   static std::string resume_command(std::int64_t ranks, const RunRecord& record) {

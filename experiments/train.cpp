@@ -246,7 +246,7 @@ class Train final : public Command {
       train::RankShare mine = train::share_of(result, training.ledger(), signals_->pending().has_value());
       mine.faster_than_peak = flops > peak_.flops() && !peak_.measured_again();
       const std::vector<train::RankShare> shares = exchange(training.mesh().world(), mine);
-      const bool stop = std::ranges::any_of(shares, &train::RankShare::told_to_stop);
+      bool stop = std::ranges::any_of(shares, &train::RankShare::told_to_stop);
       if (shares[0].faster_than_peak || (peak_.measured_again() && flops > peak_.flops())) exceed_peak(run, flops);
       const double mfu = flops / peak_.flops();
       if (records) records->step(result, now - began, now - start, mfu, shares);
@@ -254,7 +254,7 @@ class Train final : public Command {
         say(run, progress, screen, result,
             fmt::format("{:.0f} tokens/s  MFU {}", rate, report::quantity(mfu, report::Unit::percent, 2)));
       if (eval_interval_ > 0 && result.step % eval_interval_ == 0 && result.step != last)
-        evaluate(run, records, training, data, accounting);
+        stop |= !evaluate(session, run, records, training, data, accounting);
       const bool due = stop || result.step == last || (save_interval_ > 0 && result.step % save_interval_ == 0);
       if (due && !no_save_) save(session, run, training);
       if (!stop) continue;
@@ -262,8 +262,9 @@ class Train final : public Command {
       return "stopped";
     }
     if (screen.terminal) progress.finish();
-    evaluate(run, records, training, data, accounting);
-    return "ok";
+    if (evaluate(session, run, records, training, data, accounting)) return "ok";
+    if (records) run.log.warn("stopped by a signal after step {}, during its evaluation", last);
+    return "stopped";
   }
 
   // Called on all ranks. Ranks on the host measure the peak again the first time. Otherwise the step's rate becomes the
@@ -302,16 +303,24 @@ class Train final : public Command {
 
   std::int64_t eval_samples(const train::Dataset& data) const { return std::min(eval_samples_, data.held_out()); }
 
-  void evaluate(RunRecord& run, std::optional<train::Records>& records, Training& training, const train::Dataset& data,
-                train::Accounting& accounting) const {
+  // Returns false, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
+  // Ctrl-C, so a long evaluation must not delay the end of the record.
+  bool evaluate(const Session& session, RunRecord& run, std::optional<train::Records>& records, Training& training,
+                const train::Dataset& data, train::Accounting& accounting) {
     const std::int64_t samples = eval_samples(data);
-    if (samples == 0) return;
-    const double loss = training.evaluate(data.validation(), samples);
+    if (samples == 0) return true;
+    const std::optional<double> found = training.evaluate_unless_cut(data.validation(), samples, [&] {
+      return !mpi::ranks_where(session.runtime->world(), signals_->pending().has_value()).empty();
+    });
+    if (!found) accounting.cut_evaluation();
+    if (!found) return false;
+    const double loss = *found;
     accounting.evaluated();
-    if (!records) return;
+    if (!records) return true;
     records->evaluation(training.steps(), loss, samples * training.options().shape.sequence);
     run.log.info("step {}: held-out loss {:.4f}, perplexity {:.2f}{}", training.steps(), loss, std::exp(loss),
                  data.floor() > 0 ? fmt::format(", {:.1f} % above the floor", 100 * (loss / data.floor() - 1)) : "");
+    return true;
   }
 
   void save(Session& session, RunRecord& run, Training& training) {

@@ -73,19 +73,19 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline.
+// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline:
+// the micro-batches of the schedule, which follow the `before` micro-batches of earlier calls.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
-                                    const PipelineSchedule& schedule, const Prepare& prepare) {
-  batch_totals_.clear();
-  tokens_ = 0;
+                                    const PipelineSchedule& schedule, const Prepare& prepare, std::int64_t before) {
+  if (before == 0) batch_totals_.clear(), tokens_ = 0;
   const std::int64_t micro = options_.micro_batch, replicas = mesh_.data().size();
   const std::int64_t share = (samples + replicas - 1) / replicas, first = share * mesh_.data().rank();
   const std::int64_t end = std::min(first + share, samples);
   const auto open_micro_batch = [&](std::int64_t i, std::int64_t chunk) {
-    const std::int64_t place = first + i * micro;
+    const std::int64_t place = first + (before + i) * micro;
     const TimingEvent begun = account_.now();
     auto batch = open(read, cursor + place, place, std::clamp<std::int64_t>(end - place, 0, micro));
-    account_.opened(i, chunk, begun);
+    account_.opened(before + i, chunk, begun);
     batch->context.step_tokens = samples * options_.shape.sequence;
     if (has_loss() && chunk == stage_.last_chunk()) tokens_ += batch->targets;
     prepare(*batch);
@@ -185,9 +185,23 @@ std::optional<Error> Training::trouble_of_sums() {
 }
 
 double Training::evaluate(const ReadSamples& read, std::int64_t samples) {
-  const std::int64_t whole = options_.micro_batch * mesh_.data().size();
-  const PipelineSchedule schedule = forward_only(pipeline_of(mesh_.layout(), (samples + whole - 1) / whole));
-  run_samples(read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; });
+  return *evaluate_unless_cut(read, samples, [] { return false; });
+}
+
+std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
+                                                    const std::function<bool()>& is_cut) {
+  const std::int64_t whole = options_.micro_batch * mesh_.data().size(), all = (samples + whole - 1) / whole;
+  // A pipeline fills and drains once per group. Four micro-batches for each of its parts keep that cost low.
+  const std::int64_t group = schedule_.parts() > 1 ? 4 * schedule_.parts() : 1;
+  for (std::int64_t done = 0; done < all; done += group) {
+    if (done > 0 && is_cut()) {
+      trouble_of_sums();  // forgets the sums so far
+      return std::nullopt;
+    }
+    const PipelineSchedule schedule = forward_only(pipeline_of(mesh_.layout(), std::min(group, all - done)));
+    run_samples(
+        read, 0, samples, schedule, [](MicroBatch& batch) { batch.context.training = false; }, done);
+  }
   const std::optional<Outcome> outcome = add_up(samples * options_.shape.sequence, batch_totals_.squares());
   if (!outcome)
     throw Error(Exit::runtime, "evaluation produced Inf or NaN",

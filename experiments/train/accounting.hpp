@@ -23,6 +23,7 @@ class Accounting {
 
   void stepped(const StepResult& result) { ++counts_.steps, counts_.skipped += result.skipped; }
   void evaluated() { ++counts_.evaluations; }
+  void cut_evaluation() { is_cut_ = true; }  // a signal ended an evaluation early: no plan says what it sent
   // Collective: compares what each rank sent with its plan. Rank 0 records both in /traffic and reports the result. Returns,
   // on all ranks, whether all ranks sent what was planned.
   bool settle(RunRecord& run, const Training& training) const;
@@ -30,6 +31,7 @@ class Accounting {
  private:
   RunPlan plan_;
   RunCounts counts_;
+  bool is_cut_ = false;
 };
 
 }  // namespace chorale::train

@@ -263,6 +263,24 @@ class Train(unittest.TestCase):
         self.assertIn("stopped by a signal", rest)
         self.assertIn("bytes sent: as planned, ", rest)
 
+    def test_a_signal_cuts_an_evaluation_short(self):
+        for layout in ("tp2", "pp2"):
+            process = spawn([*launch, "-n", "2", chorale, "train", *tiny, "--train-iters", "1", "--eval-samples", "20000",
+                             "--layout", layout, "--run-dir", self.folder, "--log-interval", "1", "--no-save"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for line in process.stderr:
+                if "step 1/1 " in line:
+                    break
+            with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                os.kill(int(file["ranks/pid"][1]), signal.SIGTERM)
+            _, rest = finish(process)
+            self.assertEqual(process.returncode, 0, rest)
+            self.assertIn("stopped by a signal after step 1, during its evaluation", rest)
+            self.assertNotIn("held-out loss", rest)
+            self.assertIn("bytes sent: not compared with the plan, because an evaluation was cut short", rest)
+            with h5py.File(f"{self.folder}/latest/run.h5") as file:
+                self.assertEqual(file.attrs["status"].decode(), "stopped")
+
     def test_published_activations_are_those_of_the_same_rank_and_layers(self):
         mebibytes = {}
         for layout, where in (("dp1", "8 of 8 layers"), ("dp1.pp2", "4 of 8 layers"),

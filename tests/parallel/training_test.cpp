@@ -55,6 +55,18 @@ TEST_CASE("dropout differs at every step, and evaluations have none") {
   CHECK(first != whole.training.step(same).loss);
 }
 
+TEST_CASE("an evaluation that is cut short has no loss, and leaves nothing behind") {
+  TrainingOptions options = small();
+  options.micro_batch = 2;
+  SmallRun run(options);
+  const double whole = run.training.evaluate(run.read(), 16);
+  int asked = 0;
+  CHECK_FALSE(run.training.evaluate_unless_cut(run.read(), 16, [&] { return ++asked == 3; }));
+  CHECK(asked == 3);
+  CHECK(run.training.evaluate_unless_cut(run.read(), 16, [&] { return ++asked == 0; }) == whole);
+  CHECK(asked == 10);  // between its eight micro-batches
+}
+
 TEST_CASE("weight decay applies only to matrices") {
   for (const char* optimizer : {"adamw", "sgd"}) {
     TrainingOptions options = small();
