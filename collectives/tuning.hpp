@@ -23,10 +23,10 @@ struct Tuned {
   std::int64_t bytes = 0;  // of the whole vector
   std::string algorithm;
   int chunks = 1;
-  double seconds = 0;                    // median time of a call
+  double seconds = 0;                    // time of a call: the median, or the lower quartile on a busy machine
   std::string runner_up;                 // "" if nothing else could run
   double ratio = 1;                      // the runner-up's time divided by `seconds`
-  double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from the 95 % intervals of both medians; 0 in an older table
+  double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from intervals of both times; 0 in an older table
 
   std::string why() const;  // "1.9 µs at 4096 bytes, one_shot took 1.12 times as long in one launch (1.07 to 1.18)"
 };

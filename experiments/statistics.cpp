@@ -98,6 +98,24 @@ Summary summarize(std::vector<double> samples) {
           n >= 6};
 }
 
+std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds) {
+  constexpr double widest = 3;  // the largest ratio of the ends of an interval that still tells where the median lies
+  std::vector<Typical> times;
+  bool settled = true;
+  for (const std::vector<double>& calls : kinds) {
+    const Summary found = summarize(calls);
+    times.push_back({found.median, found.ci_low, found.ci_high});
+    settled &= found.ci_high <= widest * found.ci_low;
+  }
+  if (settled) return times;
+  times.clear();
+  for (std::vector<double> calls : kinds) {
+    std::sort(calls.begin(), calls.end());
+    times.push_back({calls[(calls.size() - 1) / 4], calls.front(), calls.back()});
+  }
+  return times;
+}
+
 Summary summarize(const ByBlock& blocks) {
   std::vector<double> values;
   for (const auto& [name, value] : blocks) values.push_back(value);

@@ -29,6 +29,17 @@ struct Summary {
 // independent samples, and nothing about their distribution.
 Summary summarize(std::vector<double> samples);
 
+// The time of a kind of call, and how far its calls can say so.
+struct Typical {
+  double seconds = 0, low = 0, high = 0;
+};
+
+// The typical time of each kind, from the calls of one launch: the median with its 95 % interval. If other programs take the
+// cores, calls have two modes, which can be a thousandfold apart, and a median may lie in either. So if the interval of one
+// median spans more than a factor of three, all kinds get their lower quartile, which other programs move least, and as
+// interval the range of all their calls.
+std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds);
+
 inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
 inline constexpr double significant = 0.05;      // a smaller p-value counts as a difference
 

@@ -75,7 +75,7 @@ class Tune final : public Command {
  private:
   struct Timed {
     const Series* series;
-    Summary time;
+    Typical time;
   };
   using Question = decltype(Case().question());
 
@@ -85,7 +85,7 @@ class Tune final : public Command {
     for (const Series& series : all) {
       const Case& row = series.row;
       if (series.wrong > 0) continue;  // a wrong result does not count
-      answers[row.question()].push_back({&series, summarize(series.slowest)});
+      answers[row.question()].push_back({&series, {}});
     }
     TuningTable table = known();
     std::erase_if(table.choices, [&](const Tuned& t) {
@@ -140,16 +140,19 @@ class Tune final : public Command {
   }
 
   static Tuned winner(std::vector<Timed>& timed) {
-    std::stable_sort(timed.begin(), timed.end(),
-                     [](const Timed& a, const Timed& b) { return a.time.median < b.time.median; });
-    const Summary& best = timed[0].time;
+    std::vector<std::vector<double>> calls;
+    for (const Timed& one : timed) calls.push_back(one.series->slowest);
+    const std::vector<Typical> times = typical_times(calls);
+    for (std::size_t i = 0; i < timed.size(); ++i) timed[i].time = times[i];
+    std::ranges::stable_sort(timed, {}, [](const Timed& one) { return one.time.seconds; });
+    const Typical& best = timed[0].time;
     const Case& row = timed[0].series->row;
-    Tuned tuned{row.backend, row.what, row.ranks, row.in_place, row.bytes(), row.algorithm, row.chunks, best.median, "", 1};
+    Tuned tuned{row.backend, row.what, row.ranks, row.in_place, row.bytes(), row.algorithm, row.chunks, best.seconds, "", 1};
     for (const Timed& other : timed)
       if (tuned.runner_up.empty() && other.series->row.algorithm != row.algorithm) {
         tuned.runner_up = other.series->row.algorithm;
-        tuned.ratio = other.time.median / best.median;
-        tuned.ratio_low = other.time.ci_low / best.ci_high, tuned.ratio_high = other.time.ci_high / best.ci_low;
+        tuned.ratio = other.time.seconds / best.seconds;
+        tuned.ratio_low = other.time.low / best.high, tuned.ratio_high = other.time.high / best.low;
       }
     return tuned;
   }

@@ -76,6 +76,27 @@ void check_one_in_twenty(double rate, int trials) {
 
 }  // namespace
 
+TEST_CASE("the typical time of calls with two modes is their lower quartile, and its interval is their range") {
+  const auto calls = [](int fast, double seconds, double stalled) {
+    std::vector<double> times;
+    for (int i = 0; i < 20; ++i) times.push_back((i * 7 % 20 < fast ? seconds : stalled) * (1 + 0.001 * i));
+    return times;
+  };
+  for (const auto& [of_one, of_other] : {std::pair{12, 8}, {8, 12}}) {  // the medians are thousandfold apart, either way
+    const auto times = typical_times({calls(of_one, 3e-6, 8e-3), calls(of_other, 4e-6, 8e-3)});
+    CHECK(times[0].seconds == Approx(3e-6).epsilon(0.02));
+    CHECK(times[1].seconds == Approx(4e-6).epsilon(0.02));
+    CHECK(times[1].low / times[0].high < 1);  // within the noise
+  }
+  const auto apart = typical_times({calls(12, 1e-6, 1e-5), calls(20, 1e-3, 0)});
+  CHECK(apart[1].low / apart[0].high > 1);  // even the slowest call of one is faster
+  const std::vector<double> quiet = calls(20, 3e-6, 0);
+  const Summary same = summarize(quiet);
+  const auto settled = typical_times({quiet, calls(20, 4e-6, 0)});
+  CHECK((settled[0].seconds == same.median && settled[0].low == same.ci_low && settled[0].high == same.ci_high));
+  CHECK(settled[1].low / settled[0].high > 1);
+}
+
 TEST_CASE("medians and their intervals match the tables of order statistics") {
   std::vector<double> samples;
   for (int i = 1; i <= 100; ++i) samples.push_back(i);
