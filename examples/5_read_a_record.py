@@ -2,10 +2,15 @@
 
    mpirun -np 2 build/chorale train --preset tiny --train-iters 40
    python3 examples/5_read_a_record.py                                 the newest run, or the record that is named
+
+It needs Python's h5py: apt install python3-h5py, or pip install h5py.
 """
 import sys
 
-import h5py
+try:
+    import h5py
+except ImportError as error:
+    sys.exit(f"error: h5py is missing\n  {error}\n  apt install python3-h5py, or pip install h5py")
 
 file = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
 

@@ -140,6 +140,12 @@ class Examples(unittest.TestCase):
         damaged = start([sys.executable, "examples/5_read_a_record.py", copy])
         self.assertEqual(damaged.returncode, 1, damaged.stdout)
         self.assertIn("the record is damaged", damaged.stderr)
+        with open(f"{self.folder}/h5py.py", "w") as absent:
+            absent.write('raise ImportError("No module named h5py")\n')
+        without = start([sys.executable, "examples/5_read_a_record.py", file], PYTHONPATH=self.folder)
+        self.assertEqual(without.returncode, 1, without.stdout)
+        self.assertEqual(without.stderr, "error: h5py is missing\n  No module named h5py\n"
+                                         "  apt install python3-h5py, or pip install h5py\n")
 
 
 if __name__ == "__main__":
