@@ -8,6 +8,7 @@
 #include "collectives/backends/near/messenger.hpp"
 #include "collectives/backends/ucx_messenger.hpp"
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale {
@@ -100,7 +101,7 @@ Availability probe_ucx() {
     return {true, version + "; " + device_buffers_by(is_cuda_aware("ucx", ucx::says_cuda_aware(context.get())))};
   } catch (const Error& error) {
     if (error.exit() == Exit::usage) throw;  // UCX works: a setting is wrong
-    return {false, fmt::format("{}: {}", version, error.what())};
+    return {false, fmt::format("{}: {}", version, on_one_line(error.what()))};
   }
 }
 

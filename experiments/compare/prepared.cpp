@@ -22,12 +22,6 @@ Prepared fresh(const std::string& name) {
   return std::make_unique<DeclaredCommand>(row);
 }
 
-std::string on_one_line(const std::string& text) {
-  std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = trim(line);
-  return join(lines, "; ");
-}
-
 // Checks each setting alone, so that all mistakes in them are found; then all settings together. Returns false without this
 // second check if a setting is wrong: its default would take its place, and could contradict other settings.
 bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,

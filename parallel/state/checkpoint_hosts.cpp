@@ -46,10 +46,8 @@ std::vector<std::string> PartialSet::agreed(std::string mine, const std::excepti
       std::error_code ignored;  // if the folder cannot be removed now, the next save tries again
       if (is_maker()) fs::remove_all(path_, ignored);
       if (failure) std::rethrow_exception(failure);
-      std::vector<std::string> lines = split(all[rank].substr(1), '\n');
-      for (std::string& line : lines) line = trim(line);
-      throw Error(Exit::runtime, "the checkpoint was not saved", fmt::format("rank {}: {}", rank, join(lines, "; ")),
-                  "earlier checkpoints are intact");
+      throw Error(Exit::runtime, "the checkpoint was not saved",
+                  fmt::format("rank {}: {}", rank, on_one_line(all[rank].substr(1))), "earlier checkpoints are intact");
     }
     all[rank].erase(0, 1);
   }

@@ -16,6 +16,7 @@ std::vector<std::string> split(std::string_view text, char separator);  // "a,b"
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string either(const std::vector<std::string>& parts);  // "a, b or c"
 std::string trim(std::string_view text);
+std::string on_one_line(std::string_view text);           // "what\n  why" → "what; why", for an error within an error
 std::string lower(std::string text);                      // ASCII
 std::optional<bool> parse_switch(std::string_view text);  // true, yes, on, 1; false, no, off, 0
 std::string replace_all(std::string text, char from, char to);

@@ -81,3 +81,8 @@ TEST_CASE("cores are listed as ranges, and shared among the ranks that may use t
   CHECK(threads_per_rank(2, 8) == 1);  // at least one
   CHECK_FALSE(allowed_cpus().empty());
 }
+
+TEST_CASE("an error within an error is on one line") {
+  CHECK(on_one_line("what\n  the numbers\n  the fix") == "what; the numbers; the fix");
+  CHECK(on_one_line("what") == "what");
+}
