@@ -23,6 +23,7 @@
 namespace chorale::bench {
 namespace {
 
+constexpr double most_stalled = 4;
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
 // The ranks' hosts and machines. Emulated hosts run on one kernel, and share its cores.
@@ -101,7 +102,9 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
     element_bytes = size_of(one.row.dtype);
     std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
-    rows.push_back({std::move(ranks), summarize(one.slowest).median});
+    const Summary time = summarize(one.slowest);
+    if (time.median > most_stalled * time.p5) continue;  // other programs stalled most of these calls
+    rows.push_back({std::move(ranks), time.median});
   }
   if (rows.empty()) return {};
   const auto fitted = forecast::fit(rows, element_bytes, maps_memory, site, tick);
