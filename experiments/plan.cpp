@@ -108,6 +108,7 @@ class PlanCommand final : public Command {
     layouts_ = plan::legal_layouts(
         flags_.limits(ranks_), [this](const Layout& layout) { return options_on(layout); },
         [this](const Layout& layout) { return layout_flags_.allows(layout); });
+    for (Layout& layout : layouts_) layout.order = layout_flags_.asked().order;
     if (layouts_.empty())
       usage_error("no layout is legal",
                   fmt::format("{} ranks, this model and batch, and the flags given for parts of a layout", ranks_),

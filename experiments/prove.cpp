@@ -59,6 +59,7 @@ class Prove final : public Command {
     o.add("steps", steps_, "training steps to compare").range(1, 1e6);
     o.add("backend", backend_, "backend of the collectives: one name, or by axis: tp=shm,dp=ucx");
     o.add("algorithm", algorithm_, "algorithm of the collectives: one name, or by axis: dp=ring,tp=direct");
+    train::declare_order(o, order_);
     o.add("vary", vary_, "also prove that these may change without changing the bits").one_of(variations);
     o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
   }
@@ -67,7 +68,7 @@ class Prove final : public Command {
     require_writable(run_dir_);
     device_.check();
     signals_.emplace();
-    const Case plain{Layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
+    const Case plain{plain_layout(), train::backends_by_axis(backend_), train::algorithms_by_axis(algorithm_),
                      flags_.training(1, {})};
     chorale::check(plain.options, plain.layout);
     if (layouts_ == std::vector<std::string>{"all"}) return;
@@ -82,7 +83,8 @@ class Prove final : public Command {
     TrainingOptions options = flags_.training(1, {});
     require_room_for_one(options, runtime);
     device_.complete(options);
-    const Case plain{Layout(), train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
+    const Case plain{plain_layout(),
+                     train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
                      train::algorithms_by_axis(algorithm_), options};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));
@@ -123,6 +125,8 @@ class Prove final : public Command {
   }
 
  private:
+  Layout plain_layout() const { return {.order = train::order_of(order_)}; }
+
   // Sets the memory limit. Throws NoRoom if the whole model does not fit on one rank, where the reference run trains it.
   void require_room_for_one(TrainingOptions& options, const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
@@ -273,7 +277,7 @@ class Prove final : public Command {
   train::ComputeDevice device_;
   std::vector<std::string> layouts_{"all"}, vary_;
   std::int64_t steps_ = 10;
-  std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
+  std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";
   std::optional<Signals> signals_;
   bool told_to_stop_ = false;

@@ -111,13 +111,14 @@ class Train final : public Command {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();
-    const train::ParallelChoice choice = layout_flags_.choice(flags_.limits(world));
+    const train::ParallelChoice asked = layout_flags_.choice(flags_.limits(world));
     if (!device_.asked()) memory_.settle(*session.runtime);
-    TrainingOptions options = flags_.training(threads, choice.layout);
+    TrainingOptions options = flags_.training(threads, asked.layout);
     layout_flags_.complete(options);
     memory_.complete(options);
-    require_place(choice.layout, world);
+    require_place(asked.layout, world);
     const train::Dataset data(data_, options.shape, options.seed);
+    const auto [choice, why_order] = train::placed(asked, options, *session.runtime);
 
     train::Team team(choice, device_, session);
     if (device_.memory() &&
@@ -144,6 +145,7 @@ class Train final : public Command {
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder) announce(run, team, training, data);
+    if (run.recorder && !why_order.empty()) run.log.info("{}", why_order);
     if (const Option& backend = *session.options.find("backend");
         run.recorder && choice.layout.ranks() == 1 && backend.text != backend.initial)
       run.log.warn("backend {} has no effect: one rank sends no messages", backend.text);
@@ -206,6 +208,7 @@ class Train final : public Command {
     run.recorder->text("/", "flops_formula", "6 (parameters - positions) + 6 layers sequence width, per token");
     run.recorder->text("/", "device", team.about_device());
     run.recorder->text("/", "backends", to_string(team.backends()));
+    run.recorder->text("/", "layout", to_string(training.mesh().layout()));
     run.recorder->number("train_iters", flags_.steps());
     const TrainingOptions& o = training.options();
     const ModelShape& s = o.shape;

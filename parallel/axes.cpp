@@ -1,6 +1,11 @@
 #include "parallel/axes.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -33,6 +38,42 @@ const AxisTable& all_axes() {
        .megatron = "pipeline-model-parallel-size"},
   };
   return table;
+}
+
+AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator) {
+  const std::vector<std::string> known = names_of(table, axes_of(table, dense_grid));
+  AxisOrder order;
+  const auto refuse = [&](const std::string& what) {
+    usage_error(what, fmt::format("the order given is \"{}\"", text),
+                fmt::format("name two or more of the axes {}, from the outermost to the innermost: {}", join(known, ", "),
+                            join({known[1], known[0]}, {&separator, 1})));
+  };
+  for (const std::string& name : split(text, separator)) {
+    if (!std::ranges::count(known, name)) refuse(fmt::format("no axis is called \"{}\"", name));
+    if (std::ranges::count(order, name)) refuse(fmt::format("the order names {} twice", name));
+    order.push_back(name);
+  }
+  if (order.size() < 2) refuse("one axis alone has no order");
+  return order;
+}
+
+// An axis of only the expert grid divides an axis of only the dense grid, the nearest one further out, and moves with it.
+std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order) {
+  std::array<int, most_axes> places{}, depths{};
+  std::vector<int> exchanged;
+  for (std::size_t row = 0; row < table.size(); ++row) places[row] = table[row].depth;
+  for (const std::string& name : order) exchanged.push_back(table[row_of(table, name)].depth);
+  std::ranges::sort(exchanged);
+  for (std::size_t i = 0; i < order.size(); ++i) places[row_of(table, order[i])] = exchanged[i];
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    std::size_t divided = row;
+    for (std::size_t other = 0; other < table.size() && table[row].grids == expert_grid; ++other)
+      if (table[other].grids == dense_grid && table[other].depth <= table[row].depth &&
+          (divided == row || table[other].depth > table[divided].depth))
+        divided = other;
+    depths[row] = places[divided] * static_cast<int>(most_axes) + table[row].depth;
+  }
+  return depths;
 }
 
 std::size_t row_of(const AxisTable& table, std::string_view name) {

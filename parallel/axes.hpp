@@ -7,6 +7,9 @@
 //   pp          dp          tp
 //   depth 0     depth 1     depth 2
 //
+// The usual order of the axes is that of their depths. An AxisOrder states another one: it names axes from the outermost to
+// the innermost. These exchange their places among themselves, and all others keep theirs: tp,pp means tp,dp,pp.
+//
 // The table can describe two grids of the same ranks: one for the dense layers, one for layers of experts. No layer uses
 // the second grid yet. An axis belongs to one grid or to both; in either grid, the product of the axis sizes is the
 // number of ranks. Example: the expert grid has two axes edp and ep instead of dp, with dp = edp · ep. Then ranks that hold
@@ -30,7 +33,7 @@ struct AxisRow {
   const char* name;  // used in layout words, as a flag and as the name of the axis's groups
   const char* noun;  // used in messages: "tensor 3"
   Divides divides;
-  int depth;                // position of the axis in its grid; 0 is the outermost
+  int depth;                // usual position of the axis in its grid; 0 is the outermost
   bool takes_rest = false;  // true: if a layout word omits the axis, its size is ranks / (other sizes of its grid)
   unsigned grids = both_grids;
   bool zero = false;            // true: ZeRO shards optimizer state, gradients and values among the axis's ranks
@@ -45,6 +48,12 @@ inline constexpr std::size_t most_axes = 8;
 using AxisTable = std::vector<AxisRow>;  // in the order of layout words; must outlive all layouts that refer to it
 
 const AxisTable& all_axes();
+
+using AxisOrder = std::vector<std::string>;  // axes of the dense grid; empty: the usual order
+// Reads tp,dp or tp-dp. A usage error names a word that is unknown, given twice or alone.
+AxisOrder parse_order(const AxisTable& table, std::string_view text, char separator);
+// By row of the table: an axis with a smaller number is further out. Only axes of one grid can be compared.
+std::array<int, most_axes> depths_of(const AxisTable& table, const AxisOrder& order);
 
 // A set of axes, one bit per row of the table. Groups of ranks are looked up by their set of axes.
 using AxisSet = std::uint32_t;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "parallel/pipeline/schedule.hpp"
 #include "src/base/error.hpp"
@@ -200,11 +201,11 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   return either(words);
 }
 
-// The layouts that fit and are closest to `asked`. They keep the ZeRO stage, sp and schedule of `asked` where possible.
+// The layouts that fit and are closest to `asked`. They keep its ZeRO stage, sp, order and schedule where possible.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
-    layout.zero = asked.zero;
+    layout.zero = asked.zero, layout.order = asked.order;
     layout.sequence = asked.sequence && layout.shards() > 1;
     Layout scheduled = layout;
     if (layout.stages() > 1) scheduled.schedule = asked.schedule, scheduled.chunks = asked.chunks;
@@ -246,6 +247,25 @@ std::int64_t Layout::along(AxisSet set) const {
   for (std::size_t row = 0; row < axes->size(); ++row)
     if (contains(set, row)) product *= sizes[row];
   return product;
+}
+
+AxisOrder Layout::outwards_in() const {
+  const std::array<int, most_axes> depths = depths_of(*axes, order);
+  AxisOrder names = names_of(*axes, axes_of(*axes, dense_grid));
+  std::erase_if(names, [&](const std::string& name) { return (*this)[name] == 1; });
+  std::ranges::sort(names, {}, [&](const std::string& name) { return depths[row_of(*axes, name)]; });
+  return names;
+}
+
+bool Layout::has_usual_order() const {
+  Layout usual = *this;
+  usual.order.clear();
+  return outwards_in() == usual.outwards_in();
+}
+
+bool Layout::operator==(const Layout& other) const {
+  const auto fields = [](const Layout& l) { return std::tie(l.axes, l.sizes, l.zero, l.sequence, l.schedule, l.chunks); };
+  return fields(*this) == fields(other) && outwards_in() == other.outwards_in();
 }
 
 std::int64_t Layout::ranks() const { return along(axes_of(*axes, dense_grid)); }

@@ -2,8 +2,8 @@
 //
 //   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
 //
-// The axes are rows of a table (axes.hpp). From the outermost to the innermost they are pp, dp and tp. The product of their
-// sizes is the world size. If dp is left out, its size is inferred.
+// The axes are rows of a table (axes.hpp). From the outermost to the innermost they are pp, dp and tp, unless the word names
+// another order: dp2.tp2.tp-dp. The product of their sizes is the world size. If dp is left out, its size is inferred.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,6 +26,7 @@ struct Layout {
   bool sequence = false;                                                 // sequence parallel over the tensor axis
   std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
   std::int64_t chunks = 1;                                               // model chunks per stage
+  AxisOrder order = {};                                                  // which axes lie inside which; empty: as usual
 
   std::int64_t& operator[](std::string_view axis) { return sizes[row_of(*axes, axis)]; }
   std::int64_t operator[](std::string_view axis) const { return sizes[row_of(*axes, axis)]; }
@@ -34,14 +35,17 @@ struct Layout {
   std::int64_t shards() const { return along(dividing(*axes, Divides::width)); }
   std::int64_t stages() const { return along(dividing(*axes, Divides::layers)); }
   std::int64_t ranks() const;
-  bool operator==(const Layout&) const = default;
+  // The axes with more than one rank, from the outermost to the innermost.
+  AxisOrder outwards_in() const;
+  bool has_usual_order() const;
+  bool operator==(const Layout& other) const;  // the places of axes with one rank do not count
 };
 
 // The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
 std::string to_string(const Layout& layout);
-// Reads a layout word. The parts of a word are axes with sizes, z0 to z3, sp, vN (N chunks per stage) and the name of a
-// schedule. Each part occurs at most once, and their order is free. A usage error names the wrong part and says why it is
-// wrong. `world` is the number of ranks, or 0 if it is not known yet; sizes to be inferred then stay 0.
+// Reads a layout word. The parts of a word are axes with sizes, z0 to z3, sp, vN (N chunks per stage), an order of axes
+// (tp-dp) and the name of a schedule. Each part occurs at most once, and their order is free. A usage error names the wrong
+// part and says why it is wrong. `world` is the number of ranks, or 0 if it is not known yet; inferred sizes then stay 0.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // The shape of the layout's pipeline, with the placement of its schedule.

@@ -1,6 +1,7 @@
 // Writes and reads layout words. An error names the part of the word that is wrong.
 //
 //   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
+//   tp2.tp-dp of 4 ranks       →   dp2.tp2.tp-dp, where tp is the outer axis
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +55,8 @@ Piece part_of(const std::string& text) {
   const std::string near = nearest(part.text, right);
   usage_error(fmt::format("\"{}\" {}", part.text, what), fmt::format("the layout given is \"{}\"", word),
               (near.empty() || near == part.text ? "" : fmt::format("did you mean {}? ", near)) + "a layout is made of " +
-                  sizes + "z0 to z3, sp, vN and a schedule (" + join(schedule_names(), ", ") + "), separated by dots");
+                  sizes + "z0 to z3, sp, vN, an order of axes (tp-dp) and a schedule (" + join(schedule_names(), ", ") +
+                  "), separated by dots");
 }
 
 std::int64_t number_of(const AxisTable& axes, const std::string& word, const Piece& part, const Numbered& kind) {
@@ -73,6 +75,9 @@ std::string take(const std::string& word, const Piece& part, Layout& layout) {
   const std::vector<std::string> schedules = schedule_names();
   if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
   if (part.text == "sp") return layout.sequence = true, "sp";
+  const std::size_t hyphen = part.text.find('-');
+  if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name))
+    return layout.order = parse_order(axes, part.text, '-'), "order";
   for (const Numbered& kind : numbered_parts(axes)) {
     if (part.letters != kind.letters) continue;
     const std::int64_t value = number_of(axes, word, part, kind);
@@ -121,6 +126,7 @@ std::string to_string(const Layout& layout) {
   if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
   // The default schedule depends on the number of chunks, so a word with several chunks always names its schedule.
   if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
+  if (!layout.has_usual_order()) word += "." + join(layout.outwards_in(), "-");
   return word;
 }
 
@@ -133,7 +139,7 @@ Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable
     if (text.empty()) refuse_part(axes, word, part, "is empty: there is nothing between two dots");
     const std::string what = take(word, part, layout);
     if (std::count(said.begin(), said.end(), what))
-      refuse_part(axes, word, part, what == "schedule" ? "is a second schedule" : "is given twice");
+      refuse_part(axes, word, part, what == "schedule" || what == "order" ? "is a second " + what : "is given twice");
     said.push_back(what);
   }
   const auto has = [&](const char* what) { return std::count(said.begin(), said.end(), what) > 0; };

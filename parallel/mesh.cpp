@@ -17,10 +17,11 @@ namespace {
 // The distance in ranks between neighbors along an axis.
 std::int64_t stride_of(const Layout& l, std::size_t row) {
   const AxisTable& axes = *l.axes;
+  const std::array<int, most_axes> depths = depths_of(axes, l.order);
   const unsigned grid = (axes[row].grids & dense_grid) ? dense_grid : expert_grid;
   std::int64_t stride = 1;
   for (std::size_t other = 0; other < axes.size(); ++other)
-    if ((axes[other].grids & grid) && axes[other].depth > axes[row].depth) stride *= l.sizes[other];
+    if ((axes[other].grids & grid) && depths[other] > depths[row]) stride *= l.sizes[other];
   return stride;
 }
 
@@ -29,7 +30,7 @@ std::vector<std::size_t> inwards(const Layout& l, AxisSet set) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
     if (contains(set, row)) rows.push_back(row);
-  std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return (*l.axes)[a].depth < (*l.axes)[b].depth; });
+  std::ranges::sort(rows, {}, [depths = depths_of(*l.axes, l.order)](std::size_t row) { return depths[row]; });
   return rows;
 }
 

@@ -6,6 +6,8 @@
 //
 //   pp 0:  tp→ 0 1     pp 1:  4 5       tensor: 0–1, 2–3, 4–5, 6–7 (innermost: the most traffic, the nearest ranks)
 //     dp↓      2 3            6 7       data: 0–2, 1–3, …     pipeline: 0–4, 1–5, …
+//
+// With another order of the axes, other ranks form the groups: in dp2.tp2.pp2.tp-dp-pp, pp is the innermost axis.
 #pragma once
 #include <functional>
 #include <map>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collectives/backends/backends.hpp"
+#include "parallel/order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -14,8 +15,10 @@ namespace {
 
 // A group that crosses hosts although its backend connects only the ranks of one host; nullopt if there is none.
 std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
-  for (const RankGroup& group : groups_of(layout))
-    if (backend_named(choice_for(backends, group.chosen_as)).one_host && !topology.together(group.ranks)) return group;
+  for (const RankGroup& group : groups_of(layout)) {
+    const std::string& backend = choice_for(backends, group.chosen_as);
+    if (backend != "auto" && backend_named(backend).one_host && !topology.together(group.ranks)) return group;
+  }
   return {};
 }
 
@@ -41,14 +44,28 @@ std::string smaller(Layout layout, const std::string& axis, const ByAxis& backen
   return "";
 }
 
+// An order of the layout's axes in which all groups lie within reach; "" if there is none.
+std::string other_order(Layout layout, const ByAxis& backends, const Topology& topology) {
+  for (const AxisOrder& order : orders_of(layout)) {
+    layout.order = order;
+    if (!out_of_reach(layout, backends, topology)) return join(order, ",");
+  }
+  return "";
+}
+
 std::string advice(const Layout& layout, const RankGroup& group, const ByAxis& backends, const Topology& topology) {
   const Topology ordered = host_by_host(topology);
-  const bool order_helps = ordered.host_of != topology.host_of;
+  const bool renumbered = ordered.host_of != topology.host_of;
   std::vector<std::string> ways;
-  if (order_helps && !out_of_reach(layout, backends, ordered))
+  if (renumbered && !out_of_reach(layout, backends, ordered))
     ways.emplace_back("start the ranks host by host (mpirun --map-by slot)");
-  else if (const std::string word = smaller(layout, group.chosen_as, backends, ordered); !word.empty())
-    ways.push_back("take --layout " + word + (order_helps ? " with mpirun --map-by slot" : ""));
+  if (const std::string order = other_order(layout, backends, topology); !order.empty())
+    ways.push_back("take --order " + order);
+  const std::string by_slot = renumbered ? " with mpirun --map-by slot" : "";
+  if (const std::string order = other_order(layout, backends, ordered); ways.empty() && !order.empty())
+    ways.push_back("take --order " + order + by_slot);
+  if (const std::string word = smaller(layout, group.chosen_as, backends, ordered); ways.empty() && !word.empty())
+    ways.push_back("take --layout " + word + by_slot);
   const std::string wide = best_backend(false, [](const Backend& row) { return !row.one_host && joins_here(row); });
   ways.push_back(fmt::format("use --backend {}={}", group.chosen_as, wide));
   return either(ways);
@@ -59,6 +76,10 @@ std::string advice(const Layout& layout, const RankGroup& group, const ByAxis& b
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology) {
   return std::ranges::all_of(
       groups_of(layout), [&](const RankGroup& group) { return group.chosen_as != axis || topology.together(group.ranks); });
+}
+
+bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
+  return topology.hosts() <= 1 || !out_of_reach(layout, backends, topology);
 }
 
 void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {

@@ -11,8 +11,10 @@
 namespace chorale {
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
+// Whether every axis that crosses hosts has a backend that connects hosts. The backend "auto" adapts itself.
+bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);
 // Throws a usage error if an axis crosses hosts but its backend connects only the ranks of one host. The error names a
-// placement, a layout and a backend that would work.
+// placement, an order of the axes, a layout or a backend that would work.
 void require_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);
 
 }  // namespace chorale

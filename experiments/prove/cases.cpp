@@ -7,6 +7,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/backends/backends.hpp"
+#include "parallel/order.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -25,6 +26,7 @@ bool possible(const Case& row) { return fits(row.layout, limits_of(row)); }
 Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   Case row = plain;
   row.layout = layout;
+  if (layout.order.empty()) row.layout.order = plain.layout.order;
   row.options.micro_batch = micro_batch;
   return row;
 }
@@ -103,6 +105,16 @@ std::vector<Variation> of_schedules() {
   return all;
 }
 
+// Of all axes; `varied` skips orders in which the axes of a layout stand as before, or as in another variation.
+std::vector<Variation> of_orders() {
+  Layout whole;
+  whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
+  std::vector<Variation> all;
+  for (const AxisOrder& order : orders_of(whole))
+    all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) { row.layout.order = order; }});
+  return all;
+}
+
 std::vector<Variation> of_recomputing() {
   const std::pair<const char*, Remake> ways[] = {
       {"none", Remake::none}, {"selective", Remake::selective}, {"full", Remake::full}};
@@ -118,6 +130,7 @@ std::vector<Variation> variations_of(const std::string& what, const ByAxis& back
   if (what == "bucket") return of_buckets();
   if (what == "micro-batch") return of_micro_batches();
   if (what == "schedule") return of_schedules();
+  if (what == "order") return of_orders();
   return of_recomputing();
 }
 
@@ -154,8 +167,13 @@ std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t wor
     for (const Variation& variation : variations_of(kind, plain.backends))
       for (Case row : bases) {
         if (row.layout.ranks() == 1 || (kind == "schedule" && row.layout.stages() == 1)) continue;
+        const Layout before = row.layout;
         variation.change(row);
         row.variation = variation.words;
+        const auto same_order = [&](const Case& other) {
+          return other.variation.starts_with("order") && other.layout == row.layout;
+        };
+        if (kind == "order" && (row.layout == before || std::ranges::any_of(rows, same_order))) continue;
         if (possible(row)) rows.push_back(row);
       }
   return rows;

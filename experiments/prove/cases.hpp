@@ -15,10 +15,12 @@ struct Case {
   std::string variation = "";  // "bucket 1 KiB"
 };
 
-inline const std::vector<std::string> variations{"backend", "algorithm", "bucket", "micro-batch", "schedule", "recompute"};
+inline const std::vector<std::string> variations{"backend",  "algorithm", "bucket", "micro-batch",
+                                                 "schedule", "recompute", "order"};
 
 // One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
-// ranks that fits. All other settings are those of `plain`.
+// ranks that fits. All other settings are those of `plain`, and so is the
+// order of axes unless the word names one.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
 // For each layout in `words`, cases that change one more thing. `what` names the kinds of changes, from `variations`. In
 // `words`, "all" here stands for a few layouts that together cover every strategy.

@@ -20,8 +20,8 @@ namespace {
 // Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
 // result.
 const std::set<std::string> said_by_layout = [] {
-  std::set<std::string> flags{"layout",   "zero",          "use-distributed-optimizer", "sequence-parallel",
-                              "schedule", "virtual-stages"};
+  std::set<std::string> flags{"layout",         "zero", "use-distributed-optimizer", "sequence-parallel", "schedule",
+                              "virtual-stages", "order"};
   for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
   return flags;
 }();
@@ -44,7 +44,9 @@ std::string layout_of(const Run& run) {
   try {
     for (const auto& [key, text] : run.settings)
       if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
-    const std::string word = to_string(flags.layout(run.ranks()));
+    const Group root(run.source->reader.variables(run.prefix.empty() ? "/" : run.prefix), by_rule);
+    const auto recorded = root.words("layout");  // with the order of axes that the run chose; older records lack it
+    const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
   } catch (const Error&) {  // the record has an older schema with other layouts: show its layout unchanged

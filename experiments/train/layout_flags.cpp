@@ -77,6 +77,10 @@ ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
   return by_axis(parts, "algorithm", algorithm_names(), "auto");
 }
 
+AxisOrder order_of(const std::vector<std::string>& words) {
+  return words == std::vector<std::string>{"auto"} ? AxisOrder() : parse_order(all_axes(), join(words, ","), ',');
+}
+
 void LayoutFlags::declare_layout(Options& o) {
   options_ = &o;
   const auto pipeline = [this] { return all() || asked().stages() > 1 ? "" : "the layout has no pipeline"; };
@@ -104,10 +108,20 @@ void LayoutFlags::declare_layout(Options& o) {
       .range(0, 1e6)
       .alias("num-virtual-stages-per-pipeline-rank")
       .only_where("a pipeline", pipeline);
+  declare_order(o, order_);
   o.add("backend", backend_, "transport of messages, for all axes or per axis: tp=shm,dp=ucx")
       .suggest(with_auto(backend_names()));
   o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")
       .suggest(algorithm_names());
+}
+
+void declare_order(Options& o, std::vector<std::string>& order) {
+  o.add(
+       "order", order,
+       "which axes lie inside which, the outermost first: pp,dp,tp; axes left out keep their places; auto: from the layout, "
+       "or else pp,dp,tp, except that train on several hosts takes the order that sends the fewest bytes between them")
+      .words("AXES")
+      .suggest(with_auto({"pp,dp,tp"}));
 }
 
 void LayoutFlags::declare(Options& o) {
@@ -137,7 +151,11 @@ bool LayoutFlags::counts(const std::string& flag, const std::string& part) const
     return part.empty() ? std::ranges::count(schedule_names(), p) > 0
                         : p.size() > part.size() && p.starts_with(part) && std::isdigit(p[part.size()]);
   });
-  return !named || options_->find(flag)->source >= options_->find("layout")->source;
+  return !named || outranks(flag);
+}
+
+bool LayoutFlags::outranks(const std::string& flag) const {
+  return options_->find(flag)->source >= options_->find("layout")->source;
 }
 
 bool LayoutFlags::allows(const Layout& layout) const {
@@ -165,6 +183,8 @@ Layout LayoutFlags::asked() const {
     usage_error("the ZeRO options contradict each other", "use-distributed-optimizer means ZeRO-1, but zero is 0",
                 "give one of the two");
   layout.sequence |= sequence_;
+  if (const AxisOrder order = order_of(order_); !order.empty() && (layout.order.empty() || outranks("order")))
+    layout.order = order;
   const std::int64_t chunks = counts("virtual-stages", "v") ? chunks_ : 0;
   if (chunks) layout.chunks = chunks;
   if (chunks > 1 && layout.schedule == default_schedule(1)) layout.schedule = default_schedule(chunks);

@@ -19,6 +19,10 @@ namespace chorale::train {
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
+// Declares --order. order_of() is its value as an order; empty: "auto".
+void declare_order(Options& options, std::vector<std::string>& words);
+AxisOrder order_of(const std::vector<std::string>& words);
+
 struct ParallelChoice {
   Layout layout;
   ByAxis backends, algorithms;
@@ -41,13 +45,14 @@ class LayoutFlags {
 
  private:
   bool counts(const std::string& flag, const std::string& part) const;
-  const Options* options_ = nullptr;  // the declared options, which know the source of each value
+  bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
+  const Options* options_ = nullptr;             // the declared options, which know the source of each value
   std::string word_, zero_ = "auto", schedule_ = "auto", reducer_ = "bucketed";
   std::array<std::int64_t, most_axes> sizes_{};  // by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0;                      // 0: from the layout word
   bool takes_all_ = false;
   bool distributed_optimizer_ = false, sequence_ = false, partition_activations_ = false;
-  std::vector<std::string> backend_{"auto"}, algorithm_{"auto"};
+  std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::int64_t bucket_bytes_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "experiments/train/team.hpp"
 
+#include "parallel/order.hpp"
 #include "parallel/placement.hpp"
 
 namespace chorale::train {
@@ -16,6 +17,15 @@ ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi
   for (auto& [axis, backend] : backends)
     if (backend == "auto") backend = widest;
   return backends;
+}
+
+Placed placed(ParallelChoice choice, const TrainingOptions& options, const mpi::Runtime& runtime) {
+  if (!choice.layout.order.empty() || choice.layout.ranks() == 1) return {std::move(choice), ""};
+  const Topology topology = topology_of(runtime);
+  if (topology.hosts() <= 1) return {std::move(choice), ""};
+  OrderChoice order = cheapest_order(choice.layout, choice.backends, sent_in_a_step({options, choice.layout}), topology);
+  choice.layout.order = std::move(order.order);
+  return {std::move(choice), std::move(order.why)};
 }
 
 Team::Team(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {

@@ -46,6 +46,16 @@ TEST_CASE("a long flag overrides its part of the layout word") {
   CHECK(layout_of({"--layout", "pp2.v2", "--virtual-stages", "1"}) == "dp4.pp2");
 }
 
+TEST_CASE("--order says which axes lie inside which") {
+  CHECK(layout_of({"--layout", "tp2.pp2", "--order", "tp,dp"}) == "dp2.tp2.pp2.pp-tp-dp");
+  CHECK(layout_of({"--layout", "tp2.tp-dp", "--order", "dp,tp"}) == "dp4.tp2");
+  CHECK(layout_of({"--layout", "tp2.tp-dp", "--order", "auto"}) == "dp4.tp2.tp-dp");
+  CHECK(layout_of({"--layout", "tp2"}) == "dp4.tp2");
+  CHECK_THAT(refused({"--order", "pp,xp"}), says("no axis is called \"xp\"") && says("\"pp,xp\""));
+  CHECK_THAT(refused({"--order", "pp,dp,pp"}), says("names pp twice"));
+  CHECK_THAT(refused({"--order", "tp"}), says("one axis alone has no order") && says("tp,dp"));
+}
+
 TEST_CASE("the config file that a run keeps gives the same layout") {
   Fields f({"--layout", "tp2.z3", "--pp", "2", "--backend", "tp=shm,mpi"});
   Options options("chorale test");

@@ -1,5 +1,6 @@
 """Ranks on several hosts, emulated on one machine (experiments/hosts)."""
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -21,14 +22,14 @@ class Hosts(unittest.TestCase):
         if tried.returncode:
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 
-    def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node"):
+    def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node", more=""):
         """Trains briefly on two hosts. The command `meanwhile` runs on the switch; $said holds the training's output."""
         slots = ranks // 2
         command = f"""
             set -e
             said={runs}/said; touch $said
             mpirun --bind-to none --map-by {order} -np {ranks} --host n0:{slots},n1:{slots} {chorale} train --preset nano \
-              --layout {layout} --backend {backend} --train-iters 4 --eval-samples 1 --threads 1 --no-save \
+              --layout {layout} --backend {backend} {more} --train-iters 4 --eval-samples 1 --threads 1 --no-save \
               --run-dir {runs} > $said 2>&1 & job=$!
             {meanwhile or "true"}
             code=0; wait $job || code=$?
@@ -62,11 +63,13 @@ class Hosts(unittest.TestCase):
     def test_shared_memory_across_hosts_is_refused_with_what_would_work(self):
         for layout, backend, order, says in [
                 ("dp2.tp2", "tp=shm,dp=mpi", "node", ["shm connects the ranks of one host, and tp crosses hosts",
-                                                      "n0: 0,2, n1: 1,3", "mpirun --map-by slot", "--backend tp="]),
-                ("tp2.pp2", "pp=shm,mpi", "slot", ["pp crosses hosts", "n0: 0-1, n1: 2-3", "--layout dp2.tp2"]),
+                                                      "n0: 0,2, n1: 1,3", "mpirun --map-by slot", "--order tp,dp",
+                                                      "--backend tp="]),
+                ("tp2.pp2", "pp=shm,mpi", "slot", ["pp crosses hosts", "n0: 0-1, n1: 2-3", "--order tp,pp"]),
+                ("tp2.pp2", "pp=shm,tp=shm,mpi", "slot", ["pp crosses hosts", "n0: 0-1, n1: 2-3", "--layout dp2.tp2"]),
                 ("dp4", "shm", "slot", ["shm connects the ranks of one host", "n0: 0-1, n1: 2-3", "--backend auto"])]:
             with self.subTest(layout=layout, order=order), tempfile.TemporaryDirectory() as runs:
-                refused = self.run_on_hosts(layout, backend, runs, ranks=4, order=order)
+                refused = self.run_on_hosts(layout, backend, runs, ranks=4, order=order, more="--order pp,dp,tp")
                 self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
                 for words in says:
                     self.assertIn(words, refused.stdout)
@@ -105,6 +108,13 @@ class Hosts(unittest.TestCase):
         code, text = said("/dev/shm/runs", copy, load)
         self.assertEqual(code, 0, text)
         self.assertIn("step 2/2", text)
+
+    def test_the_order_of_axes_is_chosen_by_the_bytes_between_hosts(self):
+        for layout, order, says in [("dp2.tp2", "slot", None), ("dp2.tp2", "node", "order: tp,dp, because tp would send"),
+                                    ("tp2.pp2.tp-pp", "slot", None)]:
+            with self.subTest(layout=layout, order=order), tempfile.TemporaryDirectory() as runs:
+                said = self.train(layout, "mpi", runs, ranks=4, order=order)
+                self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):

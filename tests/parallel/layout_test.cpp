@@ -139,6 +139,29 @@ TEST_CASE("a batch must consist of whole micro-batches on every replica") {
   CHECK_THAT(unfit("tp32", limits), says("no layout of 32 ranks fits"));
 }
 
+TEST_CASE("a layout word may name the order of its axes") {
+  const Layout swapped = parse_layout("dp2.tp2.pp2.tp-dp", 8);
+  CHECK(swapped.order == AxisOrder{"tp", "dp"});
+  CHECK(swapped.outwards_in() == AxisOrder{"pp", "tp", "dp"});
+  CHECK(to_string(swapped) == "dp2.tp2.pp2.pp-tp-dp");
+  CHECK(parse_layout(to_string(swapped), 8) == swapped);
+  CHECK(parse_layout("tp-pp.pp2.dp2.tp2", 8).outwards_in() == AxisOrder{"tp", "dp", "pp"});  // dp keeps its place
+
+  const Layout usual = parse_layout("dp2.tp2", 4);
+  CHECK(usual.outwards_in() == AxisOrder{"dp", "tp"});
+  CHECK(parse_layout("dp2.tp2.dp-tp", 4) == usual);
+  CHECK(parse_layout("dp2.tp2.tp-pp", 4).outwards_in() == AxisOrder{"tp", "dp"});
+  CHECK(parse_layout("dp2.tp2.tp-dp", 4) != usual);
+  CHECK(parse_layout("dp4.tp-dp", 4) == parse_layout("dp4", 4));  // one axis has one order
+  CHECK(to_string(parse_layout("dp4.tp-dp", 4)) == "dp4");
+  CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // a hyphen, but no order
+
+  CHECK_THAT(unread("dp2.tp2.tp-xp", 4), says("no axis is called \"xp\"") && says("dp, tp, pp"));
+  CHECK_THAT(unread("dp2.tp2.tp-dp-tp", 4), says("names tp twice"));
+  CHECK_THAT(unread("dp2.tp2.tp-dp.dp-tp", 4), says("second order"));
+  CHECK_THAT(unread("pp2.zb-h2", 2), says("zb-h1"));
+}
+
 TEST_CASE("all layouts of a world fit, are distinct, and survive writing and parsing") {
   std::size_t most = 0;
   for (const char* preset : {"tiny", "tiny-llama"})

@@ -74,3 +74,16 @@ TEST_CASE("an axis that crosses hosts needs a backend that connects hosts, and t
   CHECK(both.find("--layout dp4 or use") != std::string::npos);  // no sequence parallelism without tensor ranks
   CHECK(error_of("dp4.tp2", {{"", "mpi"}, {"dp", "shm"}}, by_slot(4, 2)).find("--backend dp=") != std::string::npos);
 }
+
+TEST_CASE("the refusal of a backend out of reach names an order of axes that would work") {
+  const ByAxis mixed{{"", "mpi"}, {"dp", "shm"}};
+  const std::string order = error_of("dp2.tp2", mixed, by_slot(2, 2));
+  CHECK_THAT(order, says("dp crosses hosts") && says("take --order tp,dp or use --backend dp="));
+  CHECK(error_of("dp2.tp2.tp-dp", mixed, by_slot(2, 2)) == "accepted");
+
+  const ByAxis near{{"", "mpi"}, {"tp", "shm"}};
+  CHECK_THAT(error_of("dp2.tp2.pp2", near, by_node(4, 2)), says("--map-by slot), take --order tp,pp,dp or use"));
+  CHECK_THAT(error_of("dp2.tp2.pp2.tp-pp", near, by_slot(4, 2)), says("take --order pp,dp,tp or use"));
+  const Topology mixed_up{{0, 0, 1, 0, 1, 1}, {"n0", "n1"}};
+  CHECK_THAT(error_of("dp2.tp3.tp-dp", near, mixed_up), says("take --order dp,tp with mpirun --map-by slot or use"));
+}

@@ -193,6 +193,16 @@ TEST_CASE("two grids can cover the same ranks") {
     CHECK(mesh.along({"ep"}).size() == 2);
   }
   CHECK_THROWS_AS(parse_layout("dp3.ep2", 3, table), Error);
+
+  // If dp becomes the innermost axis, ep and edp move with it, because they divide the same ranks.
+  const Layout swapped = parse_layout("dp4.tp2.pp2.ep2.tp-dp", 16, table);
+  for (int rank = 0; rank < 16; ++rank) {
+    const Coordinates at = coordinates_of(swapped, rank);
+    const auto on = [&](const char* axis) { return at[row_of(table, axis)]; };
+    INFO("rank " << rank);
+    CHECK((on("pp") * 2 + on("tp")) * 4 + on("dp") == rank);
+    CHECK(((on("pp") * 2 + on("tp")) * 2 + on("edp")) * 2 + on("ep") == rank);
+  }
 }
 
 }  // namespace

@@ -9,8 +9,17 @@
 namespace chorale {
 namespace {
 
-const char* const layouts[] = {"dp1",        "dp2.tp2",           "dp4.z1",         "dp4.z3",     "dp2.pp2.z2", "dp1.tp3.sp",
-                               "dp1.pp2.v2", "dp2.tp2.pp2.z1.sp", "dp2.tp2.pp2.z3", "dp1.tp2.pp4"};
+const char* const layouts[] = {"dp1",
+                               "dp2.tp2",
+                               "dp4.z1",
+                               "dp4.z3",
+                               "dp2.pp2.z2",
+                               "dp1.tp3.sp",
+                               "dp1.pp2.v2",
+                               "dp2.tp2.pp2.z1.sp",
+                               "dp2.tp2.pp2.z3",
+                               "dp1.tp2.pp4",
+                               "dp2.tp2.pp2.z1.tp-dp-pp"};
 
 std::string save_from(const TrainingOptions& options, Mesh mesh, Memory& memory, const std::filesystem::path& folder) {
   test::Run run(options, std::move(mesh), memory);

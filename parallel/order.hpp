@@ -1,0 +1,34 @@
+// Which axis of a layout lies inside which. On several hosts this choice has a price: neighbors on the innermost axis have
+// consecutive rank numbers, so they usually share a host.
+//
+//   dp2.tp2 on n0: 0-1, n1: 2-3      dp,tp: tp stays on hosts, dp crosses them      tp,dp: the reverse
+//
+// A group is priced as a ring: each of its ranks sends to the next one, and only a pair on two hosts counts.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/mesh.hpp"
+#include "parallel/plan.hpp"
+
+namespace chorale {
+
+std::vector<AxisOrder> orders_of(const Layout& layout);  // of all axes with more than one rank; the usual order is the first
+
+// By name of the group ("dp", "ends"): what one rank sends to the next in a step. Bytes, or any other unit of cost.
+using SentByGroup = std::map<std::string, double>;
+// The bytes of a step with ring algorithms, as a mean over the stages.
+SentByGroup sent_in_a_step(const PlanRequest& request);
+// What all groups of these names send between hosts, if their ranks lie as this layout has them.
+SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, const Topology& topology);
+
+struct OrderChoice {
+  AxisOrder order;  // empty: the usual one
+  std::string why;  // a line for the user; "" for the usual order
+};
+// The order that sends the fewest bytes between hosts, among those in which no axis leaves the reach of its backend. Equal
+// arguments give equal choices, so all ranks choose the same.
+OrderChoice cheapest_order(const Layout& layout, const ByAxis& backends, const SentByGroup& sent, const Topology& topology);
+
+}  // namespace chorale
