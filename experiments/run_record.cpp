@@ -52,6 +52,7 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
               {"cmdline", session.command_line},
               {"hostname", host_name()},
               {"hostlist", join({hosts.begin(), hosts.end()}, ",")},
+              {"topology", topology_of(ranks).text()},
               {"machine", machine_signature()},
               {"chorale_version", version},
               {"hdf5_version", fmt::format("{}.{}.{}", major, minor, release)}};
@@ -66,9 +67,15 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
   recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
   recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
-  std::vector<std::string> cpusets;
-  for (const RankFacts& rank : ranks) cpusets.push_back(cpu_ranges(rank.cpus));
+  std::vector<std::string> cpusets, sockets;
+  for (const RankFacts& rank : ranks) {
+    cpusets.push_back(cpu_ranges(rank.cpus));
+    sockets.push_back(cpu_ranges(rank.sockets));
+  }
+  recorder.numbers("ranks", "host_number", {"rank"}, column_of(ranks, &RankFacts::host_number), "1",
+                   "number of its host; ranks with equal numbers can map each other's memory");
   recorder.texts("ranks", "cpuset", "rank", cpusets);
+  recorder.texts("ranks", "socket", "rank", sockets);
   recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1",
                    "core on which the rank ran at the start");
   recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1",
@@ -84,14 +91,23 @@ void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
 
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
   const double offset = mpi::clock_offset(runtime.world(), clock);
-  const nlohmann::json mine{{"host", host_name()},  {"kernel", kernel_id()}, {"cpus", allowed_cpus()},
-                            {"cpu", current_cpu()}, {"pid", getpid()},       {"offset", offset}};
+  const Topology topology = topology_of(runtime);
+  const nlohmann::json mine{{"host", host_name()},
+                            {"host_number", topology.host_of[static_cast<std::size_t>(runtime.rank())]},
+                            {"kernel", kernel_id()},
+                            {"cpus", allowed_cpus()},
+                            {"sockets", sockets_of(allowed_cpus())},
+                            {"cpu", current_cpu()},
+                            {"pid", getpid()},
+                            {"offset", offset}};
   std::vector<RankFacts> ranks;
   for (const std::string& text : mpi::gather(runtime.world(), mine.dump())) {
     const auto theirs = nlohmann::json::parse(text);
     ranks.push_back({.host = theirs["host"],
+                     .host_number = theirs["host_number"],
                      .kernel = theirs["kernel"],
                      .cpus = theirs["cpus"],
+                     .sockets = theirs["sockets"],
                      .cpu = theirs["cpu"],
                      .pid = theirs["pid"],
                      .clock_offset = theirs["offset"]});
@@ -100,6 +116,15 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
     if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // one kernel has one clock; the measured offset is noise
   share_cores(ranks);
   return ranks;
+}
+
+Topology topology_of(const std::vector<RankFacts>& ranks) {
+  Topology topology;
+  for (const RankFacts& rank : ranks) {
+    topology.host_of.push_back(static_cast<int>(rank.host_number));
+    if (rank.host_number == topology.hosts()) topology.names.push_back(rank.host);  // hosts are numbered by first rank
+  }
+  return topology;
 }
 
 int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks) {

@@ -8,15 +8,18 @@
 
 #include "experiments/command.hpp"
 #include "src/base/log.hpp"
+#include "src/base/topology.hpp"
 #include "src/record/recorder.hpp"
 
 namespace chorale {
 
 struct RankFacts {
   std::string host;
-  std::string kernel;     // equal on ranks that share a machine's cores, even if their host names differ
-  std::vector<int> cpus;  // the cores on which the launcher lets the rank run
-  std::int64_t cpu = 0;   // the core on which the rank ran when the facts were gathered
+  std::int64_t host_number = 0;  // in the run's topology: hosts may have equal names
+  std::string kernel;            // equal on ranks that share a machine's cores, even if their host names differ
+  std::vector<int> cpus;         // the cores on which the launcher lets the rank run
+  std::vector<int> sockets;      // the sockets of these cores; empty if the kernel does not say
+  std::int64_t cpu = 0;          // the core on which the rank ran when the facts were gathered
   std::int64_t pid = 0;
   std::int64_t local_rank = 0;  // index of the rank among the ranks of its host
   std::int64_t threads = 1;     // number of threads for the rank: the rank's share of `cpus`
@@ -26,6 +29,8 @@ struct RankFacts {
 
 // Collective; rank 0 gets the facts of all ranks, the other ranks an empty list.
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
+
+Topology topology_of(const std::vector<RankFacts>& ranks);
 
 // Collective: returns on all ranks the number of threads of rank 0, so that all ranks use equally many.
 int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);

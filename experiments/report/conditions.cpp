@@ -26,6 +26,7 @@ std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& recor
   tell("command", [](const Run& run) { return run.command; });
   tell("machine", attribute("machine"));
   tell("hosts", attribute("hostlist"));
+  tell("ranks of each host", attribute("topology"));
   tell("ranks", attribute("jobsize"));
   tell("layout", [](const Run& run) { return run.layout; });
   for (const std::string& key : settings) tell(key, [&](const Run& run) { return run.setting(key); });

@@ -111,7 +111,9 @@ std::string facts_of(const RecordSet& records) {
   for (const Run& run : records.runs) ranks.insert(run.ranks());
   for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
   parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
-  const std::pair<const char*, const char*> told[] = {{"hostlist", "on "},
+  const bool several_hosts = attribute(records, "hostlist").find(',') != std::string::npos;
+  const bool has_topology = !attribute(records, "topology").empty();  // older records lack it
+  const std::pair<const char*, const char*> told[] = {{several_hosts && has_topology ? "topology" : "hostlist", "on "},
                                                       {"launchdate", "started "},
                                                       {"git_commit", "commit "},
                                                       {"compiler", ""},

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "src/base/text.hpp"
 
@@ -97,6 +98,16 @@ std::vector<int> allowed_cpus() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   return cpus;
+}
+
+std::vector<int> sockets_of(const std::vector<int>& cpus) {
+  std::set<int> sockets;
+  for (const int cpu : cpus) {
+    const std::string id = first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/physical_package_id", cpu));
+    if (!id.empty()) sockets.insert(std::atoi(id.c_str()));
+  }
+  sockets.erase(-1);  // of a processor that has no sockets
+  return {sockets.begin(), sockets.end()};
 }
 
 int current_cpu() { return sched_getcpu(); }

@@ -16,9 +16,10 @@ std::string kernel_id();  // identifies the running kernel: ranks with equal ids
 
 bool is_running(int pid);  // false for a process that has ended, even if its parent has not collected it (a zombie)
 
-std::vector<int> allowed_cpus();                  // the CPUs of this process's affinity mask
-int current_cpu();                                // the CPU that this thread runs on now
-std::string cpu_ranges(const std::vector<int>&);  // {0,1,2,5} → "0-2,5"
+std::vector<int> allowed_cpus();                            // the CPUs of this process's affinity mask
+std::vector<int> sockets_of(const std::vector<int>& cpus);  // ascending; empty if the kernel does not say
+int current_cpu();                                          // the CPU that this thread runs on now
+std::string cpu_ranges(const std::vector<int>&);            // {0,1,2,5} → "0-2,5"
 
 // The number of threads for each of `sharers` ranks that share `cpus` cores; at least one.
 int threads_per_rank(int cpus, int sharers);

@@ -68,6 +68,13 @@ Topology Topology::parse(const std::string& counts, int ranks) {
   return of_counts(ranks_of_each);
 }
 
+std::vector<int> Topology::ranks_on(int host) const {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < host_of.size(); ++rank)
+    if (host_of[rank] == host) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
 bool Topology::together(std::span<const int> ranks) const {
   return std::ranges::all_of(ranks, [&](int rank) {
     return host_of.at(static_cast<std::size_t>(rank)) == host_of.at(static_cast<std::size_t>(ranks.front()));
@@ -86,12 +93,8 @@ Topology Topology::part(std::span<const int> ranks) const {
 
 std::string Topology::text() const {
   std::string words;
-  for (int host = 0; host < hosts(); ++host) {
-    std::vector<int> ranks;
-    for (std::size_t rank = 0; rank < host_of.size(); ++rank)
-      if (host_of[rank] == host) ranks.push_back(static_cast<int>(rank));
-    words += fmt::format("{}{}: {}", host ? ", " : "", names[static_cast<std::size_t>(host)], cpu_ranges(ranks));
-  }
+  for (int host = 0; host < hosts(); ++host)
+    words += fmt::format("{}{}: {}", host ? ", " : "", names[static_cast<std::size_t>(host)], cpu_ranges(ranks_on(host)));
   return words;
 }
 

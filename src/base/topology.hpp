@@ -20,6 +20,7 @@ struct Topology {
   // Reads "2,3,1": three hosts, with so many ranks each. A usage error if `ranks` is not their sum (0: any number of ranks).
   static Topology parse(const std::string& counts, int ranks);
   int hosts() const { return static_cast<int>(names.size()); }
+  std::vector<int> ranks_on(int host) const;
   bool together(std::span<const int> ranks) const;  // whether these ranks share a host
   Topology part(std::span<const int> ranks) const;  // the topology of these ranks alone, renumbered from 0
   std::string text() const;                         // "n0: 0-1, n1: 2-3"
