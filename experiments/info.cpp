@@ -1,12 +1,16 @@
 // `chorale info`: shows what is built in, what works on this machine, and why other parts do not. Under mpirun it also shows
-// where the ranks run. With --run-dir it also makes a run folder with a record of the facts of the build and the ranks.
+// where the ranks run. With --layout it draws instead which rank sits where, and which axes of the layout cross hosts. With
+// --run-dir it also makes a run folder with a record of the facts of the build and the ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collectives/backends/backends.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/seats.hpp"
+#include "experiments/train/layout_flags.hpp"
 #include "experiments/train/team.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
@@ -75,11 +79,32 @@ Json describe_ranks(const std::vector<RankFacts>& ranks) {
                    {"host", ranks[r].host},
                    {"pid", ranks[r].pid},
                    {"local_rank", ranks[r].local_rank},
+                   {"socket", cpu_ranges(ranks[r].sockets)},
                    {"cpuset", cpu_ranges(ranks[r].cpus)},
                    {"cpu", ranks[r].cpu},
                    {"threads", ranks[r].threads},
                    {"clock_offset_seconds", ranks[r].clock_offset}});
   return all;
+}
+
+Json describe_topology(const Topology& topology) {
+  Json hosts = Json::array();
+  for (int host = 0; host < topology.hosts(); ++host)
+    hosts.push_back({{"host", topology.names[static_cast<std::size_t>(host)]}, {"ranks", topology.ranks_on(host)}});
+  return hosts;
+}
+
+// Collective; on rank 0: where each rank sits on its host, such as "socket 0, cores 0-3, GPU 1".
+std::vector<std::string> places_of(const mpi::Runtime& runtime) {
+  const std::vector<int> cpus = allowed_cpus(), sockets = sockets_of(cpus);
+  std::vector<std::string> words;
+  if (!sockets.empty()) words.push_back("socket " + cpu_ranges(sockets));
+  words.push_back((cpus.size() == 1 ? "core " : "cores ") + cpu_ranges(cpus));
+  const DevicePlugin plugin;
+  std::string why_none;
+  const DeviceShare share = share_of_devices(runtime, cuda_devices(plugin, &why_none));
+  if (share.devices > 0) words.push_back(fmt::format("GPU {}", share.index()));
+  return mpi::gather(runtime.world(), join(words, ", "));
 }
 
 // A value as text. The name says the unit: "memory_bytes" gives "1.5 GiB". JSON has the plain number.
@@ -129,15 +154,26 @@ class Info final : public Command {
  public:
   void declare(Options& options) override {
     options.add("format", format_, "output format").one_of({"text", "json"});
+    options.add("layout", layout_, "draw which rank sits where under this layout, and which axes cross hosts").words("WORD");
+    const auto no_layout = [this] { return layout_.empty() ? "no layout is given" : ""; };
+    train::declare_order(options, order_).only_where("a layout", no_layout);
+    options.add("hosts", hosts_, "draw hosts with so many ranks each, as 2,3,1, instead of those of this launch")
+        .words("N,N,…")
+        .only_where("a layout", no_layout);
     options.add("run-dir", run_dir_, "create a folder with a record in this folder").words("DIR");
   }
 
-  void check(const Launch&) override {
+  void check(const Launch& launch) override {
+    if (!layout_.empty()) seats_ = imagined(launch);
     if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank, because each writes a log there
   }
 
   int run(Session& session) override {
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
+    if (seats_ && seats_->topology.names.empty()) {
+      seats_->topology = topology_of(*session.runtime);
+      seats_->places = places_of(*session.runtime);
+    }
     if (session.runtime->rank() == 0) print(ranks);
     if (run_dir_.empty()) return 0;
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -149,19 +185,44 @@ class Info final : public Command {
   }
 
  private:
+  // The seats on hosts that --hosts names, or on one host if a single process draws a layout of several ranks. The topology
+  // of a launch is not known yet, and stays empty.
+  Seats imagined(const Launch& launch) const {
+    Seats seats{.layout = parse_layout(layout_, 0)};
+    const bool launched = hosts_.empty() && launch.size > 1;
+    if (!hosts_.empty()) seats.topology = Topology::parse(hosts_, 0);
+    const std::int64_t one_replica = seats.layout.shards() * seats.layout.stages();
+    const std::int64_t world = launched          ? launch.size
+                               : !hosts_.empty() ? std::ssize(seats.topology.host_of)
+                                                 : std::max<std::int64_t>(seats.layout.replicas(), 1) * one_replica;
+    seats.layout = inferred(seats.layout, world);
+    if (seats.layout.ranks() != world)
+      usage_error("the layout needs another number of ranks",
+                  fmt::format("{} has {} ranks; there are {}", to_string(seats.layout), seats.layout.ranks(), world),
+                  "give --hosts numbers with that sum, or another layout");
+    if (const AxisOrder order = train::order_of(order_); !order.empty()) seats.layout.order = order;
+    if (!launched && hosts_.empty()) seats.topology = Topology::of_one_host(static_cast<int>(world));
+    return seats;
+  }
+
   void print(const std::vector<RankFacts>& ranks) const {
-    const Json all{{"chorale", describe_build()},
-                   {"machine", describe_machine()},
-                   {"backends", describe_backends()},
-                   {"devices", describe_devices()},
-                   {"ranks", describe_ranks(ranks)}};
+    if (seats_ && format_ == "text") return fmt::print("{}", drawing_of(*seats_));
+    Json all{{"chorale", describe_build()},
+             {"machine", describe_machine()},
+             {"backends", describe_backends()},
+             {"devices", describe_devices()},
+             {"topology", describe_topology(topology_of(ranks))},
+             {"ranks", describe_ranks(ranks)}};
+    if (seats_) all["seats"] = json_of(*seats_);
     if (format_ == "json")
       fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
     else
       print_as_text(all);
   }
 
-  std::string format_ = "text", run_dir_;
+  std::string format_ = "text", run_dir_, layout_, hosts_;
+  std::vector<std::string> order_{"auto"};
+  std::optional<Seats> seats_;  // if --layout is given
 };
 
 }  // namespace

@@ -115,11 +115,12 @@ void LayoutFlags::declare_layout(Options& o) {
       .suggest(algorithm_names());
 }
 
-void declare_order(Options& o, std::vector<std::string>& order) {
-  o.add(
-       "order", order,
-       "which axes lie inside which, the outermost first: pp,dp,tp; axes left out keep their places; auto: from the layout, "
-       "or else pp,dp,tp, except that train on several hosts takes the order that sends the fewest bytes between them")
+Option& declare_order(Options& o, std::vector<std::string>& order) {
+  return o
+      .add("order", order,
+           "which axes lie inside which, the outermost first: pp,dp,tp; axes left out keep their places; auto: from the "
+           "layout, "
+           "or else pp,dp,tp, except that train on several hosts takes the order that sends the fewest bytes between them")
       .words("AXES")
       .suggest(with_auto({"pp,dp,tp"}));
 }

@@ -20,7 +20,7 @@ ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
 // Declares --order. order_of() is its value as an order; empty: "auto".
-void declare_order(Options& options, std::vector<std::string>& words);
+Option& declare_order(Options& options, std::vector<std::string>& words);
 AxisOrder order_of(const std::vector<std::string>& words);
 
 struct ParallelChoice {

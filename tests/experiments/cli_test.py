@@ -98,6 +98,18 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(info["machine"]["memory_bytes"], 1 << 20)
         self.assertTrue(info["devices"]["cuda"] or info["devices"]["why_none"])
 
+    def test_info_draws_who_sits_where_on_hosts_given_or_real(self):
+        asked = [chorale, "info", "--layout", "dp2.tp2", "--order", "tp,dp", "--hosts", "2,2"]
+        self.assertRegex(start(asked).stdout, r"(?m)^ n1 │ 2 tp1 dp0 │ 3 tp1 dp1$")
+        seats = json.loads(start([*asked, "--format", "json"]).stdout)["seats"]
+        self.assertEqual([axis["crossing"] for axis in seats["axes"]], [2, 0])
+        real = json.loads(start([*launch, "-np", "2", chorale, "info", "--layout", "dp2", "--format", "json"]).stdout)
+        self.assertEqual([rank["coordinates"]["dp"] for rank in real["seats"]["ranks"]], [0, 1])
+        self.assertIn("core", real["seats"]["ranks"][1]["place"])
+        self.assertEqual([host["ranks"] for host in real["topology"]], [[0, 1]])
+        self.refused("info", "--layout", "dp2.tp2", "--hosts", "2,3", says=["4 ranks; there are 5"])
+        self.refused("info", "--hosts", "2,2", says=["no layout is given"])
+
     def test_the_cores_of_the_machine_are_not_those_of_a_rank(self):
         one = min(os.sched_getaffinity(0))
         info = json.loads(start(["taskset", "-c", str(one), chorale, "info", "--format", "json"]).stdout)
