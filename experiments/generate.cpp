@@ -13,6 +13,7 @@
 #include "experiments/kept_tokenizer.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/run_record.hpp"
+#include "experiments/same_hosts.hpp"
 #include "experiments/train/memory_limit.hpp"
 #include "experiments/train/team.hpp"
 #include "parallel/generation/generation.hpp"
@@ -69,6 +70,8 @@ class Generate final : public Command {
 
   int run(Session& session) override {
     const mpi::Runtime& runtime = *session.runtime;
+    const bool hugging_face = std::filesystem::exists(std::filesystem::path(load_) / "config.json");
+    require_same_files(runtime, {hugging_face ? load_ : "", tokenizer_name_});  // a checkpoint has checksums of its own
     Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
     const int share = threads_of_a_rank(runtime, gather_rank_facts(runtime, session.clock));
     const int threads = threads_ ? static_cast<int>(threads_) : share;

@@ -14,11 +14,14 @@
 
 #include "experiments/advice.hpp"
 #include "experiments/command.hpp"
+#include "experiments/same_hosts.hpp"
 #include "experiments/same_settings.hpp"
 #include "parallel/plan.hpp"
 #include "src/base/built.hpp"
 #include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/interfaces.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 #include "src/base/thread_waits.hpp"
@@ -91,7 +94,9 @@ int run(const Launch& launch, const std::vector<std::string>& words, std::option
 
   SystemClock clock;
   if (row.needs_ranks && !command->starts_ranks()) {
+    require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name());
     runtime.emplace(launch);
+    require_same_hosts(*runtime, clock);
     require_same_settings(options, runtime);
   }
   const std::string command_line = join(words, " ");

@@ -13,6 +13,7 @@
 #include "experiments/kept_tokenizer.hpp"
 #include "experiments/machine_watch.hpp"
 #include "experiments/report/scale.hpp"
+#include "experiments/same_hosts.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
@@ -108,6 +109,7 @@ class Train final : public Command {
 
  private:
   int train(Session& session) {
+    require_same_files(*session.runtime, {data_, tokenizer_, load_hf_});
     const auto ranks = gather_rank_facts(*session.runtime, session.clock);
     const int threads = threads_of_a_rank(*session.runtime, ranks);
     const int world = session.runtime->size();

@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/interfaces.hpp"
 #include "src/base/polling_barrier.hpp"
 #include "src/base/text.hpp"
 
@@ -42,7 +44,36 @@ Life::~Life() {
   if (started_) PMPI_Finalize();
 }
 
+namespace {
+
+// The first message between hosts may wait forever, if MPI uses a network interface that does not connect them. So it has a
+// deadline. MPI has just synchronized all ranks, so none is later than the time that a busy machine takes.
+void await_other_hosts() {
+  constexpr double patience_seconds = 8;
+  const Environment environment = process_environment();
+  if (!on_several_hosts(environment)) return;
+  const SystemClock clock;
+  const double deadline = clock.seconds() + patience_seconds;
+  polling_barrier(MPI_COMM_WORLD, [&] {
+    sched_yield();
+    if (clock.seconds() < deadline) return;
+    const std::string allowed = environment("OMPI_MCA_btl_tcp_if_include").value_or("all interfaces");
+    const Launch launch = read_launch(environment);
+    const Error error(Exit::usage, "ranks cannot reach those of other hosts",
+                      fmt::format("rank {} on {} waited {} s for them; MPI may use {}; interfaces: {}", launch.rank,
+                                  host_name(), patience_seconds, allowed, in_words(network_interfaces())),
+                      "name the interface that connects the hosts: mpirun --mca btl_tcp_if_include NAME");
+    std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
+    std::fflush(nullptr);
+    PMPI_Abort(MPI_COMM_WORLD, static_cast<int>(error.exit()));
+    _exit(static_cast<int>(error.exit()));
+  });
+}
+
+}  // namespace
+
 Runtime::Runtime(const Launch& launch) {
+  await_other_hosts();
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
   enter(world);

@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -115,6 +116,62 @@ class Hosts(unittest.TestCase):
             with self.subTest(layout=layout, order=order), tempfile.TemporaryDirectory() as runs:
                 said = self.train(layout, "mpi", runs, ranks=4, order=order)
                 self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
+
+    def refused(self, command, *says, status=2):
+        """Runs the command on the switch of two hosts. It must end with one error of three lines that has these words."""
+        done = start([hosts, "with", "2", "none", "bash", "-c", command], 120)
+        text = done.stdout + done.stderr
+        self.assertEqual(done.returncode, status, text)
+        for words in says:
+            self.assertIn(words, text)
+        error = re.search(r"(?m)^error: .*\n  \S.*\n  \S.*$", text)
+        self.assertTrue(error, text)
+
+    def test_a_network_interface_that_reaches_no_other_host_is_refused(self):
+        start_on_both = "timeout 60 mpirun --bind-to none --map-by slot -np 2 --host n0:1,n1:1"
+        self.refused(f"{start_on_both} --mca btl_tcp_if_include lo {chorale} info",
+                     "rank 0 on n0: OMPI_MCA_btl_tcp_if_include = lo, which is the loopback interface; interfaces: eth0",
+                     "set it to eth0")
+        self.refused(f"{start_on_both} -x UCX_NET_DEVICES=lo {chorale} info", "UCX_NET_DEVICES = lo")
+        # Each host has a network of its own behind this interface, as behind docker0.
+        alone = f"""
+            for host in n0 n1; do
+              {hosts} --enter $host 'ip link add alone type bridge
+                ip address add 172.17.0.1/16 dev alone; ip link set alone up'
+            done"""
+        self.refused(f"{alone}; {start_on_both} --mca pml ob1 --mca btl_tcp_if_include alone {chorale} info",
+                     "ranks cannot reach those of other hosts", "MPI may use alone; interfaces: ", "eth0 (10.77.1.",
+                     "--mca btl_tcp_if_include NAME")
+
+    def test_hosts_with_another_program_or_other_data_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder, open(chorale, "rb") as program:
+            image = bytearray(program.read())
+            image[image.index(struct.pack("<III", 4, 20, 3) + b"GNU\0") + 16] ^= 1  # the first byte of its build id
+            other = os.path.join(folder, "chorale")
+            with open(other, "wb") as copy:
+                copy.write(image)
+            os.chmod(other, 0o755)
+            self.refused(f"mpirun --bind-to none -np 1 --host n0 {chorale} info : -np 1 --host n1 {other} info",
+                         "hosts run different builds of the program", "rank 0 on n0: ", "rank 1 on n1: ")
+        with tempfile.TemporaryDirectory() as folder:  # shared by the hosts, whereas each has its own /dev/shm
+            self.refused(f"""
+                set -e
+                for host in n0 n1; do
+                  seq -f $host-%g 20000 > {folder}/$host
+                  {chorale} data tokenize {folder}/$host --out {folder}/$host.bin > /dev/null
+                  {hosts} --enter $host cp {folder}/$host.bin /dev/shm/text.bin
+                done
+                mpirun --bind-to none --map-by slot -np 2 --host n0:1,n1:1 {chorale} train --preset nano --layout dp2 \
+                  --data /dev/shm/text.bin --no-save --run-dir {folder}""",
+                         "hosts have different input files", "/dev/shm/text.bin: rank 0 on n0: ", "rank 1 on n1: ")
+
+    def test_a_missing_host_and_a_rank_count_that_does_not_divide_are_refused(self):
+        done = start([hosts, "with", "2", "none", "bash", "-c",
+                      f"timeout 60 mpirun --bind-to none -np 2 --host n0,n7 {chorale} info"], 120)
+        self.assertNotIn(done.returncode, [0, 124], done.stdout + done.stderr)
+        self.assertIn("n7", done.stdout + done.stderr)
+        self.refused(f"mpirun --bind-to none -np 3 --host n0:2,n1:1 {chorale} train --preset nano --layout tp2",
+                     "the layout does not divide the number of ranks", "world 3 / (tensor 2")
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):

@@ -1,0 +1,39 @@
+// Checks at the start that hosts fit together: the same program and libraries, clocks that agree, the same input files.
+// Otherwise ranks would compute different things, or fail later without a reason that can be understood.
+//
+//   program    the build id that the linker wrote into it and into each shared library; read from memory, no file is opened
+//   clocks     may differ by 5 minutes: `watch` and the lines of the ranks' logs are read by wall-clock time
+//   files      sizes and checksums of 64 blocks of 4 KiB, spread over the file: a few ms, whatever its size
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/mpi.hpp"
+
+namespace chorale {
+
+struct HostFacts {
+  std::string host;
+  double wall_seconds = 0;
+  std::map<std::string, std::string> objects = {};  // the program and its shared libraries: name → build id
+  std::map<std::string, std::string> files = {};    // input files: path → fingerprint
+};
+
+std::map<std::string, std::string> loaded_objects();  // without those that have no build id
+// A missing file is "missing". The fingerprint of a folder is that of the files in it.
+std::string fingerprint_of(const std::filesystem::path& path);
+
+// The three lines of an error, or nullopt. The facts are in the order of the ranks.
+struct Unlike {
+  std::string what, numbers, fix;
+};
+std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks);
+
+// Collective. Every rank throws the same usage error if its host does not fit rank 0's.
+void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock);
+void require_same_files(const mpi::Runtime& runtime, const std::vector<std::string>& paths);  // ignores empty paths
+
+}  // namespace chorale

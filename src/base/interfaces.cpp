@@ -1,0 +1,76 @@
+#include "src/base/interfaces.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/error.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale {
+namespace {
+
+// Why this entry of a list reaches no other host; "" if it may. UCX also lists devices that are no interfaces (mlx5_0:1).
+std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces, bool names_only_interfaces) {
+  if (entry.starts_with("127.")) return "is the loopback network";
+  if (entry.find('/') != std::string::npos) return "";
+  const auto found = std::ranges::find(interfaces, entry, &Interface::name);
+  if (found == interfaces.end()) return names_only_interfaces ? "does not exist or has no address" : "";
+  return found->loopback ? "is the loopback interface" : found->up ? "" : "is down";
+}
+
+}  // namespace
+
+std::vector<Interface> network_interfaces() {
+  std::vector<Interface> all;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return all;
+  for (const ifaddrs* each = list; each; each = each->ifa_next) {
+    if (!each->ifa_addr || each->ifa_addr->sa_family != AF_INET) continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(each->ifa_addr)->sin_addr, text.data(), text.size());
+    all.push_back({each->ifa_name, text.data(), (each->ifa_flags & IFF_LOOPBACK) != 0, (each->ifa_flags & IFF_UP) != 0});
+  }
+  freeifaddrs(list);
+  return all;
+}
+
+std::string in_words(const std::vector<Interface>& interfaces) {
+  std::vector<std::string> words;
+  for (const Interface& each : interfaces)
+    if (!each.loopback && each.up) words.push_back(fmt::format("{} ({})", each.name, each.address));
+  return words.empty() ? "none but loopback" : join(words, ", ");
+}
+
+bool on_several_hosts(const Environment& environment) {
+  if (const auto nodes = environment("SLURM_STEP_NUM_NODES"); nodes && !environment("OMPI_COMM_WORLD_SIZE"))
+    return *nodes != "1";
+  for (const auto& [all, here] :
+       {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}, {"PMI_SIZE", "MPI_LOCALNRANKS"}})
+    if (environment(all) && environment(here)) return *environment(all) != *environment(here);
+  return false;
+}
+
+void require_reaching_interfaces(const Launch& launch, const Environment& environment,
+                                 const std::vector<Interface>& interfaces, const std::string& host) {
+  if (!on_several_hosts(environment)) return;
+  for (const char* variable : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
+    const std::vector<std::string> entries = split(environment(variable).value_or(""), ',');
+    const bool names_only_interfaces = std::string_view(variable) != "UCX_NET_DEVICES";
+    const auto reaches = [&](const std::string& entry) { return why_not(entry, interfaces, names_only_interfaces).empty(); };
+    if (entries.empty() || std::ranges::any_of(entries, reaches)) continue;
+    const auto better = std::ranges::find_if(interfaces, [](const Interface& each) { return !each.loopback && each.up; });
+    usage_error(
+        "the network interface reaches no other host",
+        fmt::format("rank {} on {}: {} = {}, which {}; interfaces: {}", launch.rank, host, variable, join(entries, ","),
+                    why_not(entries[0], interfaces, names_only_interfaces), in_words(interfaces)),
+        better == interfaces.end() ? "connect the hosts first"
+                                   : fmt::format("unset {}, or set it to {}", variable, better->name));
+  }
+}
+
+}  // namespace chorale
