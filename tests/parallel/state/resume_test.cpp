@@ -43,7 +43,7 @@ test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory)
   return seen;
 }
 
-TEST_CASE("ten layouts resume each other's checkpoints with the same bits", "[threads]") {
+TEST_CASE("eleven layouts resume each other's checkpoints with the same bits", "[threads]") {
   HostMemory host;
   const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
   for (const char* saver : layouts) {
