@@ -99,7 +99,7 @@ std::string why_not(const Case& row, const Stage& stage) {
     return fmt::format("sums over more than {} ranks are not exact in every type", most_ranks_summed);
   if (row.algorithm == "auto") return "";
   if (row.algorithm == "native")
-    return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has no native form of it";
+    return stage.has_native[static_cast<std::size_t>(row.what)] ? "" : stage.backend + " has no native " + name_of(row.what);
   const Algorithm* algorithm = find_algorithm(row.what, row.algorithm);
   if (!algorithm) return "there is no such algorithm";
   if (!fits(*algorithm, row.problem()))

@@ -152,14 +152,14 @@ class Bench(unittest.TestCase):
         for words, says in ((["--backend", "smh"], '"smh" is not a value of backend'),
                             (["al_reduce"], 'did you mean "all_reduce"?'),
                             (["--algorithm", "rnig"], 'did you mean "ring"?'),
-                            (["-b", "9", "-e", "8"], "end before they begin")):
+                            (["-b", "9", "-e", "8"], "the largest size is below the smallest")):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)
         for count in (1, 2):
             result = ranks(count, chorale, "bench", "broadcast", "--backend", "shm", "--algorithm", "native", *quick)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
-            self.assertEqual(result.stderr.count("shm has none of its own"), 1)
+            self.assertEqual(result.stderr.count("shm has no native broadcast"), 1)
             self.assertEqual(result.stderr.count("nothing remains to be measured"), 1)
 
     def test_launches_are_one_record_and_each_has_an_order_of_its_own(self):
@@ -218,10 +218,10 @@ class Bench(unittest.TestCase):
             for words, says in ((["--launches", "2"],
                                  "the launcher of the ranks cannot be started\n  /nowhere/mpirun: No such file or "
                                  "directory; this program was built with "),
-                                (["--against", chorale], "--against alternates launches"),
-                                (["--launches", "2", "--against", chorale], "--against leaves two records"),
+                                (["--against", chorale], "--against needs --launches"),
+                                (["--launches", "2", "--against", chorale], "--against needs --out"),
                                 (["--launches", "2", "--against", "/nowhere/chorale", *out], "no such program"),
-                                (["--launches", "2", "-b", "9", "-e", "8"], "the sizes end before they begin")):
+                                (["--launches", "2", "-b", "9", "-e", "8"], "the largest size is below the smallest")):
                 result = start([chorale, "bench", *words], MPIRUN="/nowhere/mpirun --with an-option")
                 self.assertEqual((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, "", 3),
                                  result.stderr)
