@@ -74,16 +74,19 @@ bool native_agrees(const Problem& problem, DType dtype, Redop op) {
   return !(is_extreme && is_floating(dtype)) && !(is_sum && dtype == DType::u8);
 }
 
-Selector::Selector(TuningTable table, Machine machine) {
-  if (table.machine == machine_signature()) table_ = std::move(table);
-  if (machine.signature == machine_signature()) machine_ = std::move(machine);
+Selector::Selector(TuningTable table, Machine machine, const std::string& here) {
+  if (table.machine == here) table_ = std::move(table);
+  if (machine.signature == here) machine_ = std::move(machine);
 }
 
 bool Selector::is_calibrated(const std::string& backend, const Problem& problem) const {
   const std::vector<int> hosts = hosts_of(problem);
   const int number = hosts.empty() ? 1 : std::ranges::max(hosts) + 1;
-  return (number == 1 || !backend_named(backend).maps_memory) &&
-         forecast::nearest(machine_, backend, number > 1 ? "network" : "host", problem.size, number) != nullptr;
+  const auto has_level = [&](const char* span) {
+    return forecast::nearest(machine_, backend, span, problem.size, number) != nullptr;
+  };
+  if (problem.size > forecast::most_ranks || !has_level("host")) return false;
+  return number == 1 || (!backend_named(backend).maps_memory && has_level("network"));
 }
 
 double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,

@@ -19,6 +19,7 @@
 
 #include "collectives/price.hpp"
 #include "collectives/tuning.hpp"
+#include "src/base/host.hpp"
 #include "src/base/machine_file.hpp"
 #include "src/math/reduction.hpp"
 #include "src/memory/dtype.hpp"
@@ -50,8 +51,9 @@ bool native_agrees(const Problem& problem, DType dtype, Redop op);
 class Selector {
  public:
   Selector() = default;  // by typical prices alone
-  // The table, or a machine file of calibrated prices, is ignored if it was measured on another machine.
-  explicit Selector(TuningTable table, Machine machine = {});
+  // The table, or a machine file of calibrated prices, is ignored if it was measured on another machine than `here`. All
+  // ranks of a run pass the signature of rank 0's machine, so that all make the same choices.
+  explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
 
   // `bytes` is the size of the whole vector; `native_too` admits the table's lines for "native". The first choice for a size
   // without measurements may take milliseconds; later ones are a map lookup.

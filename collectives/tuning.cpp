@@ -80,14 +80,16 @@ TuningTable parse_tuning(const std::string& text, const std::string& file) {
   return table;
 }
 
-void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
+std::string text_of(const TuningTable& table) {
   std::string text = fmt::format("{{\"schema\":\"{}\",\"version\":{},\n \"machine\":{},\n \"choices\":[\n", schema,
                                  table_version, Json(table.machine).dump());
   for (std::size_t i = 0; i < table.choices.size(); ++i)
     text += fmt::format("  {}{}\n", line_of(table.choices[i]).dump(), i + 1 < table.choices.size() ? "," : "");
-  text += "]}\n";
+  return text + "]}\n";
+}
 
-  if (const std::string why_not = replace_file(file, text); !why_not.empty())
+void write_tuning(const std::filesystem::path& file, const TuningTable& table) {
+  if (const std::string why_not = replace_file(file, text_of(table)); !why_not.empty())
     usage_error("the tuning table cannot be written", fmt::format("{}: {}", file.string(), why_not),
                 "name another place with --tuning FILE");
 }

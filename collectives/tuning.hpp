@@ -39,6 +39,7 @@ struct TuningTable {
 std::filesystem::path default_tuning_file();                                 // in cache_folder(); "" without such a folder
 TuningTable read_tuning(const std::filesystem::path& file);                  // a usage error if it is not a tuning table
 TuningTable parse_tuning(const std::string& text, const std::string& file);  // `file` is named in errors
+std::string text_of(const TuningTable& table);
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // atomically
 
 }  // namespace chorale

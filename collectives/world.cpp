@@ -38,7 +38,8 @@ Selector selector_of_rank_0(const mpi::Runtime& runtime) {
   const std::string tuning = default_tuning_file().string(), machine = default_machine_file().string();
   const std::string tuned = text_on_rank_0(runtime, tuning), measured = text_on_rank_0(runtime, machine);
   return Selector(tuned.empty() ? TuningTable{} : parse_tuning(tuned, tuning),
-                  measured.empty() ? Machine{} : parse_machine(measured, machine));
+                  measured.empty() ? Machine{} : parse_machine(measured, machine),
+                  mpi::broadcast(runtime.world(), machine_signature()));
 }
 
 // Whether more ranks than cores share this rank's set of cores. Launchers either give each rank its own cores, or give all

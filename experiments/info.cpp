@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "collectives/backends/backends.hpp"
+#include "experiments/hosts_option.hpp"
 #include "experiments/run_record.hpp"
 #include "experiments/seats.hpp"
 #include "experiments/train/layout_flags.hpp"
@@ -195,6 +196,9 @@ class Info final : public Command {
     const std::int64_t world = launched          ? launch.size
                                : !hosts_.empty() ? std::ssize(seats.topology.host_of)
                                                  : std::max<std::int64_t>(seats.layout.replicas(), 1) * one_replica;
+    if (!launched && world > most_ranks_shown)
+      usage_error("too many ranks to draw", fmt::format("{} ranks", world),
+                  fmt::format("name a layout of at most {} ranks", most_ranks_shown));
     seats.layout = inferred(seats.layout, world);
     if (seats.layout.ranks() != world)
       usage_error("the layout needs another number of ranks",

@@ -19,7 +19,6 @@ class CallGraph {
   void reads(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, false}); }
   void writes(int work, int owner, const Range& elements) { accesses_.push_back({work, owner, elements, true}); }
   double seconds();  // called once
-  double footprint(int r) const { return footprints_[static_cast<std::size_t>(r)]; }
 
  private:
   struct Own {
@@ -38,7 +37,6 @@ class CallGraph {
   WorkGraph graph_;
   std::vector<Own> own_;
   std::vector<Access> accesses_;
-  std::vector<double> footprints_;
 };
 
 }  // namespace chorale::forecast

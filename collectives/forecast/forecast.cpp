@@ -7,8 +7,6 @@
 namespace chorale::forecast {
 namespace {
 
-constexpr std::size_t most_ranks = 63;  // of Caches
-
 double ratio(int a, int b) { return std::abs(std::log(static_cast<double>(a) / b)); }
 
 }  // namespace
@@ -39,7 +37,7 @@ std::optional<double> predict(const Machine& machine, const std::string& backend
   const int hosts = host_of.empty() ? 1 : std::ranges::max(host_of) + 1;
   const Level* const within = nearest(machine, backend, "host", size, hosts);
   const Level* const between = hosts > 1 ? nearest(machine, backend, "network", size, hosts) : within;
-  if (!within || !between || (maps_memory && hosts > 1) || ranks.size() > most_ranks) return std::nullopt;
+  if (!within || !between || (maps_memory && hosts > 1) || size > most_ranks) return std::nullopt;
   Site site = Site::one_host(size, machine.cores);
   if (hosts > 1) site.host_of = host_of;
   if (!between->shared_cores) site.machine_of = site.host_of;

@@ -24,6 +24,8 @@ double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, co
 double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
                 const Prices& between);
 
+inline constexpr int most_ranks = 63;  // more are not predicted: Caches has one bit for each core
+
 // The level of the machine file whose run was most like a run of these ranks; null if there is none. `span`: see Level.
 const Level* nearest(const Machine& machine, const std::string& backend, const std::string& span, int ranks, int hosts);
 

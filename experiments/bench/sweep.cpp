@@ -12,6 +12,7 @@
 #include "experiments/machine_watch.hpp"
 #include "experiments/random_order.hpp"
 #include "src/base/error.hpp"
+#include "src/base/host.hpp"
 #include "src/base/progress.hpp"
 
 namespace chorale::bench {
@@ -101,6 +102,16 @@ Outcome on_threads(const Sweep& sweep, Clock& clock) {
   return outcome;
 }
 
+// Rank 0's table and machine file, because those of other hosts may differ, and all ranks must choose the same algorithm.
+Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
+  const auto of_rank_0 = [&](const std::string& text) { return mpi::broadcast(runtime.world(), text); };
+  const std::string tuned = of_rank_0(text_of(sweep.tuning));
+  const std::string measured = of_rank_0(sweep.machine.signature.empty() ? "" : to_toml(sweep.machine));
+  return Selector(parse_tuning(tuned, "rank 0's tuning table"),
+                  measured.empty() ? Machine{} : parse_machine(measured, "rank 0's machine file"),
+                  of_rank_0(machine_signature()));
+}
+
 }  // namespace
 
 Outcome run(const Sweep& sweep, const Session& session) {
@@ -122,7 +133,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
     Outcome outcome;
     if (backend.open) {
       Communicator world = open_world(name, runtime, session.clock);
-      world.go_by(std::make_shared<Selector>(sweep.tuning, sweep.machine));
+      world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime, sweep)));
       outcome = measure_all(team, world, sweep);
     } else {
       outcome = on_threads(sweep, session.clock);

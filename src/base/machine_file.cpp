@@ -138,7 +138,8 @@ Level level_of(Fields fields) {
 
 std::string list(const std::vector<double>& values) {
   std::vector<std::string> words;
-  for (const double value : values) words.push_back(fmt::format("{:.4g}", value));
+  for (const double value : values)
+    words.push_back(value == std::floor(value) && value < 1e9 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value));
   // In TOML, a number with an exponent or a point is a float, any other an integer: both are numbers here.
   return words.size() == 1 ? words[0] : fmt::format("[{}]", join(words, ", "));
 }

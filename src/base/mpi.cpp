@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -47,16 +49,19 @@ Life::~Life() {
 namespace {
 
 // The first message between hosts may wait forever, if MPI uses a network interface that does not connect them. So it has a
-// deadline. MPI has just synchronized all ranks, so none is later than the time that a busy machine takes.
+// deadline. MPI has just synchronized all ranks, so none comes much later. Time counts only while this rank looks for the
+// message: a rank that was stopped, or that waited for a core, does not give up for that reason.
 void await_other_hosts() {
   constexpr double patience_seconds = 8;
   const Environment environment = process_environment();
   if (!on_several_hosts(environment)) return;
   const SystemClock clock;
-  const double deadline = clock.seconds() + patience_seconds;
+  double last = clock.seconds(), waited = 0;
   polling_barrier(MPI_COMM_WORLD, [&] {
     sched_yield();
-    if (clock.seconds() < deadline) return;
+    const double now = clock.seconds();
+    waited += std::min(now - std::exchange(last, now), 0.01);
+    if (waited < patience_seconds) return;
     const std::string allowed = environment("OMPI_MCA_btl_tcp_if_include").value_or("all interfaces");
     const Launch launch = read_launch(environment);
     const Error error(Exit::usage, "ranks cannot reach those of other hosts",
@@ -73,7 +78,7 @@ void await_other_hosts() {
 }  // namespace
 
 Runtime::Runtime(const Launch& launch) {
-  await_other_hosts();
+  if (life_.started()) await_other_hosts();  // else a program of someone else started MPI, and its ranks may be anywhere
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
   enter(world);

@@ -32,6 +32,7 @@ class Life {
  public:
   Life();
   ~Life();
+  bool started() const { return started_; }  // false if the program had initialized MPI itself
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
 

@@ -165,7 +165,7 @@ std::string traffic_is_what_schedules_say(Communicator& c) {
     c.choose(algorithm.what, algorithm.name, 3);
     for (const std::int64_t count : {0, 1, 1234, 10000}) {
       const bool in_place = algorithm.what == Collective::broadcast && count > 0;
-      Problem problem = Problem::even(algorithm.what, count, c.size(), 0, in_place);
+      Problem problem = Problem::even(algorithm.what, count, c.size(), 0, in_place, c.hosts());
       problem.rank = c.rank();
       const Traffic before = c.traffic();
       c.run({algorithm.what, {x.data(), count, DType::i32}, {in_place ? x.data() : y.data(), count, DType::i32}});

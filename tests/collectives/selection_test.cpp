@@ -63,6 +63,7 @@ TEST_CASE(
   TuningTable elsewhere = table();
   elsewhere.machine = "another";
   CHECK(says_model(Selector(elsewhere).choose("shm", all_reduce(4), 64, true)));
+  CHECK(!says_model(Selector(elsewhere, {}, elsewhere.machine).choose("shm", all_reduce(4), 64, true)));  // of rank 0
   TuningTable gather = table();
   gather.choices = {{"shm", Collective::all_gather, 3, false, 64, "recursive_doubling", 1, 1e-6, "", 1}};
   CHECK(says_model(Selector(gather).choose("shm", Problem::even(Collective::all_gather, 30, 3), 64, true)));
