@@ -168,7 +168,7 @@ say-run:
 	  '  packages    $(if $(SETUP),installs missing packages: up to a minute,none are installed (SETUP=))' \
 	  "  build       $$([ -e $B/chorale ] && echo 'what has changed since the last one' || \
 	    echo "the program, from scratch: about $$(($(build_s) / 60 / $$(nproc) + 1)) minutes on $$(nproc) processors, more on a busy machine")" \
-	  '  comparison  $(strategies), every layout one to six times, within BUDGET=$(BUDGET)' \
+	  '  comparison  $(strategies), every layout once, and up to six times within BUDGET=$(BUDGET)' \
 	  '  and then    a table here; the record and a page of figures in runs/latest'
 
 ## test        run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python; 15 minutes on two cores

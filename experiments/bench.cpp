@@ -100,9 +100,10 @@ class BenchCommand final : public Command {
     std::set<std::string> unmeasured;
     for (const auto& row : rows)
       if (!row["predicted_us"].is_null() && row["calibrated"] == 0) unmeasured.insert(row["backend"]);
-    if (!unmeasured.empty())
+    const std::vector<std::string> names(unmeasured.begin(), unmeasured.end());
+    if (!names.empty())
       fmt::print("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
-                 join({unmeasured.begin(), unmeasured.end()}, ", "), command_on(processes, "tune --calibrate"));
+                 join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
     fmt::print("{}", forecast_errors(rows));
     if (std::ranges::any_of(rows, [](const auto& row) { return row["ranks"] == 1; }))
       fmt::print("# one rank sends nothing: it has no bandwidth and no ceiling; to use two ranks: {}\n",

@@ -198,12 +198,12 @@ class Report final : public Command {
               "record of bench --launches {0} is enough",
               fewest_blocks));
     const auto perhaps = report::perhaps_slower(differences, share_);
-    const auto worst = std::ranges::max_element(perhaps, {}, &report::Difference::worst);
+    const auto worst = std::ranges::max_element(perhaps, {}, &report::Difference::fall);
     fmt::print(stderr, "no speed fell by more than {:.4g} %{}{}\n", 100 * share_,
                perhaps.empty() ? ""
                                : fmt::format(" and more than chance; {} of {} may have fallen by more, at worst by {:.4g} % "
                                              "(95 % interval): more launches may tell",
-                                             perhaps.size(), speeds, 100 * worst->worst),
+                                             perhaps.size(), speeds, 100 * worst->fall),
                told < speeds ? fmt::format("; {} of {} have too few launches to tell", speeds - told, speeds) : "");
     return static_cast<int>(Exit::ok);
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/forecast/forecast.hpp"
+#include "experiments/advice.hpp"
 #include "experiments/show.hpp"
 #include "src/base/text.hpp"
 
@@ -23,11 +25,20 @@ std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunk
       const double seconds = selector.predict(backend.name, algorithm.name, chunks, problem, DType::f32);
       words.push_back(fmt::format("{} in {}", human_bytes(bytes), human_seconds(seconds)));
     }
-    text += fmt::format("{:<8}{} of f32 on {}\n", text.empty() ? "time" : "", join(words, ", "), backend.name);
+    const int measured = forecast::nearest(selector.machine(), backend.name, "host", shape.size, 1)->ranks;
+    text += fmt::format("{:<8}{} of f32 on {}{}\n", text.empty() ? "time" : "", join(words, ", "), backend.name,
+                        measured == shape.size ? "" : fmt::format(", by the prices of {} ranks", measured));
   }
   if (!text.empty()) return text;
-  return fmt::format("time    {}: no prices were measured here; to measure them: chorale tune --calibrate\n",
-                     not_calibrated);
+  if (shape.size > forecast::most_ranks)
+    return fmt::format("time    none: calls of more than {} ranks are not predicted\n", forecast::most_ranks);
+  if (!shape.hosts.empty())
+    return fmt::format(
+        "time    {}: no prices between hosts were measured here; to measure them, start {} tune --calibrate "
+        "--backend ucx on several hosts\n",
+        not_calibrated, program());
+  return fmt::format("time    {}: no prices were measured here; to measure them: {}\n", not_calibrated,
+                     command_on(std::max(2, shape.size), "tune --calibrate --backend shm,ucx,mpi"));
 }
 
 }  // namespace chorale

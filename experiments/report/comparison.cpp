@@ -137,6 +137,7 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
                  contrast(metric.launches, same->launches)};
     d.loss = metric.more_is_better ? 1 - d.contrast.ratio : d.contrast.ratio - 1;
     d.worst = metric.more_is_better ? 1 - d.contrast.low : d.contrast.high - 1;
+    d.fall = 1 - (metric.more_is_better ? d.contrast.low : 1 / d.contrast.high);
     d.is_speed = metric.is_speed;
     d.is_bench = metric.is_bench;
     p.push_back(d.contrast.p);

@@ -37,6 +37,7 @@ struct Difference {
   double p = 1;      // p-value with Holm's correction for all comparisons; NaN: unknown
   double loss = 0;   // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
   double worst = 0;  // the largest loss in the 95 % interval; NaN: too few launches for an interval
+  double fall = 0;   // the largest fall of the speed in the interval: 0.5 if it may have halved
   bool is_speed = false, is_bench = false;
   bool real() const { return p < significant; }
 };

@@ -95,7 +95,7 @@ void Flags::declare(Options& o) {
   o.add("vocab-size", shape_.vocabulary, "tokens in the vocabulary").range(1, 1e8);
   o.add("rotary-base", shape_.rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
   o.add("norm-epsilon", shape_.epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
-  o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 1);
+  o.add("dropout", shape_.dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
   o.add("untie-embeddings", untied_, "the output head gets its own table, not the embedding's");
   o.section("numbers and memory");
   o.add("dtype", dtype_, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});

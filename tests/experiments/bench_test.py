@@ -81,7 +81,7 @@ class Bench(unittest.TestCase):
             words = ["--backend", "threads", "-e", "8K", "-n", "3", "-w", "1", "--machine", machine]
             untuned = start([chorale, "bench", "all_reduce", *words, "-b", "1K", "--ceiling", "0"], XDG_CACHE_HOME=folder)
             self.assertIn(says, untuned.stdout)
-            self.assertIn("tune --calibrate\n", untuned.stdout)
+            self.assertIn("tune --calibrate --backend threads\n", untuned.stdout)
             self.assertRegex(untuned.stdout, r"(?m)^op .* algbw GB/s +busbw GB/s .* predicted µs +ceiling µs$")
             self.assertRegex(untuned.stdout, r"(?m)^all_reduce .* threads +auto: \w+ ")
             tuned = start([chorale, "tune", "all_reduce", "--calibrate", *words])
@@ -94,6 +94,11 @@ class Bench(unittest.TestCase):
             self.assertRegex(told.stdout, r"(?m)^# predicted / measured, threads on 2 ranks: half of \d+ rows within ")
             shown = start([chorale, "show", "all_reduce", "ring", "--ranks", "2", "--machine", machine])
             self.assertRegex(shown.stdout, r"(?m)^time    1.0 KiB in .*, 16.0 MiB in .* of f32 on threads$")
+            for flags, says in ((["--ranks", "3"], "on threads, by the prices of 2 ranks"),
+                                (["--ranks", "64"], "none: calls of more than 63 ranks are not predicted"),
+                                (["--hosts", "2,2"], "no prices between hosts were measured here")):
+                shown = start([chorale, "show", "all_reduce", "ring", *flags, "--machine", machine])
+                self.assertIn(says, shown.stdout)
             with open(machine, "a") as file:
                 file.write("\n[[level]]\nbackend = 7\n")
             wrong = start([chorale, "bench", "all_reduce", *words])
@@ -101,6 +106,7 @@ class Bench(unittest.TestCase):
             self.assertRegex(wrong.stderr, r"machine.toml:\d+: \[\[level\]\] backend is not a text in quotes\n")
         bare = start([chorale, "show", "all_reduce", "ring"], XDG_CACHE_HOME="/nowhere")
         self.assertIn("time    not calibrated", bare.stdout)
+        self.assertIn(" -n 4 ", bare.stdout.splitlines()[-1])
 
     def test_one_rank_cannot_be_calibrated(self):
         result = start([chorale, "tune", "all", "--calibrate", "--backend", "shm"])
