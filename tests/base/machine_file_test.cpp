@@ -119,7 +119,7 @@ TEST_CASE("a wrong machine file is refused in three lines that name the line and
     CHECK(said.find(line_of(is_second_line ? "latency = 0.25" : from)) != std::string::npos);
     CHECK(std::count(said.begin(), said.end(), '\n') == 3);
   }
-  const std::string missing = refusal(replaced(good, "link = 1.25e+08  # B/s\n", ""));
+  const std::string missing = refusal(replaced(good, "link = 125000000  # B/s\n", ""));
   CHECK(missing.find("[[level]] link is missing from the table that begins here") != std::string::npos);
 }
 
